@@ -1,0 +1,110 @@
+"""A filter for pipes: copies standard input to standard output up to a stop."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+
+from stopscan import StopMatch, StopScanner, StopSet
+
+FIRED, NONE_FIRED, BAD_INPUT = 0, 1, 2
+READ_BYTES = 65536
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status, like grep's: 0 a stop fired, 1 none did, 2 a usage or input error."""
+    parser = argument_parser()
+    options = parser.parse_args(arguments)
+    try:
+        stops = StopSet(options.stop, visible=options.visible, protect=options.protect)
+        scanner = StopScanner(stops, include_stop=options.include_stop)
+    except ValueError as error:
+        parser.error(str(error))
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader does, as cat does
+    try:
+        copy(scanner)
+    except (ValueError, OSError) as error:
+        print(f"stopscan: {error}", file=sys.stderr)
+        return BAD_INPUT
+    report(scanner.match, as_json=options.json)
+    return NONE_FIRED if scanner.match is None else FIRED
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m stopscan",
+        description="Copy standard input to standard output up to a stop.",
+        epilog="Exit status: 0 a stop fired, 1 none did, 2 a usage or input error.",
+    )
+    parser.add_argument("--stop", action="append", default=[], metavar="S", help="a stop that is cut from the output")
+    parser.add_argument("--visible", action="append", default=[], metavar="S", help="a stop that stays in the output")
+    parser.add_argument(
+        "--protect",
+        action="append",
+        default=[],
+        nargs=2,
+        metavar=("OPEN", "CLOSE"),
+        help="markers between which no stop fires",
+    )
+    parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
+    parser.add_argument("--json", action="store_true", help="report the match as a JSON object, nulls if none fired")
+    return parser
+
+
+def copy(scanner: StopScanner) -> None:
+    """Nothing; writes the safe text as it becomes safe, and closes the input at a stop, so that the writer ends too."""
+    try:
+        for delta in read_deltas(sys.stdin.fileno()):
+            write(scanner.feed(delta))
+            if scanner.match is not None:
+                os.close(sys.stdin.fileno())
+                return
+    finally:
+        write(scanner.flush())
+
+
+def read_deltas(fd: int) -> Iterator[str]:
+    """The text of ``fd`` as it arrives; the bytes of an incomplete character wait for the rest of it.
+
+    Raises ``ValueError`` with the byte offset in the whole input, after the text before it was given.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    offset = 0  # of the bytes that the decoder keeps, or of those it is given
+    while True:
+        data = os.read(fd, READ_BYTES)
+        kept = len(decoder.getstate()[0])
+        try:
+            delta = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as error:
+            yield error.object[: error.start].decode()
+            raise ValueError(f"invalid UTF-8 at byte offset {offset + error.start}: {error.reason}") from None
+        if delta:
+            yield delta
+        if not data:
+            return
+        offset += kept + len(data) - len(decoder.getstate()[0])
+
+
+def write(text: str) -> None:
+    """Nothing; writes all of ``text`` at once, around the buffers of ``sys.stdout``."""
+    data = memoryview(text.encode())
+    while data:
+        data = data[os.write(sys.stdout.fileno(), data) :]
+
+
+def report(match: StopMatch | None, *, as_json: bool) -> None:
+    if as_json:
+        fields = ("sequence", "offset", "end")
+        print(json.dumps({name: getattr(match, name, None) for name in fields}), file=sys.stderr)
+    elif match is not None:
+        print(f"stopscan: stop {match.sequence!r} at {match.offset}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

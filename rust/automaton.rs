@@ -1,0 +1,427 @@
+//! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
+//!
+//! A state is the longest suffix of the text that begins a pattern. States are numbered breadth first, which makes
+//! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
+//! and the states that real text visits most come first and get the dense rows.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use crate::patterns::{Kind, Patterns};
+use crate::prefilter::{Prefilter, Skip};
+use crate::stop_match::code_points;
+
+/// A state's number times the row width, so that a step is one addition and one load.
+pub(crate) type State = u32;
+
+/// The state before any text.
+pub(crate) const ROOT: State = 0;
+
+/// Set in a transition whose target completes a pattern.
+const HIT: u32 = 1 << 31;
+
+/// The most dense transitions (4 MiB of them): enough for all states of a thousand ordinary stops.
+const DENSE_LIMIT: usize = 1 << 20;
+
+/// Marks a byte that begins a pattern.
+const BEGINS: u8 = 1;
+
+/// Marks a byte of a code point that has several.
+const NOT_ASCII: u8 = 2;
+
+/// From this many bytes on, a prefilter beats the walk.
+const LONG: usize = 128;
+
+/// Patterns are referred to by their index plus one; this is no pattern.
+const NONE: u32 = 0;
+
+type Columns = [u8; 256];
+
+#[derive(Debug)]
+pub(crate) struct Automaton {
+    patterns: Patterns,
+    /// For each pattern, the longest marker among its suffixes, itself included.
+    markers: Vec<u32>,
+    /// The column of each byte in a dense row; column 0 is for bytes of no pattern.
+    columns: Columns,
+    /// `BEGINS` and `NOT_ASCII` of each byte.
+    marks: [u8; 256],
+    /// A dense row has `1 << shift` columns.
+    shift: u32,
+    /// The transitions of the first states, fallbacks resolved.
+    dense: Vec<u32>,
+    /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
+    first_child: Vec<u32>,
+    /// The byte that leads to each state from its parent.
+    labels: Vec<u8>,
+    /// The state of the longest proper suffix that is a state too.
+    fallbacks: Vec<u32>,
+    /// The longest pattern that completes at each state.
+    outputs: Vec<u32>,
+    /// How many bytes at the end of each state's text are a proper prefix of a hidden stop.
+    holds: Vec<u32>,
+    prefilter: OnceLock<Option<Prefilter>>,
+}
+
+impl Automaton {
+    /// The automaton of `patterns`, which are distinct and not empty.
+    pub(crate) fn new(patterns: Patterns) -> Automaton {
+        let mut order: Vec<u32> = (0..patterns.len() as u32).collect();
+        order.sort_unstable_by_key(|&pattern| patterns.text(pattern as usize));
+        let (mut automaton, pruned) = Builder::new(&patterns, &order).build();
+        if pruned.contains(&true) {
+            // A pruned stop must not hold text either, so its states may not exist: build again without it.
+            order.retain(|&pattern| !pruned[pattern as usize]);
+            (automaton, _) = Builder::new(&patterns, &order).build();
+        }
+        automaton.patterns = patterns;
+        automaton
+    }
+
+    pub(crate) fn patterns(&self) -> &Patterns {
+        &self.patterns
+    }
+
+    /// How many code points `text` has, if it is short and no pattern begins in it: at the root, reading it changes
+    /// nothing. Most deltas of most streams are like this.
+    #[inline(always)]
+    pub(crate) fn skip(&self, text: &[u8]) -> Option<usize> {
+        // Deltas differ in length, and a loop over their bytes would mispredict its end each time. Two blocks, which
+        // may overlap, cover any text of one to two block lengths.
+        let marks = match text.len() {
+            0 => 0,
+            1..=3 => self.marks([text[0], text[text.len() / 2], text[text.len() - 1]]),
+            4..=8 => self.block_marks::<4>(text),
+            9..=16 => self.block_marks::<8>(text),
+            17..=32 => self.block_marks::<16>(text),
+            _ => return None,
+        };
+        match marks {
+            0 => Some(text.len()),
+            mark if mark & BEGINS == 0 => Some(code_points(text)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn block_marks<const N: usize>(&self, text: &[u8]) -> u8 {
+        match (text.first_chunk::<N>(), text.last_chunk::<N>()) {
+            (Some(&first), Some(&last)) => self.marks(first) | self.marks(last),
+            _ => BEGINS, // too short for a block: read it the long way
+        }
+    }
+
+    #[inline(always)]
+    fn marks<const N: usize>(&self, bytes: [u8; N]) -> u8 {
+        bytes.iter().fold(0, |marks, &byte| marks | self.marks[byte as usize])
+    }
+
+    /// Reads `text` up to the first byte that completes a pattern; returns how many bytes that took.
+    #[inline]
+    pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
+        if text.len() >= LONG {
+            return self.leap(state, text);
+        }
+        self.walk(state, text)
+    }
+
+    /// The pattern that completes at `state`: the longest of all, or in unarmed text of the markers.
+    pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
+        let longest = self.outputs[self.number(state)];
+        let output = match longest.checked_sub(1) {
+            Some(pattern) if !armed => self.markers[pattern as usize],
+            _ => longest,
+        };
+        output.checked_sub(1).map(|pattern| pattern as usize)
+    }
+
+    /// How many bytes at the end of the text read so far may still turn into a hidden stop.
+    #[inline]
+    pub(crate) fn hold(&self, state: State) -> usize {
+        self.holds[self.number(state)] as usize
+    }
+
+    /// The text of `state`.
+    #[cfg(feature = "python")]
+    pub(crate) fn text(&self, state: State) -> String {
+        let mut number = self.number(state);
+        let mut bytes = Vec::new();
+        while number != 0 {
+            bytes.push(self.labels[number]);
+            number = self.first_child.partition_point(|&first| first as usize <= number) - 1;
+        }
+        bytes.reverse();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[cfg(feature = "python")]
+    /// The state whose text is `text`, if there is one.
+    pub(crate) fn state(&self, text: &str) -> Option<State> {
+        let mut number = 0;
+        for &byte in text.as_bytes() {
+            number = self.child(number, byte)?;
+        }
+        Some((number as u32) << self.shift)
+    }
+
+    #[inline]
+    fn number(&self, state: State) -> usize {
+        (state >> self.shift) as usize
+    }
+
+    #[inline]
+    fn walk(&self, state: &mut State, text: &[u8]) -> Option<usize> {
+        let mut current = *state;
+        let mut at = 0;
+        while at < text.len() {
+            if current == ROOT {
+                // Most text begins no pattern, and here no byte waits for the transition of the one before.
+                match text[at..].iter().position(|&byte| self.marks[byte as usize] & BEGINS != 0) {
+                    Some(skipped) => at += skipped,
+                    None => break,
+                }
+            }
+            current = self.step(current, text[at]);
+            at += 1;
+            if current & HIT != 0 {
+                *state = current & !HIT;
+                return Some(at);
+            }
+        }
+        *state = current;
+        None
+    }
+
+    /// As `walk`, but skips the text in which no pattern begins.
+    ///
+    /// The prefilter finds where a pattern's first bytes stand. Between the root and that place no state but the
+    /// root matters, because an occurrence that completes first cannot begin before the leftmost candidate.
+    fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
+        let prefilter = self.prefilter.get_or_init(|| Prefilter::new(&self.patterns));
+        let Some(prefilter) = prefilter else {
+            return self.walk(state, text);
+        };
+        let mut skips = prefilter.skips();
+        let mut at = 0;
+        while at < text.len() {
+            if *state == ROOT {
+                match skips.next(text, at) {
+                    Skip::Candidate(place) => at = place,
+                    Skip::Rest(place) => return Some(place + self.walk(state, &text[place..])?),
+                }
+            }
+            let byte = at;
+            at += 1;
+            if self.walk(state, &text[byte..at]).is_some() {
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn step(&self, state: State, byte: u8) -> u32 {
+        let column = self.columns[byte as usize];
+        match self.dense.get(state as usize + column as usize) {
+            Some(&next) => next,
+            None => self.sparse_step(state, byte),
+        }
+    }
+
+    /// A step from a state without a row: by an edge, or from a fallback, at last the root, which has a row. Every byte read deepens the state by at
+    /// most one and every fallback makes it shallower, so a text of n bytes takes at most 2n edges and fallbacks.
+    #[cold]
+    fn sparse_step(&self, state: State, byte: u8) -> u32 {
+        let mut number = self.number(state);
+        loop {
+            if let Some(child) = self.child(number, byte) {
+                return self.transition(child);
+            }
+            number = self.fallbacks[number] as usize;
+            let row = number << self.shift;
+            if row < self.dense.len() {
+                return self.dense[row + self.columns[byte as usize] as usize];
+            }
+        }
+    }
+
+    fn child(&self, number: usize, byte: u8) -> Option<usize> {
+        let children = self.first_child[number] as usize..self.first_child[number + 1] as usize;
+        let at = self.labels[children.clone()].binary_search(&byte).ok()?;
+        Some(children.start + at)
+    }
+
+    fn transition(&self, number: usize) -> u32 {
+        let hit = if self.outputs[number] == NONE { 0 } else { HIT };
+        (number as u32) << self.shift | hit
+    }
+}
+
+/// Builds the states level by level from the sorted patterns: a state is the range of patterns that begin with it.
+struct Builder<'a> {
+    patterns: &'a Patterns,
+    order: &'a [u32],
+    pruned: Vec<bool>,
+    automaton: Automaton,
+}
+
+impl<'a> Builder<'a> {
+    fn new(patterns: &'a Patterns, order: &'a [u32]) -> Builder<'a> {
+        let (columns, shift) = columns(patterns);
+        let mut marks = [0; 256];
+        marks[0x80..].fill(NOT_ASCII);
+        for &pattern in order {
+            marks[patterns.text(pattern as usize).as_bytes()[0] as usize] |= BEGINS;
+        }
+        let automaton = Automaton {
+            patterns: Patterns::default(),
+            markers: vec![NONE; patterns.len()],
+            columns,
+            marks,
+            shift,
+            dense: Vec::new(),
+            // The root, without children yet.
+            first_child: vec![1],
+            labels: vec![0],
+            fallbacks: vec![0],
+            outputs: vec![NONE],
+            holds: vec![0],
+            prefilter: OnceLock::new(),
+        };
+        Builder { patterns, order, pruned: vec![false; patterns.len()], automaton }
+    }
+
+    /// The automaton, and which patterns can never fire.
+    fn build(mut self) -> (Automaton, Vec<bool>) {
+        let mut level: Vec<Range<usize>> = std::iter::once(0..self.order.len()).collect();
+        let mut first = 0;
+        for depth in 0.. {
+            let mut below = Vec::new();
+            for (parent, range) in (first..).zip(&level) {
+                self.add_children(parent, range.clone(), depth, &mut below);
+                self.automaton.first_child.push(self.automaton.labels.len() as u32);
+                self.add_row(parent);
+            }
+            first += level.len();
+            if below.is_empty() {
+                break;
+            }
+            level = below;
+        }
+        (self.automaton, self.pruned)
+    }
+
+    fn bytes(&self, at: usize) -> &'a [u8] {
+        self.patterns.text(self.order[at] as usize).as_bytes()
+    }
+
+    fn add_children(&mut self, parent: usize, range: Range<usize>, depth: usize, below: &mut Vec<Range<usize>>) {
+        let mut at = range.start;
+        while at < range.end {
+            if self.bytes(at).len() == depth || self.pruned[self.order[at] as usize] {
+                at += 1;
+                continue;
+            }
+            let label = self.bytes(at)[depth];
+            let group = (at + 1..range.end).take_while(|&next| self.bytes(next)[depth] == label);
+            let child = at..at + 1 + group.count();
+            at = child.end;
+            self.add_child(parent, label, child.clone(), depth + 1);
+            below.push(child);
+        }
+    }
+
+    fn add_child(&mut self, parent: usize, label: u8, range: Range<usize>, depth: usize) {
+        let fallback = match parent {
+            0 => 0,
+            _ => self.automaton.step(self.automaton.fallbacks[parent] << self.automaton.shift, label) & !HIT,
+        };
+        let fallback = self.automaton.number(fallback);
+        let output = match self.bytes(range.start).len() == depth {
+            true => self.add_output(self.order[range.start], fallback),
+            false => self.automaton.outputs[fallback],
+        };
+        if output != NONE {
+            self.prune(range.clone(), depth, output);
+        }
+        let hold = match self.holds(range, depth) {
+            true => depth as u32,
+            false => self.automaton.holds[fallback],
+        };
+        self.push_state(label, fallback as u32, output, hold);
+    }
+
+    /// Notes that `pattern` completes at a state with this fallback; returns it as an output.
+    fn add_output(&mut self, pattern: u32, fallback: usize) -> u32 {
+        let markers = &mut self.automaton.markers;
+        markers[pattern as usize] = match self.patterns.kind(pattern as usize) {
+            Kind::Marker => pattern + 1,
+            _ => match self.automaton.outputs[fallback].checked_sub(1) {
+                Some(suffix) => markers[suffix as usize],
+                None => NONE,
+            },
+        };
+        pattern + 1
+    }
+
+    /// Prunes the patterns of `range` that go on after `output` completed inside them: they can never complete. Only
+    /// a marker that contains a stop can: in unarmed text.
+    fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
+        let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
+        for at in range {
+            let pattern = self.order[at] as usize;
+            if self.bytes(at).len() > depth && (marker_completes || self.patterns.kind(pattern) != Kind::Marker) {
+                self.pruned[pattern] = true;
+            }
+        }
+    }
+
+    /// Whether the state of `range` is a proper prefix of a hidden stop that can fire.
+    fn holds(&self, mut range: Range<usize>, depth: usize) -> bool {
+        range.any(|at| {
+            let pattern = self.order[at] as usize;
+            !self.pruned[pattern] && self.patterns.kind(pattern) == Kind::Hidden && self.bytes(at).len() > depth
+        })
+    }
+
+    fn push_state(&mut self, label: u8, fallback: u32, output: u32, hold: u32) {
+        self.automaton.labels.push(label);
+        self.automaton.fallbacks.push(fallback);
+        self.automaton.outputs.push(output);
+        self.automaton.holds.push(hold);
+    }
+
+    /// Gives the state its dense row while there is room: its fallback's row, overwritten by its own children.
+    fn add_row(&mut self, number: usize) {
+        let automaton = &mut self.automaton;
+        let width = 1 << automaton.shift;
+        let row = number * width;
+        if row != automaton.dense.len() || row + width > DENSE_LIMIT {
+            return;
+        }
+        if number == 0 {
+            automaton.dense.resize(width, ROOT);
+        } else {
+            let fallback = automaton.fallbacks[number] as usize * width;
+            automaton.dense.extend_from_within(fallback..fallback + width);
+        }
+        for child in automaton.first_child[number]..automaton.first_child[number + 1] {
+            let column = automaton.columns[automaton.labels[child as usize] as usize];
+            automaton.dense[row + column as usize] = automaton.transition(child as usize);
+        }
+    }
+}
+
+/// A column for each byte that stands in a pattern, and the base-2 logarithm of the row width they need.
+fn columns(patterns: &Patterns) -> (Columns, u32) {
+    let mut columns = [0; 256];
+    for byte in (0..patterns.len()).flat_map(|pattern| patterns.text(pattern).bytes()) {
+        columns[byte as usize] = 1;
+    }
+    let mut count = 1;
+    for column in columns.iter_mut().filter(|column| **column != 0) {
+        *column = count; // UTF-8 uses fewer than 255 byte values
+        count += 1;
+    }
+    (columns, u32::from(count).next_power_of_two().trailing_zeros())
+}

@@ -1,0 +1,73 @@
+//! Finds in long text where a pattern may begin, with the vector search of the aho-corasick crate.
+
+use aho_corasick::packed::{Config, MatchKind, Searcher};
+
+use crate::patterns::Patterns;
+
+/// Only this many bytes of a pattern are compared, so that a near miss costs no more than that: the full comparison
+/// is the automaton's, which is linear.
+const PREFIX: usize = 8;
+
+/// A skip must be worth its start-up: this many bytes, on average.
+const WORTH: usize = 48;
+
+/// Skips that may be short before they are judged.
+const TRIAL: usize = 16;
+
+#[derive(Debug)]
+pub(crate) struct Prefilter {
+    searcher: Searcher,
+    /// The longest prefix that is compared, in bytes.
+    longest: usize,
+}
+
+impl Prefilter {
+    /// A prefilter for `patterns`, or `None` when they are too many for the vector search.
+    pub(crate) fn new(patterns: &Patterns) -> Option<Prefilter> {
+        let mut prefixes: Vec<&[u8]> = (0..patterns.len()).map(|index| prefix(patterns.text(index))).collect();
+        prefixes.sort_unstable();
+        prefixes.dedup();
+        let longest = prefixes.iter().map(|prefix| prefix.len()).max()?;
+        let searcher = Config::new().match_kind(MatchKind::LeftmostFirst).builder().extend(prefixes).build()?;
+        Some(Prefilter { searcher, longest })
+    }
+
+    pub(crate) fn skips(&self) -> Skips<'_> {
+        Skips { prefilter: self, bytes: 0, count: 0 }
+    }
+}
+
+fn prefix(text: &str) -> &[u8] {
+    &text.as_bytes()[..text.len().min(PREFIX)]
+}
+
+/// Where to read on.
+pub(crate) enum Skip {
+    /// A pattern may begin here.
+    Candidate(usize),
+    /// From here, read all the rest: it is too short to search, or searching does not pay.
+    Rest(usize),
+}
+
+/// The skips made in one text, and whether they pay.
+pub(crate) struct Skips<'a> {
+    prefilter: &'a Prefilter,
+    bytes: usize,
+    count: usize,
+}
+
+impl Skips<'_> {
+    /// Skips from `at` to where a pattern may begin. The last bytes, where a compared prefix may be incomplete, are
+    /// the rest.
+    pub(crate) fn next(&mut self, text: &[u8], at: usize) -> Skip {
+        if self.count >= TRIAL && self.bytes < self.count * WORTH {
+            return Skip::Rest(at);
+        }
+        let Some(found) = self.prefilter.searcher.find_in(text, (at..text.len()).into()) else {
+            return Skip::Rest(at.max((text.len() + 1).saturating_sub(self.prefilter.longest)));
+        };
+        self.bytes += found.start() - at;
+        self.count += 1;
+        Skip::Candidate(found.start())
+    }
+}
