@@ -1,0 +1,224 @@
+"""A tiny real checkpoint that recites scripts, so that any token boundary can be staged in any engine.
+
+One Llama layer whose attention and MLP are zero leaves the one-hot embedding of the last token as it is, and `lm_head`
+maps it to that token's successor: greedy decoding, and sampling at temperature 1, recite a script from its prompt to
+EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of
+its own, even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and
+transformers load it; code that reads the vocabulary as a mapping from text to id sees one id per text.
+
+`python -m stopscan.testing.reciter DIR` writes the default checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from itertools import count, pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+Script = Sequence[str | bytes]
+
+EOS = "<|eos|>"
+THINKING = ("<think>", "</think>")
+HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>")
+MAX_TOKENS = 8192
+
+# The comments say which stops, cuts or ends a script is for.
+_SCRIPTS: dict[str, Script] = {
+    "alphabet": "abcdefghijklmnopqrstuvwxyz",  # every token as `encode` gives it
+    "count": ["1", ", ", "2", ", ", "3 hel", "lo wor", "ld 4", ", ", "5",
+              ", ", "6", ", ", "7", ", ", "8"],  # "hello world", "6", the ids of 5 and 6
+    "split": ["This", " is", " the", " ", "E", "ND", " of", " it"],  # "END" in tokens that `encode` does not give
+    "inside": ["The", " path", " WENDS", " on"],  # "END" with text around it in its token
+    "straddle": ["Abc", "XYZW", " E", "N", "E", "ND!", " go"],  # "XYZ"; "END" that begins twice; min_tokens within it
+    "held": ["Please", " do", " not", " ", "ST", "O"],  # "STOP": EOS and max_tokens within it
+    "title": ["Intro", "\n", "##", " Title", "\n", "Text"],  # "###" that does not come
+    "nested": ["x", "a", "b", "c", "d", " y"],  # "abc" and "b"
+    "runs": ["a"] * 16,  # "ab" that does not come
+    "runs-end": [*["a"] * 8, "b", " tail"],  # "aab"
+    "echo": ["ha", "ha", "ha", "!", " ", "ha", "ha", "!"],  # pieces that repeat
+    "spaces": [" lead", " ", " ", "gap", "  ", "tail", " "],  # spaces that detokenizers trim or delay
+    "lines": ["One", "\n", "\n", "Two", "\r", "\n", "\t", "Three"],
+    "late": ["The", " quick", " brown", " fox", " jumps", " over", " the", " lazy", " dog", " and", " runs", " to",
+             " far", " green", " hills", "<|end", "_of_", "document", "|>", " more"],  # "<|end_of_document|>"
+    "think": ["<think>", "Is", " it", " ", "E", "ND", "?", "</think>",
+              "It", " is", " 5", " or", " 6", " ", "E", "ND", " here"],
+    "unclosed": ["<think>", "Still", " ", "E", "ND", " thinking"],
+    "harmony": ["<|channel|>", "analysis", "<|message|>", "Is", " it", " ", "E", "ND", "?", "<|end|>",
+                "<|start|>", "assistant", "<|channel|>", "final", "<|message|>",
+                "It", " is", " 5", " or", " 6", " ", "E", "ND", " here"],
+    "accents": ["caf", b"\xc3", b"\xa9", " na", b"\xc3", b"\xafve", " end"],  # half characters
+    "emoji": ["Go ", b"\xf0\x9f", b"\x9a\x80", " then ", b"\xf0\x9f\x9b", b"\x91", " now ",
+              "👩", b"\xe2\x80", b"\x8d\xf0\x9f\x92", b"\xbb."],
+    "cjk": [b"\xe4\xbd", b"\xa0\xe5\xa5", b"\xbd", "、", b"\xe4\xb8\x96\xe7", b"\x95\x8c", "。", "再见"],
+    "broken": ["half ", b"\xf0\x9f\x98"],  # EOS within a character
+    "empty": [],
+}  # fmt: skip
+
+# Harmony's channels around each of those that has no reasoning of its own: it is the reasoning, and then the answer.
+SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
+    f"harmony-{name}": ["<|channel|>", "analysis", "<|message|>", *script, "<|end|>",
+                        "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]
+    for name, script in _SCRIPTS.items() if name not in ("think", "unclosed", "harmony")
+}  # fmt: skip
+
+
+class Reciter:
+    """The checkpoint of some scripts; their prompts, texts and token ids are known before `write` makes the files.
+
+    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS. The first
+    piece that is a single byte, an added or a special token is that very token, as `encode` finds it; one alike after
+    it has an id of its own and the same text. Added tokens (by default thinking markers) are text like any other;
+    special tokens (by default Harmony's) are left out where an engine skips them.
+
+    >>> reciter = Reciter({"count": ["1", ", ", "2", ", ", "3"]})
+    >>> reciter.prompt("count"), reciter.text("count")
+    ('[count]', '1, 2, 3')
+    """
+
+    def __init__(
+        self,
+        scripts: Mapping[str, Script] = SCRIPTS,
+        *,
+        added_tokens: Sequence[str] = THINKING,
+        special_tokens: Sequence[str] = HARMONY,
+    ) -> None:
+        self._scripts = {name: [_encoded(piece) for piece in script] for name, script in scripts.items()}
+        for name, script in self._scripts.items():
+            if b"" in script:
+                raise ValueError(f"script {name!r}: piece {script.index(b'')} is empty")
+        self._added = list(added_tokens)
+        self._special = [*special_tokens, EOS, *map(self.prompt, scripts)]
+        names = [*self._added, *self._special]
+        for name in names:
+            if not name or names.count(name) > 1:
+                raise ValueError(f"token {name!r} is empty, named twice, or in use as a prompt or EOS")
+        self._named = {name.encode(): name for name in names}
+
+        pieces = [piece for script in self._scripts.values() for piece in script]
+        # Of equal tokens `encode` finds the last: those that are to be found come after the pieces.
+        findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
+        self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
+        self._tokens = [*pieces, *self._findable]
+        self.eos_token_id = self._findable[EOS.encode()]
+        starts = {self._findable[self.prompt(name).encode()] for name in scripts}
+        unused = {token: index for token, index in self._findable.items() if index not in {self.eos_token_id, *starts}}
+        ids = (unused.pop(piece, index) for index, piece in enumerate(pieces))
+        self._ids = {name: [next(ids) for _ in script] for name, script in self._scripts.items()}
+
+    def prompt(self, name: str, /) -> str:
+        """The text that starts a script; it is one token."""
+        return f"[{name}]"
+
+    def text(self, name: str, /) -> str:
+        """The whole text of a script, bytes that are not UTF-8 as U+FFFD."""
+        return b"".join(self._scripts[name]).decode(errors="replace")
+
+    def token_ids(self, name: str, /) -> list[int]:
+        """The token ids of a script, one a piece, without the EOS that follows them."""
+        return list(self._ids[name])
+
+    def token_id(self, name: str, piece: str | bytes, /) -> int:
+        """The id of the first such piece in a script, to stop at."""
+        return self._ids[name][self._scripts[name].index(_encoded(piece))]
+
+    def write(self, directory: str | Path, /) -> Path:
+        """The directory, made where missing, with the checkpoint in it."""
+        path = Path(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        size = -len(self._tokens) // 64 * -64
+        files = {
+            "config.json": {
+                "architectures": ["LlamaForCausalLM"],
+                "model_type": "llama",
+                "vocab_size": size,
+                "hidden_size": size,
+                "intermediate_size": 64,
+                "num_hidden_layers": 1,
+                "num_attention_heads": 1,
+                "num_key_value_heads": 1,
+                "head_dim": 64,
+                "max_position_embeddings": MAX_TOKENS,
+                "rms_norm_eps": 1e-5,
+                "rope_theta": 10000.0,
+                "hidden_act": "silu",
+                "tie_word_embeddings": False,
+                "dtype": "float32",
+                "bos_token_id": None,
+                "eos_token_id": self.eos_token_id,
+            },
+            "generation_config.json": {"eos_token_id": self.eos_token_id, "do_sample": False},
+            "tokenizer_config.json": {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "eos_token": EOS,
+                "clean_up_tokenization_spaces": False,
+                "model_max_length": MAX_TOKENS,
+                "chat_template": "{{ messages[-1]['content'] }}",
+            },
+        }
+        for file, content in files.items():
+            (path / file).write_text(json.dumps(content, indent=2))
+        self._tokenizer().save(str(path / "tokenizer.json"))
+        (path / "model.safetensors").write_bytes(save(self._weights(size), metadata={"format": "pt"}))
+        return path
+
+    def _tokenizer(self) -> Tokenizer:
+        spelling = _byte_spelling()
+        pieces = len(self._tokens) - len(self._findable)
+        vocabulary = [
+            (self._named.get(token) or "".join(spelling[byte] for byte in token), 0.0 if index >= pieces else -1e6)
+            for index, token in enumerate(self._tokens)
+        ]
+        tokenizer = Tokenizer(models.Unigram(vocabulary))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        tokenizer.add_tokens([AddedToken(token, normalized=False) for token in self._added])
+        tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in self._special])
+        return tokenizer
+
+    def _weights(self, size: int) -> dict[str, NDArray[np.float32]]:
+        successor = np.full(size, self.eos_token_id)
+        for name, ids in self._ids.items():
+            start = self._findable[self.prompt(name).encode()]
+            for token, following in pairwise([start, *ids, self.eos_token_id]):
+                successor[token] = following
+        one_hot = np.eye(size, dtype=np.float32)
+        shapes = {f"self_attn.{name}_proj": (64, size) for name in "qkv"} | {"self_attn.o_proj": (size, 64)}
+        shapes |= {"mlp.gate_proj": (64, size), "mlp.up_proj": (64, size), "mlp.down_proj": (size, 64)}
+        weights: dict[str, NDArray[np.float32]] = {
+            f"layers.0.{name}": np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()
+        }
+        for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
+            weights[norm] = np.ones(size, dtype=np.float32)
+        weights["embed_tokens"] = one_hot
+        return {f"model.{name}.weight": array for name, array in weights.items()} | {
+            "lm_head.weight": np.ascontiguousarray(one_hot[successor].T)
+        }
+
+
+def _encoded(piece: str | bytes) -> bytes:
+    return piece.encode() if isinstance(piece, str) else piece
+
+
+def _byte_spelling() -> list[str]:
+    """The character that stands for each byte in byte-level vocabularies since GPT-2: itself if it is printable."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = (chr(code) for code in count(256))
+    return [chr(byte) if byte in printable else next(others) for byte in range(256)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write a checkpoint that recites the default scripts.")
+    parser.add_argument("directory", type=Path, help="where to write it")
+    directory = Reciter().write(parser.parse_args().directory)
+    print(f"{directory}: {' '.join(map('[{}]'.format, SCRIPTS))}")
+
+
+if __name__ == "__main__":
+    main()
