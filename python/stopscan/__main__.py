@@ -12,7 +12,11 @@ from collections.abc import Iterator, Sequence
 
 from stopscan import StopMatch, StopScanner, StopSet
 
+if sys.platform == "win32":
+    import msvcrt
+
 FIRED, NONE_FIRED, BAD_INPUT = 0, 1, 2
+STDIN, STDOUT = 0, 1  # not sys.stdin and sys.stdout, which are None when closed, and buffer
 READ_BYTES = 65536
 
 
@@ -25,12 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scanner = StopScanner(stops, include_stop=options.include_stop)
     except ValueError as error:
         parser.error(str(error))
-    if hasattr(signal, "SIGPIPE"):
+    if sys.platform == "win32":
+        for fd in (STDIN, STDOUT):
+            msvcrt.setmode(fd, os.O_BINARY)  # else line ends are translated
+    else:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader does, as cat does
     try:
         copy(scanner)
     except (ValueError, OSError) as error:
-        print(f"stopscan: {error}", file=sys.stderr)
+        note(f"stopscan: {error}")
         return BAD_INPUT
     report(scanner.match, as_json=options.json)
     return NONE_FIRED if scanner.match is None else FIRED
@@ -60,10 +67,10 @@ def argument_parser() -> argparse.ArgumentParser:
 def copy(scanner: StopScanner) -> None:
     """Nothing; writes the safe text as it becomes safe, and closes the input at a stop, so that the writer ends too."""
     try:
-        for delta in read_deltas(sys.stdin.fileno()):
+        for delta in read_deltas(STDIN):
             write(scanner.feed(delta))
             if scanner.match is not None:
-                os.close(sys.stdin.fileno())
+                os.close(STDIN)
                 return
     finally:
         write(scanner.flush())
@@ -92,18 +99,23 @@ def read_deltas(fd: int) -> Iterator[str]:
 
 
 def write(text: str) -> None:
-    """Nothing; writes all of ``text`` at once, around the buffers of ``sys.stdout``."""
+    """Nothing; writes all of ``text`` at once."""
     data = memoryview(text.encode())
     while data:
-        data = data[os.write(sys.stdout.fileno(), data) :]
+        data = data[os.write(STDOUT, data) :]
 
 
 def report(match: StopMatch | None, *, as_json: bool) -> None:
     if as_json:
         fields = ("sequence", "offset", "end")
-        print(json.dumps({name: getattr(match, name, None) for name in fields}), file=sys.stderr)
+        note(json.dumps({name: getattr(match, name, None) for name in fields}))
     elif match is not None:
-        print(f"stopscan: stop {match.sequence!r} at {match.offset}", file=sys.stderr)
+        note(f"stopscan: stop {match.sequence!r} at {match.offset}")
+
+
+def note(line: str) -> None:
+    if sys.stderr is not None:  # it is when closed, and print would take standard output instead
+        print(line, file=sys.stderr)
 
 
 if __name__ == "__main__":
