@@ -63,8 +63,11 @@ impl Skips<'_> {
         if self.count >= TRIAL && self.bytes < self.count * WORTH {
             return Skip::Rest(at);
         }
-        let Some(found) = self.prefilter.searcher.find_in(text, (at..text.len()).into()) else {
-            return Skip::Rest(at.max((text.len() + 1).saturating_sub(self.prefilter.longest)));
+        // Among the last bytes a pattern may begin further left than any whole prefix that stands there.
+        let rest = at.max((text.len() + 1).saturating_sub(self.prefilter.longest));
+        let found = match self.prefilter.searcher.find_in(text, (at..text.len()).into()) {
+            Some(found) if found.start() < rest => found,
+            _ => return Skip::Rest(rest),
         };
         self.bytes += found.start() - at;
         self.count += 1;

@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for fd in (STDIN, STDOUT):
             msvcrt.setmode(fd, os.O_BINARY)  # else line ends are translated
     else:
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end quietly when the reader does, as cat does
+        # End quietly when the reader does, or the user wants it, as cat does.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         copy(scanner)
     except (ValueError, OSError) as error:

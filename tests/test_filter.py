@@ -1,0 +1,310 @@
+"""`python -m stopscan` in pipes: what it writes, when, what it reports, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from test_properties import Setup, streams
+
+from stopscan import scan
+
+FILTER = [sys.executable, "-m", "stopscan"]
+SECONDS = 60  # until a hanging test ends; no test waits for it
+FIRED, NONE_FIRED, BAD = 0, 1, 2
+posix_only = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell or argument bytes")
+
+
+class Ended(NamedTuple):
+    status: int
+    out: bytes
+    err: str
+
+
+def run(data: bytes, *arguments: str | bytes) -> Ended:
+    done = subprocess.run([*FILTER, *arguments], input=data, capture_output=True, timeout=SECONDS, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr.decode())
+
+
+def report(sequence: str | None, offset: int | None, end: int | None) -> dict[str, object]:
+    return {"sequence": sequence, "offset": offset, "end": end}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "data", "out", "found"),
+    [
+        (["--stop", "END"], "one END two", "one ", ("END", 4, 7)),
+        (["--stop", "END"], "one EN", "one EN", None),
+        (["--stop", "END"], "", "", None),
+        (["--stop", "is", "--stop", "a"], "this a", "th", ("is", 2, 4)),
+        (["--stop", "b", "--stop", "ab"], "xab", "x", ("ab", 1, 3)),
+        (["--visible", "."], "a.b", "a.", (".", 1, 2)),
+        (["--stop", "END", "--visible", ".", "--visible", "!"], "a!b", "a!", ("!", 1, 2)),
+        (["--stop", "END", "--include-stop"], "a END b", "a END", ("END", 2, 5)),
+        (["--stop", "x", "--protect", "<", ">"], "<x>x", "<x>", ("x", 3, 4)),
+        (["--stop", "x", "--protect", "<", ">", "--protect", "[", "]"], "[x>]x", "[x>]", ("x", 4, 5)),
+        (["--stop", "END"], "é🦀字END", "é🦀字", ("END", 3, 6)),
+        (["--stop", "🦀"], "🦁🦀", "🦁", ("🦀", 1, 2)),
+        (["--stop", "END"], "a\r\nb\nEND", "a\r\nb\n", ("END", 5, 8)),
+        (["--stop", "\n\n"], "a\n\nb", "a", ("\n\n", 1, 3)),
+        (["--stop", "END"], "\0 \ufeff END", "\0 \ufeff ", ("END", 4, 7)),
+    ],
+)
+def test_output_status_and_report(
+    arguments: list[str], data: str, out: str, found: tuple[str, int, int] | None
+) -> None:
+    status, written, err = run(data.encode(), *arguments, "--json")
+    assert (status, written.decode()) == (NONE_FIRED if found is None else FIRED, out)
+    assert err.count("\n") == 1
+    assert json.loads(err) == report(*(found or (None, None, None)))
+
+
+def test_plain_report() -> None:
+    status, out, err = run(b"one END two", "--stop", "END")
+    assert (status, out) == (FIRED, b"one ")
+    assert err.count("\n") == 1
+    assert "'END'" in err
+    assert "4" in err
+
+
+def test_no_report_when_none_fired() -> None:
+    assert run(b"one two", "--stop", "END") == (NONE_FIRED, b"one two", "")
+
+
+@pytest.mark.parametrize("size", [65_535, 65_536, 65_537, 1_000_000])
+def test_more_than_one_read(size: int) -> None:
+    text = "é" * (size // 2) + "x" * (size % 2)
+    status, out, err = run((text + "END more").encode(), "--stop", "END", "--json")
+    assert (status, out.decode() == text) == (FIRED, True)
+    assert json.loads(err) == report("END", len(text), len(text) + 3)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--stop", ""],
+        ["--visible", ""],
+        ["--protect", "", ">"],
+        ["--protect", "<"],
+        ["--stop"],
+        ["--no-such-option"],
+        ["--stop", "<", "--protect", "<", ">"],
+        ["--stop", "END", "--visible", "END"],
+        ["--protect", "<", "1", "--protect", "<", "2"],
+        ["unexpected"],
+    ],
+    ids=" ".join,
+)
+def test_usage_errors(arguments: list[str]) -> None:
+    status, out, err = run(b"text", *arguments)
+    assert (status, out) == (BAD, b"")
+    assert err
+    assert "Traceback" not in err
+
+
+@posix_only
+def test_a_stop_that_is_not_utf8() -> None:
+    status, out, err = run(b"text", b"--stop", b"\xff")
+    assert (status, out) == (BAD, b"")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("data", "out", "offset"),
+    [
+        (b"\xff", b"", 0),
+        (b"good E\xff more", b"good E", 6),
+        ("é🦀".encode() + b"\x80", "é🦀".encode(), 6),
+        (b"cut short \xf0\x9f\xa6", b"cut short ", 10),
+        (b"a\xf0\x9fx", b"a", 1),
+        (b"surrogate \xed\xa0\x80", b"surrogate ", 10),
+        (b"overlong \xc0\xaf", b"overlong ", 9),
+        (b"x" * 65_535 + b"\xf0\x9fx", b"x" * 65_535, 65_535),
+        ("é".encode() * 100_001 + b"\xfe", "é".encode() * 100_001, 200_002),
+    ],
+)
+def test_invalid_utf8_is_named_after_the_good_text_was_written(data: bytes, out: bytes, offset: int) -> None:
+    status, written, err = run(data, "--stop", "END")
+    assert (status, written == out) == (BAD, True)
+    assert f" {offset}" in err
+    assert "Traceback" not in err
+
+
+def test_invalid_utf8_behind_the_stop_is_never_seen() -> None:
+    assert run(b"a END\xff", "--stop", "END", "--json")[:2] == (FIRED, b"a ")
+
+
+@contextmanager
+def running(*arguments: str, stdin: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
+    """A filter at work; killed after a time, so that a read of what it never writes ends."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*FILTER, *arguments], stdin=stdin, stdout=pipe, stderr=pipe, bufsize=0) as process:
+        killer = threading.Timer(SECONDS, process.kill)
+        killer.start()
+        try:
+            yield process
+        finally:
+            killer.cancel()
+            process.kill()
+
+
+def write(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(data)
+
+
+def read(process: subprocess.Popen[bytes], count: int) -> bytes:
+    """That many bytes, waiting for them: the writer writes no more until they are here."""
+    assert process.stdout is not None
+    data = b""
+    while len(data) < count and (piece := process.stdout.read(count - len(data))):
+        data += piece
+    return data
+
+
+def test_safe_text_appears_before_more_is_written() -> None:
+    with running("--stop", "END") as process:
+        for delta in [b"a", b" line without its end", b"\n", b"x"]:
+            write(process, delta)
+            assert read(process, len(delta)) == delta
+
+
+def test_only_the_prefix_waits() -> None:
+    with running("--stop", "END") as process:
+        write(process, b"one E")
+        assert read(process, 4) == b"one "
+        write(process, b"N, ")
+        assert read(process, 4) == b"EN, "
+        write(process, b"EN")
+        write(process, b"D two")
+        assert (process.wait(SECONDS), read(process, 1)) == (FIRED, b"")
+
+
+def test_held_text_is_written_at_the_end_of_input() -> None:
+    with running("--stop", "END") as process:
+        write(process, b"one E")
+        assert read(process, 4) == b"one "
+        assert process.stdin is not None
+        process.stdin.close()
+        assert (read(process, 2), process.wait(SECONDS)) == (b"E", NONE_FIRED)
+
+
+def test_characters_split_over_writes() -> None:
+    crab = "🦀".encode()
+    with running("--stop", "END") as process:
+        write(process, b"a" + crab[:1])
+        assert read(process, 1) == b"a"
+        write(process, crab[1:3])
+        write(process, crab[3:] + crab[:2])
+        assert read(process, 4) == crab
+        write(process, crab[2:])
+        assert read(process, 4) == crab
+
+
+def test_a_stop_split_inside_a_character() -> None:
+    stop = "é🦀".encode()
+    with running("--stop", "é🦀", "--json") as process:
+        write(process, b"a" + stop[:3])
+        assert read(process, 1) == b"a"
+        write(process, stop[3:])
+        assert process.stderr is not None
+        assert json.loads(process.stderr.read()) == report("é🦀", 1, 3)
+        assert (process.wait(SECONDS), read(process, 1)) == (FIRED, b"")
+
+
+def test_invalid_utf8_split_over_writes_is_counted_from_the_start() -> None:
+    with running("--stop", "END") as process:
+        for delta in [b"abc", "é".encode(), b"d"]:
+            write(process, delta)
+            assert read(process, len(delta)) == delta
+        write(process, b"x\xf0")
+        assert read(process, 1) == b"x"
+        write(process, b"\x9fy")
+        assert process.stderr is not None
+        err = process.stderr.read().decode()
+        assert process.wait(SECONDS) == BAD
+        assert " 7" in err
+
+
+def test_a_writer_without_end_ends() -> None:
+    """What `seq 1 100000000 | python -m stopscan --stop 4242` does."""
+    code = "import itertools\nfor n in itertools.count(1): print(n)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+        assert writer.stdout is not None
+        with running("--stop", "4242", stdin=writer.stdout.fileno()) as process:
+            writer.stdout.close()
+            out, err = process.communicate(timeout=SECONDS)
+        assert writer.wait(SECONDS) != 0
+    text = "".join(f"{number}{os.linesep}" for number in range(1, 4242))
+    assert (process.returncode, out.decode() == text) == (FIRED, True)
+    assert err.count(b"\n") == 1
+
+
+def test_a_reader_that_leaves_ends_the_filter() -> None:
+    code = "import itertools\nfor n in itertools.count(1): print(n)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as writer:
+        assert writer.stdout is not None
+        with running("--stop", "END", stdin=writer.stdout.fileno()) as process:
+            writer.stdout.close()
+            assert read(process, 1) == b"1"
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.close()
+            assert b"Traceback" not in process.stderr.read()
+            assert process.wait(SECONDS) != NONE_FIRED
+        assert writer.wait(SECONDS) != 0
+
+
+def run_in_shell(redirection: str) -> subprocess.CompletedProcess[str]:
+    command = f'printf "one END two" | "$0" -m stopscan --stop END {redirection}'
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+
+
+@posix_only
+@pytest.mark.parametrize("redirection", ["<&-", ">&-"], ids=["input", "output"])
+def test_a_closed_stream_is_an_error(redirection: str) -> None:
+    done = run_in_shell(redirection)
+    assert (done.returncode, done.stdout) == (BAD, "")
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@posix_only
+def test_a_report_that_nobody_wants_does_not_go_into_the_output() -> None:
+    done = run_in_shell("2>&-")
+    assert (done.returncode, done.stdout, done.stderr) == (FIRED, "one ", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_an_error() -> None:
+    done = run_in_shell("> /dev/full")
+    assert done.returncode == BAD
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@settings(max_examples=25)
+@given(streams())
+def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
+    setup, deltas = stream
+    setup = setup._replace(start_protected=False)  # the filter sees a whole text, from its start
+    arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
+    arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
+    arguments += ["--include-stop"] * setup.include_stop
+    expected = scan(deltas, setup.stop_set(), include_stop=setup.include_stop)
+    text = "".join(expected)
+    match = expected.match
+
+    status, out, err = run("".join(deltas).encode(), *arguments, "--json")
+    assert (status, out.decode()) == (FIRED if match else NONE_FIRED, text)
+    assert json.loads(err) == report(*((match.sequence, match.offset, match.end) if match else (None, None, None)))

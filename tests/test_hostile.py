@@ -1,0 +1,154 @@
+"""Stops come from users: whatever they send compiles in bounded memory, scans in linear time, or is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from stopscan import StopMatch, StopScanner, StopSet
+
+LIMIT = 8_000_000  # bytes of stops and markers, documented
+ON_WINDOWS = sys.platform == "win32"
+
+# What a hostile request may send, as source, so that the memory is measured in a process of its own.
+SETS = {
+    "100,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(100_000)]",
+    "400,000 stops of 20 bytes": "[random.randbytes(10).hex() for _ in range(400_000)]",
+    "100,000 stops with one beginning": "[f'{n:020}' for n in range(100_000)]",
+    "100,000 stops with one end": "[f'{n:020}'[::-1] for n in range(100_000)]",
+    "100,000 multi-byte stops": "[''.join(random.choices('éèêбж字漢🦀🦁', k=6)) for _ in range(100_000)]",
+    "3,000 nested stops": "['a' * n for n in range(1, 3_001)]",
+    "2,000 nested suffixes": "[''.join(map(chr, range(0x4E00 + n, 0x4DFF, -1))) for n in range(2_000)]",
+    "one stop at the limit": "['a' * 7_999_999 + 'b']",
+    "one stop at the limit, all kinds of bytes": "[random.randbytes(4_000_000).hex()]",
+    "every character": "[chr(n) for n in range(0x110000) if not 0xD800 <= n < 0xE000]",
+    "half a million pairs of characters": "[2 * chr(n) for n in range(0x10000, 0x110000, 2)]",
+}
+MEASURED = textwrap.dedent("""
+    import random, resource, sys
+    from stopscan import StopMatch, StopScanner, StopSet
+
+    random.seed(0)
+    stops = {stops}
+    compiled = StopSet(stops)
+    assert len(compiled) == len(set(stops))
+    scanner = StopScanner(compiled)
+    assert scanner.feed("\\n" * 1_000) == "\\n" * 1_000 or "\\n" in stops
+    first = compiled.find(stops[-1])
+    assert first is not None and first.sequence in stops
+    assert stops[-1][first.offset : first.end] == first.sequence
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(peak if sys.platform == "darwin" else peak * 1024)
+""")
+
+
+@pytest.mark.skipif(ON_WINDOWS, reason="the peak is read with the resource module")
+@pytest.mark.parametrize("stops", SETS.values(), ids=SETS)
+def test_peak_memory(stops: str) -> None:
+    code = MEASURED.format(stops=stops)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) <= 512 << 20
+
+
+def test_a_hundred_thousand_stops() -> None:
+    stops = StopSet([f"{number:020}" for number in range(100_000)])
+    assert len(stops) == 100_000
+    assert stops.find("0" * 30) == StopMatch("0" * 20, 0)
+    assert stops.find("9" * 100 + f"{99_999:020}") == StopMatch(f"{99_999:020}", 100)
+    scanner = StopScanner(stops)
+    assert (scanner.feed("x" + "0" * 19), scanner.held) == ("x", "0" * 19)
+    assert (scanner.feed("x"), scanner.held) == ("0" * 19 + "x", "")
+
+
+def test_three_thousand_nested_stops() -> None:
+    """All but the shortest are pruned, so that nothing is ever held."""
+    scanner = StopScanner(["a" * length for length in range(1, 3_001)])
+    assert (scanner.feed("xyz"), scanner.held) == ("xyz", "")
+    assert (scanner.feed("baaa"), scanner.match, scanner.unused) == ("b", StopMatch("a", 4), "aa")
+
+
+def test_two_thousand_nested_suffixes() -> None:
+    """None is pruned: all complete at the same character, and the longest that is there wins."""
+    longest = "".join(chr(0x4E00 + number) for number in range(2_000))
+    stops = StopSet([longest[start:] for start in range(2_000)])
+    assert stops.find(longest) == StopMatch(longest, 0)
+    assert stops.find("x" + longest[700:]) == StopMatch(longest[700:], 1)
+    scanner = StopScanner(stops)
+    assert (scanner.feed(longest[5:-1]), scanner.held) == ("", longest[5:-1])
+    assert scanner.feed("x") == longest[5:-1] + "x"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: StopSet("a" * (LIMIT + 1)),
+        lambda: StopSet("é" * (LIMIT // 2) + "a"),
+        lambda: StopSet(["a" * LIMIT, "b"]),
+        lambda: StopSet("a" * LIMIT, visible="b"),
+        lambda: StopSet("a" * (LIMIT - 1), protect=[("<", ">")]),
+        lambda: StopScanner("a" * (LIMIT + 1)),
+    ],
+    ids=["one stop", "bytes count", "two stops", "hidden and visible", "stop and markers", "StopScanner"],
+)
+def test_over_the_limit(build: object) -> None:
+    with pytest.raises(ValueError, match=f"{LIMIT}"):
+        build()  # type: ignore[operator]
+
+
+def test_at_the_limit() -> None:
+    stops = StopSet("a" * (LIMIT - 2), protect=[("<", ">")])
+    assert stops.find("<>" + "a" * LIMIT) == StopMatch("a" * (LIMIT - 2), 2)
+
+
+def test_a_million_characters_held_one_by_one() -> None:
+    """Would take hours if a feed copied what is held."""
+    stop = "a" * 1_000_000 + "b"
+    scanner = StopScanner(stop)
+    assert {scanner.feed("a") for _ in range(1_000_000)} == {""}
+    assert scanner.held == "a" * 1_000_000
+    assert [scanner.feed("a") for _ in range(1_000_000)] == ["a"] * 1_000_000
+    assert scanner.held == "a" * 1_000_000
+    assert (scanner.feed("b"), scanner.held) == ("", "")
+    assert scanner.match == StopMatch(stop, 1_000_000)
+
+
+def test_a_million_characters_held_and_given_up() -> None:
+    scanner = StopScanner("a" * 1_000_000 + "b")
+    for _ in range(3):
+        assert {scanner.feed("a") for _ in range(999_999)} == {""}
+        assert scanner.feed("x") == "a" * 999_999 + "x"
+    assert (scanner.held, scanner.match) == ("", None)
+
+
+def test_a_stop_that_falls_back_at_every_character() -> None:
+    """Fibonacci words have as many borders as a string can have."""
+    one, two = "a", "ab"
+    while len(two) < 100_000:
+        one, two = two, two + one
+    text = (two[:-2] + "c") * 3
+    scanner = StopScanner(two)
+    assert "".join(map(scanner.feed, text)) + scanner.flush() == text
+    assert scanner.match is None
+
+
+@pytest.mark.skipif(ON_WINDOWS, reason="the peak is read with the resource module")
+def test_held_text_that_slides_takes_no_more_memory_than_it_is_long() -> None:
+    code = textwrap.dedent("""
+        import resource, sys
+        from stopscan import StopScanner
+
+        scanner = StopScanner("a" * 1_000_000 + "b")
+        scanner.feed("a" * 1_000_000)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(10_000_000):
+            scanner.feed("a")
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print(grown if sys.platform == "darwin" else grown * 1024)
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 4 << 20

@@ -1,0 +1,164 @@
+"""Copies and pickles: the same from here on, and nothing to do with each other."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+from test_properties import Setup, same, setups, streams, texts
+
+from stopscan import StopMatch, StopScanner, StopSet
+
+PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+STOPS = StopSet(["END", "é🦀"], visible=["."], protect=[("<think>", "</think>"), ("`", "`")])
+
+Duplicate = Callable[[Any], Any]
+
+
+def pickled(protocol: int) -> Duplicate:
+    return lambda thing: pickle.loads(pickle.dumps(thing, protocol))
+
+
+COPIES: dict[str, Duplicate] = {"copy.copy": copy.copy, "copy.deepcopy": copy.deepcopy}
+PICKLES: dict[str, Duplicate] = {f"pickle {protocol}": pickled(protocol) for protocol in PROTOCOLS}
+every_way = pytest.mark.parametrize("duplicate", [*COPIES.values(), *PICKLES.values()], ids=[*COPIES, *PICKLES])
+every_scanner_way = pytest.mark.parametrize(
+    "duplicate", [StopScanner.copy, *COPIES.values(), *PICKLES.values()], ids=["copy", *COPIES, *PICKLES]
+)
+
+
+@every_way
+def test_sets(duplicate: Duplicate) -> None:
+    twin = duplicate(STOPS)
+    assert twin == STOPS
+    assert hash(twin) == hash(STOPS)
+    assert (twin.stop, twin.visible, twin.protect) == (STOPS.stop, STOPS.visible, STOPS.protect)
+    assert twin.find("<think>END</think>é🦀") == StopMatch("é🦀", 18)
+
+
+def test_a_copied_set_is_the_set_itself() -> None:
+    assert copy.copy(STOPS) is copy.deepcopy(STOPS) is STOPS
+
+
+@every_way
+def test_matches(duplicate: Duplicate) -> None:
+    match = StopMatch("é🦀", 26)
+    twin = duplicate(match)
+    assert (twin, hash(twin), twin.end) == (match, hash(match), 28)
+
+
+@every_scanner_way
+@pytest.mark.parametrize(
+    ("before", "after", "out", "match"),
+    [
+        ("", "a END", "a ", StopMatch("END", 2)),
+        ("a EN", "D b", "", StopMatch("END", 2)),
+        ("a EN", "x", "ENx", None),
+        ("é", "🦀", "", StopMatch("é🦀", 0)),
+        ("<think>END", "END</think>END", "END</think>", StopMatch("END", 21)),
+        ("<thi", "nk>END", "nk>END", None),
+        ("<think></thi", "nk>END", "nk>", StopMatch("END", 15)),
+        ("`END", "</think>END`END", "</think>END`", StopMatch("END", 16)),
+        ("a END b", "more", "", StopMatch("END", 2)),
+        ("a.b", "more", "", StopMatch(".", 1)),
+    ],
+)
+def test_scanners_go_on(duplicate: Duplicate, before: str, after: str, out: str, match: StopMatch | None) -> None:
+    scanner = StopScanner(STOPS)
+    scanner.feed(before)
+    twin = duplicate(scanner)
+    assert (twin.held, twin.match, twin.unused) == (scanner.held, scanner.match, scanner.unused)
+    assert (twin.feed(after), twin.match) == (out, match)
+    assert (scanner.feed(after), scanner.match) == (out, match)
+
+
+@every_scanner_way
+def test_options_go_along(duplicate: Duplicate) -> None:
+    scanner = StopScanner(STOPS, include_stop=True, start_protected=True)
+    scanner.feed("</think>a EN")
+    twin = duplicate(scanner)
+    assert (twin.feed("D"), twin.match) == ("D", StopMatch("END", 10))
+    twin.reset()
+    assert twin.feed("END</think>END.") == "END</think>END"
+
+
+@every_scanner_way
+def test_unarmed_and_bypassed_text_goes_along(duplicate: Duplicate) -> None:
+    scanner = StopScanner("END")
+    scanner.bypass("END ")
+    scanner.feed("END EN", armed=False)
+    twin = duplicate(scanner)
+    assert (twin.held, twin.feed("D"), twin.match) == ("EN", "", StopMatch("END", 8))
+
+
+@every_scanner_way
+def test_neither_feels_what_the_other_is_fed(duplicate: Duplicate) -> None:
+    scanner = StopScanner("END")
+    scanner.feed("a E")
+    twin = duplicate(scanner)
+    twin.feed("ND")
+    assert (scanner.held, scanner.match) == ("E", None)
+    scanner.feed("x")
+    assert (twin.match, twin.unused) == (StopMatch("END", 2), "")
+    twin.reset()
+    assert (scanner.feed("END"), scanner.match) == ("", StopMatch("END", 4))
+
+
+@pytest.mark.parametrize("duplicate", [StopScanner.copy, *COPIES.values()], ids=["copy", *COPIES])
+def test_copies_share_the_set(duplicate: Duplicate) -> None:
+    scanner = StopScanner(STOPS)
+    assert duplicate(scanner).stops is STOPS
+
+
+def test_pickled_together_they_share_the_set() -> None:
+    one, two = pickle.loads(pickle.dumps([StopScanner(STOPS), StopScanner(STOPS)]))
+    assert one.stops is two.stops
+    assert one.stops == STOPS
+
+
+def test_a_million_held_characters() -> None:
+    scanner = StopScanner("a" * 1_000_000 + "b")
+    scanner.feed("a" * 1_000_000)
+    twin = pickle.loads(pickle.dumps(scanner))
+    assert twin.held == "a" * 1_000_000
+    assert (twin.feed("a"), twin.feed("b")) == ("a", "")
+    assert twin.match == StopMatch("a" * 1_000_000 + "b", 1)
+
+
+@settings(max_examples=150)
+@given(st.data(), st.sampled_from([StopScanner.copy, *COPIES.values(), *PICKLES.values()]))
+def test_two_futures_of_one_past(data: st.DataObject, duplicate: Duplicate) -> None:
+    setup, deltas = data.draw(streams())
+    scanners = [setup.scanner()]
+    for index, delta in enumerate(deltas):
+        scanners[0].feed(delta, armed=index % 2 == 0)
+    scanners.append(duplicate(scanners[0]))
+    for scanner, future in [(scanner, data.draw(texts(setup))) for scanner in scanners]:
+        reference = setup.reference()
+        for index, delta in enumerate(deltas):
+            reference.feed(delta, armed=index % 2 == 0)
+        assert scanner.feed(future) == reference.feed(future)
+        assert (scanner.held, scanner.unused) == (reference.held, reference.unused)
+        assert same(scanner.match, reference.match)
+
+
+@settings(max_examples=50)
+@given(setups())
+def test_any_set(setup: Setup) -> None:
+    stops = setup.stop_set()
+    for duplicate in [*COPIES.values(), *PICKLES.values()]:
+        assert duplicate(stops) == stops
+
+
+@pytest.mark.parametrize("state", [None, (), (1, 2), ("",) * 5, (False, False, (None, "END", 1), None, "", 0)])
+def test_a_state_that_is_none_is_refused(state: Any) -> None:
+    scanner = StopScanner("END")
+    scanner.feed("a E")
+    with pytest.raises((TypeError, ValueError)):
+        scanner.__setstate__(state)
+    assert (scanner.held, scanner.feed("ND"), scanner.match) == ("E", "", StopMatch("END", 2))
