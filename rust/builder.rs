@@ -130,6 +130,10 @@ impl Role {
     fn is_marker(self) -> bool {
         matches!(self, Role::Opening | Role::Closing)
     }
+
+    fn article(self) -> &'static str {
+        if self == Role::Opening { "an" } else { "a" }
+    }
 }
 
 impl fmt::Display for Role {
@@ -165,7 +169,9 @@ impl fmt::Display for StopSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             ErrorKind::Empty { role, index } => write!(f, "{role} {index} is empty"),
-            ErrorKind::TwoRoles { text, roles: [one, other] } => write!(f, "{text:?} is both a {one} and a {other}"),
+            ErrorKind::TwoRoles { text, roles: [one, other] } => {
+                write!(f, "{text:?} is both {} {one} and {} {other}", one.article(), other.article())
+            }
             ErrorKind::TwoClosings { open } => write!(f, "opening marker {open:?} has two closing markers"),
             ErrorKind::TooLarge { bytes } => {
                 write!(f, "the stops have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")

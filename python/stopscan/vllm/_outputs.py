@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from copy import copy
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from stopscan.vllm._detokenizer import scanning
+from stopscan.vllm._install import require_supported
+from stopscan.vllm._options import check
+
+if TYPE_CHECKING:
+    from vllm import SamplingParams
+    from vllm.outputs import CompletionOutput, RequestOutput
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+
+async def scan_outputs(
+    engine: AsyncLLM, prompt: Any, sampling_params: SamplingParams, request_id: str, **options: Any
+) -> AsyncGenerator[RequestOutput, None]:
+    """The outputs of ``engine.generate`` with these arguments, their stop strings found by stopscan instead of vLLM.
+
+    Nothing is installed: the engine never hears of the stops, and its request is aborted when each of the ``n``
+    answers has ended. ``extra_args`` may have ``stopscan_protect`` and ``stopscan_start_protected``; each token is
+    decoded a second time. Raises ``RuntimeError`` if vLLM is not 0.32, and vLLM's validation error for malformed
+    options.
+
+    >>> params = SamplingParams(stop=["END"], output_kind=RequestOutputKind.DELTA)
+    >>> async for output in scan_outputs(engine, "Once upon", params, "request-1"):
+    ...     print(output.outputs[0].text, end="")
+    """
+    require_supported()
+    from vllm.sampling_params import RequestOutputKind
+
+    check(sampling_params)
+    kind = sampling_params.output_kind
+    params = sampling_params.clone()
+    params.stop = []
+    params.output_kind = RequestOutputKind.DELTA
+    total: RequestOutput | None = None
+    async with aclosing(engine.generate(prompt, params, request_id, **options)) as source:
+        async for output in _cut(source, engine, sampling_params):
+            if kind is RequestOutputKind.DELTA:
+                yield output
+                continue
+            if total is None:
+                total = output
+            else:
+                total.add(output, aggregate=True)
+            if kind is RequestOutputKind.CUMULATIVE or output.finished:
+                yield _snapshot(total)
+
+
+async def _cut(
+    source: AsyncGenerator[RequestOutput, None], engine: AsyncLLM, params: SamplingParams
+) -> AsyncGenerator[RequestOutput, None]:
+    """The outputs, which are deltas, as far as the stops let them come; the source is closed with the last answer."""
+    detokenizers: dict[int, Any] = {}
+    running = set(range(params.n))
+    async for output in source:
+        output.outputs = [completion for completion in output.outputs if completion.index in running]
+        for completion in output.outputs:
+            if completion.index not in detokenizers:
+                detokenizers[completion.index] = _detokenizer(engine, params, output)
+            _scan(detokenizers[completion.index], completion)
+            if completion.finish_reason is not None:
+                running.remove(completion.index)
+        output.finished = not running
+        if output.finished:
+            # Before the last output is handed on: its reader need not come back for more.
+            await source.aclose()
+        if output.outputs:
+            yield output
+
+
+def _detokenizer(engine: AsyncLLM, params: SamplingParams, output: RequestOutput) -> Any:
+    from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+
+    request: Any = SimpleNamespace(
+        request_id=output.request_id,
+        sampling_params=params,
+        prompt_token_ids=output.prompt_token_ids,
+        prompt_embeds=None,
+    )
+    tokenizer = engine.get_tokenizer() if params.detokenize else None
+    return scanning(IncrementalDetokenizer.from_new_request(tokenizer, request), tokenizer, request)
+
+
+def _scan(detokenizer: Any, completion: CompletionOutput) -> None:
+    """Puts the safe text into a delta; at a stop, its reason too, and the tokens behind it are cut off."""
+    before = detokenizer.num_output_tokens()
+    stop = detokenizer.update(list(completion.token_ids), completion.finish_reason == "stop")
+    if stop is not None:
+        completion.finish_reason, completion.stop_reason = "stop", stop
+        _trim(completion, detokenizer.num_output_tokens() - before)
+    completion.text = detokenizer.get_next_output_text(completion.finish_reason is not None, True)
+
+
+def _trim(completion: CompletionOutput, kept: int) -> None:
+    dropped = completion.token_ids[kept:]
+    completion.token_ids = completion.token_ids[:kept]
+    if dropped and completion.logprobs:
+        lost = zip(completion.logprobs[kept:], dropped, strict=True)
+        completion.cumulative_logprob -= sum(position[token_id].logprob for position, token_id in lost)
+        completion.logprobs = completion.logprobs[:kept]
+
+
+def _snapshot(total: RequestOutput) -> RequestOutput:
+    """All answers so far, as objects that later deltas do not change."""
+    output = copy(total)
+    output.outputs = [copy(completion) for completion in sorted(total.outputs, key=lambda completion: completion.index)]
+    return output

@@ -1,0 +1,128 @@
+//! What the types are and say, apart from matching.
+
+use std::error::Error;
+
+use stopscan::{MAX_SET_BYTES, StopMatch, StopScanner, StopSet, StopSetBuilder, StopSetError};
+
+fn shared<T: Send + Sync>() {}
+
+#[test]
+fn everything_is_send_and_sync() {
+    shared::<StopSet>();
+    shared::<StopSetBuilder<'static>>();
+    shared::<StopScanner>();
+    shared::<StopMatch<'static>>();
+    shared::<StopSetError>();
+}
+
+#[test]
+fn one_set_serves_many_threads() {
+    let set = StopSet::new(["END"]).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let set = &set;
+            scope.spawn(move || {
+                // Long text: the first searches race to build the prefilter.
+                let text = ".".repeat(1_000 + thread) + "END";
+                assert_eq!(set.find(&text).unwrap().offset(), 1_000 + thread);
+                assert_eq!(StopScanner::new(set).feed(&text).len(), 1_000 + thread);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_scanner_is_small() {
+    assert!(size_of::<StopScanner>() <= 256);
+}
+
+#[test]
+fn output_is_the_delta_when_nothing_is_held() {
+    let mut scanner = StopScanner::new(&StopSet::new(["END", "é!"]).unwrap());
+    for delta in ["Lorem", "", "E.", "é", "日本", "ipsum dolor sit amet, consectetur adipiscing elit", &".".repeat(200)]
+    {
+        scanner.reset();
+        let out = scanner.feed(delta);
+        let held = delta.len() - out.len();
+        assert!(std::ptr::eq(out.as_ptr(), delta.as_ptr()), "{delta:?}");
+        assert_eq!(held, if delta == "é" { 2 } else { 0 }, "{delta:?}");
+    }
+    let text = "bypassed";
+    scanner.reset();
+    assert!(std::ptr::eq(scanner.bypass(text), text));
+}
+
+#[test]
+fn a_set_says_what_it_was_given() {
+    let set = StopSet::builder()
+        .stop(["b", "a", "b"])
+        .stop(["aa"])
+        .visible(["v", "v"])
+        .protect([("<", ">"), ("|", "|"), ("<", ">"), ("[", ">")])
+        .build()
+        .unwrap();
+    assert_eq!(set.stop().collect::<Vec<_>>(), ["b", "a", "aa"]);
+    assert_eq!(set.visible().collect::<Vec<_>>(), ["v"]);
+    assert_eq!(set.protect().collect::<Vec<_>>(), [("<", ">"), ("|", "|"), ("[", ">")]);
+    assert_eq!((set.len(), set.is_empty()), (4, false));
+    assert_eq!(
+        format!("{set:?}"),
+        r#"StopSet { stop: ["b", "a", "aa"], visible: ["v"], protect: [("<", ">"), ("|", "|"), ("[", ">")] }"#
+    );
+}
+
+#[test]
+fn a_set_without_stops_passes_everything() {
+    let nothing: [&str; 0] = [];
+    for set in [StopSet::new(nothing).unwrap(), StopSet::builder().protect([("<", ">")]).build().unwrap()] {
+        assert_eq!((set.len(), set.is_empty()), (0, true));
+        for text in ["", "a<b>c", &"<.>".repeat(100)] {
+            assert_eq!(set.truncate(text), (text, None));
+            assert_eq!(StopScanner::new(&set).feed(text), text);
+        }
+    }
+}
+
+#[test]
+fn a_scanner_gives_its_set_back() {
+    let set = StopSet::new(["a"]).unwrap();
+    let scanner = StopScanner::new(&set);
+    drop(set);
+    assert_eq!(scanner.stops().stop().collect::<Vec<_>>(), ["a"]);
+}
+
+#[test]
+fn a_scanner_starts_protected_only_where_a_region_is() {
+    assert!(StopScanner::start_protected(&StopSet::new(["a"]).unwrap()).is_none());
+}
+
+#[test]
+fn errors_name_the_culprit() {
+    let errors = [
+        (StopSet::builder().stop(["a", ""]), "stop 1 is empty"),
+        (StopSet::builder().visible([""]), "visible stop 0 is empty"),
+        (StopSet::builder().protect([("<", ">"), ("", ">")]), "opening marker 1 is empty"),
+        (StopSet::builder().protect([("<", "")]), "closing marker 0 is empty"),
+        (StopSet::builder().stop(["é\n"]).visible(["a", "é\n"]), r#""é\n" is both a stop and a visible stop"#),
+        (StopSet::builder().stop(["<"]).protect([("<", ">")]), r#""<" is both a stop and an opening marker"#),
+        (StopSet::builder().visible([">"]).protect([("<", ">")]), r#"">" is both a visible stop and a closing marker"#),
+        (
+            StopSet::builder().protect([("<", ">"), ("|", "|"), ("<", "|")]),
+            r#"opening marker "<" has two closing markers"#,
+        ),
+    ];
+    for (builder, message) in errors {
+        let error: Box<dyn Error> = builder.build().unwrap_err().into();
+        assert_eq!(error.to_string(), message);
+    }
+    assert_eq!(StopSet::new([""]).unwrap_err(), StopSet::builder().stop([""]).build().unwrap_err());
+}
+
+#[test]
+fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
+    let stop = "s".repeat(MAX_SET_BYTES - 3);
+    let just = StopSet::builder().stop([&*stop]).visible(["v"]).protect([("<", ">")]).build().unwrap();
+    assert_eq!(just.len(), 2);
+    let error = StopSet::builder().stop([&*stop]).visible(["v"]).protect([("<", "//")]).build().unwrap_err();
+    assert_eq!(error.to_string(), "the stops have 8000001 bytes of UTF-8, and the limit is 8000000");
+}

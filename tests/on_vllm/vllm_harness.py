@@ -1,0 +1,115 @@
+"""vLLM's own output processor, fed by hand: what its engine makes of tokens, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
+from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector
+from vllm.v1.outputs import LogprobsLists
+
+
+class SlowTokenizer:
+    """A tokenizer that vLLM takes for one without a fast backend."""
+
+    def __init__(self, fast: Any) -> None:
+        self._fast = fast
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._fast, name)
+
+    def __len__(self) -> int:
+        return len(self._fast)
+
+
+@dataclass
+class Run:
+    texts: list[str] = field(default_factory=list)
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[Any] = field(default_factory=list)
+    cumulative_logprob: float | None = None
+    finish_reason: str | None = None
+    stop_reason: Any = None
+    aborted: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def run(
+    tokenizer: Any,
+    steps: Sequence[Sequence[int]],
+    params: SamplingParams,
+    *,
+    finish: FinishReason | None = None,
+    stop_reason: int | None = None,
+    prompt: Sequence[int] = (),
+) -> Run:
+    """What came of each step; the last one ends by ``finish``, or the request is aborted after it."""
+    result = Run()
+    processor = OutputProcessor(tokenizer, log_stats=False)
+    queue = RequestOutputCollector(params.output_kind, "r")
+    processor.add_request(_request(params, prompt), None, queue=queue)
+    for number, step in enumerate(steps, 1):
+        last = number == len(steps)
+        output = EngineCoreOutput(
+            request_id="r",
+            new_token_ids=list(step),
+            new_logprobs=_logprobs(step) if params.logprobs is not None else None,
+            finish_reason=finish if last else None,
+            stop_reason=stop_reason if last else None,
+        )
+        result.aborted += processor.process_outputs([output]).reqs_to_abort
+        _take(result, queue.get_nowait(), params)
+        if result.finish_reason is not None:
+            return result
+    processor.abort_requests(["r"], internal=True)
+    _take(result, queue.get_nowait(), params)
+    return result
+
+
+def _take(result: Run, output: Any, params: SamplingParams) -> None:
+    if output is None:
+        return
+    (completion,) = output.outputs
+    if params.output_kind is RequestOutputKind.DELTA:
+        result.texts.append(completion.text)
+        result.token_ids += completion.token_ids
+        result.logprobs += completion.logprobs or []
+    else:
+        result.texts.append(completion.text[len(result.text) :])
+        assert result.text == completion.text
+        result.token_ids = list(completion.token_ids)
+        result.logprobs = list(completion.logprobs or [])
+    result.cumulative_logprob = completion.cumulative_logprob
+    result.finish_reason = completion.finish_reason
+    result.stop_reason = completion.stop_reason
+
+
+def _request(params: SamplingParams, prompt: Sequence[int]) -> EngineCoreRequest:
+    return EngineCoreRequest(
+        request_id="r",
+        external_req_id="r",
+        prompt_token_ids=list(prompt),
+        mm_features=None,
+        sampling_params=params,
+        pooling_params=None,
+        arrival_time=0.0,
+        lora_request=None,
+        cache_salt=None,
+        data_parallel_rank=None,
+    )
+
+
+def _logprobs(step: Sequence[int]) -> LogprobsLists:
+    sampled = np.array(step).reshape(-1, 1)
+    return LogprobsLists(
+        logprob_token_ids=np.hstack([sampled, sampled + 1]),
+        logprobs=np.hstack([-0.5 - sampled / 1024, -1.5 - sampled / 1024]),
+        sampled_token_ranks=np.ones(len(step), dtype=int),
+    )

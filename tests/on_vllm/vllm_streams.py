@@ -1,0 +1,40 @@
+"""What the streams of the reciting checkpoint are to look like, with stopscan off and on."""
+
+from __future__ import annotations
+
+import json
+from codecs import getincrementaldecoder
+from pathlib import Path
+from typing import Any
+
+from stopscan.testing.reciter import SCRIPTS
+
+STREAMS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("streams.json").read_text(encoding="utf-8"))
+
+
+class Stream:
+    """The text that came of a script, and how much of it was there after each number of tokens."""
+
+    def __init__(self, script: str) -> None:
+        self._pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
+        self._released: dict[int, int] = {}
+        self.text = ""
+        self.tokens = 0
+
+    def add(self, text: str, tokens: int) -> None:
+        self.text += text
+        self.tokens += tokens
+        self._released[self.tokens] = len(self.text)
+
+    def check(self, row: dict[str, Any]) -> None:
+        """Asserts the row's text and, for each chunk but the last, how many characters were withheld after it.
+
+        A slow reader gets several tokens in one chunk, and cannot see what was withheld between them.
+        """
+        assert (self.text, self.tokens) == (row["text"], row["tokens"])
+        running = [tokens for tokens in self._released if tokens < row["tokens"]]
+        withheld = [self.length(tokens) - self._released[tokens] for tokens in running]
+        assert withheld == [row["withheld"][tokens - 1] for tokens in running]
+
+    def length(self, tokens: int) -> int:
+        return len(getincrementaldecoder("utf-8")().decode(b"".join(self._pieces[:tokens])))
