@@ -4,6 +4,7 @@
 //! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
 //! and the states that real text visits most come first and get the dense rows.
 
+use std::array;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -86,12 +87,11 @@ impl Automaton {
     /// nothing. Most deltas of most streams are like this.
     #[inline(always)]
     pub(crate) fn skip(&self, text: &[u8]) -> Option<usize> {
-        // Deltas differ in length, and a loop over their bytes would mispredict its end each time. Two blocks, which
-        // may overlap, cover any text of one to two block lengths.
+        // Deltas differ in length, and a loop over their bytes would mispredict its end each time. Up to 8 bytes, the
+        // last one stands in for those that are missing; further, two blocks that may overlap cover the text.
         let marks = match text.len() {
             0 => 0,
-            1..=3 => self.marks([text[0], text[text.len() / 2], text[text.len() - 1]]),
-            4..=8 => self.block_marks::<4>(text),
+            1..=8 => self.marks(array::from_fn::<u8, 8, _>(|at| text[at.min(text.len() - 1)])),
             9..=16 => self.block_marks::<8>(text),
             17..=32 => self.block_marks::<16>(text),
             _ => return None,
