@@ -1,0 +1,90 @@
+"""The charts of the README, readable on a light and on a dark page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+
+import stopscan
+
+DOCS = Path(__file__).parent.parent / "docs"
+GREY = "#808890"
+OURS = "#e8590c"
+OTHERS = ["#4c8dd6", "#2b9f83", "#a36bd0", "#c9992e", "#d0618f", "#6f9a3e", "#7f8fa6"]
+
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "stopscan",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
+    "font.size": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.figsize": (8, 4.2),
+    **dict.fromkeys(["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], GREY),
+}
+
+
+def time_per_delta(curves: dict[str, dict[int, float]]) -> None:
+    with mpl.rc_context(STYLE):
+        figure, axes = pyplot.subplots()
+        ours = [name for name in curves if name.startswith("stopscan")]
+        others = sorted(set(curves) - set(ours), key=lambda name: -curves[name][1000])
+        for name, colour in zip([*others, *ours], [*OTHERS, OURS, OURS], strict=False):
+            style = {"linewidth": 2.5} if name in ours else {"linewidth": 1.5}
+            axes.loglog(
+                list(curves[name]), list(curves[name].values()), color=colour, marker="o", markersize=3, **style
+            )
+        label_ends(axes, curves)
+        axes.set_xticks([1, 4, 16, 64, 256, 1000], labels=["1", "4", "16", "64", "256", "1,000"])
+        axes.set_yticks([10, 100, 1e3, 1e4, 1e5, 1e6], labels=["10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms"])
+        axes.minorticks_off()
+        axes.set_xlabel("stops")
+        axes.set_title("Time per delta", loc="left", color=GREY)
+        save(figure, "time.svg")
+
+
+def label_ends(axes: Axes, curves: dict[str, dict[int, float]]) -> None:
+    """Names each curve at its right end, in the curve's colour, no two of them over each other."""
+    step = 1.75
+    last = 0.0
+    lines = sorted(
+        zip(axes.lines, [line.get_ydata()[-1] for line in axes.lines], strict=True), key=lambda pair: pair[1]
+    )
+    names = {curve[1000]: name for name, curve in curves.items()}
+    for line, value in lines:
+        last = max(value, last * step)
+        weight = "bold" if names[value].startswith("stopscan") else "normal"
+        axes.text(1250, last, names[value].replace("`", '"'), color=line.get_color(), va="center", weight=weight)
+
+
+def withheld(deltas: list[str], stop: list[str]) -> None:
+    """Characters that have arrived and are not emitted, after each delta."""
+    scanner = stopscan.StopScanner(stop)
+    fixed = max(map(len, stop)) - 1
+    read, held, buffered = [0], [0], [0]
+    for delta in deltas[:400]:
+        scanner.feed(delta)
+        read.append(read[-1] + len(delta))
+        held.append(len(scanner.held))
+        buffered.append(min(fixed, read[-1]))
+    with mpl.rc_context(STYLE):
+        figure, axes = pyplot.subplots(figsize=(8, 2.8))
+        for counts, colour, name in [(buffered, OTHERS[0], "a buffer of max(len) - 1"), (held, OURS, "stopscan")]:
+            axes.step(read, counts, where="post", color=colour, linewidth=1.5)
+            mean = sum(counts[1:]) / len(counts[1:])
+            axes.text(read[-1] * 1.01, mean, f"{name}\n{mean:.2f} on average", color=colour, va="center", weight="bold")
+        axes.set_ylim(0, fixed + 1)
+        axes.set_xlim(0, read[-1])
+        axes.set_xlabel("characters of the text")
+        axes.set_title("Characters withheld", loc="left", color=GREY)
+        save(figure, "withheld.svg")
+
+
+def save(figure: pyplot.Figure, name: str) -> None:
+    DOCS.mkdir(exist_ok=True)
+    figure.savefig(DOCS / name, transparent=True, bbox_inches="tight", metadata={"Date": None})
+    pyplot.close(figure)

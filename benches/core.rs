@@ -1,0 +1,286 @@
+//! The core, beside the other one that was considered: the automata of the aho-corasick crate, driven state by state
+//! with a table of hold lengths.
+
+use std::alloc::System;
+use std::hint::black_box;
+use std::time::Duration;
+
+use aho_corasick::automaton::{Automaton, StateID};
+use aho_corasick::dfa::DFA;
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, Input, MatchKind};
+use cap::Cap;
+use criterion::{Criterion, Throughput};
+use stopscan::{StopScanner, StopSet};
+
+#[global_allocator]
+static HEAP: Cap<System> = Cap::new(System, usize::MAX);
+
+const ENGLISH: &str = concat!(
+    include_str!("../LICENSE"),
+    include_str!("../rust/automaton.rs"),
+    include_str!("../rust/python.rs"),
+    include_str!("../rust/scanner.rs"),
+    include_str!("../rust/set.rs"),
+);
+const CHINESE: &str = "停止序列告诉模型在哪里结束回答。文本是一小段一小段到达的，所以匹配可能跨越好几段。\n\n";
+const REALISTIC: [&str; 4] = ["END", "</s>", "<|im_end|>", "\n\nHuman:"];
+const LONG: usize = 2_000_000;
+
+/// Stops of one kind, as templates have them.
+fn numbered(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("<|stop_{number:04}|>")).collect()
+}
+
+/// Stops of 20 letters that share nothing: every letter of the text begins some of them.
+fn scattered(count: usize) -> Vec<String> {
+    let mut seed = 1u64;
+    let mut letter = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + (seed >> 33) as u8 % 26)
+    };
+    (0..count).map(|_| (0..20).map(|_| letter()).collect()).collect()
+}
+
+fn realistic() -> Vec<String> {
+    REALISTIC.map(String::from).to_vec()
+}
+
+/// Without the lines in which a stop would fire.
+fn english() -> String {
+    let lines = ENGLISH.split_inclusive('\n');
+    lines.filter(|line| !REALISTIC.iter().any(|stop| line.contains(stop))).collect()
+}
+
+/// Much like a tokenizer's: a word with the character before it, in pieces of at most eight characters.
+fn deltas(text: &str) -> Vec<&str> {
+    let mut deltas = Vec::new();
+    let (mut start, mut count) = (0, 0);
+    for (at, character) in text.char_indices().skip(1) {
+        count += 1;
+        if count == 8 || !character.is_alphanumeric() || !character.is_ascii() {
+            deltas.push(&text[start..at]);
+            (start, count) = (at, 0);
+        }
+    }
+    deltas.push(&text[start..]);
+    deltas
+}
+
+trait Feed {
+    fn feed<'a>(&'a mut self, delta: &'a str) -> &'a str;
+    fn held(&self) -> &str;
+    fn reset(&mut self);
+}
+
+impl Feed for StopScanner {
+    fn feed<'a>(&'a mut self, delta: &'a str) -> &'a str {
+        self.feed(delta)
+    }
+
+    fn held(&self) -> &str {
+        self.held()
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+}
+
+/// A scanner over an automaton of the aho-corasick crate. It does what a `StopScanner` does until a stop fires.
+struct Driven<A> {
+    automaton: A,
+    start: StateID,
+    state: StateID,
+    /// The hold length of the state `id` is at `id >> shift`.
+    holds: Vec<u32>,
+    shift: u32,
+    held: String,
+    safe: String,
+    read: usize,
+}
+
+impl<A: Automaton> Driven<A> {
+    /// A state is known only by its number, so the table is filled by walking every proper prefix of every stop.
+    fn new(automaton: A, stops: &[String]) -> Driven<A> {
+        let start = automaton.start_state(Anchored::No).unwrap();
+        let mut prefixes = Vec::new();
+        for stop in stops {
+            let mut state = start;
+            for (length, &byte) in (1..stop.len() as u32).zip(stop.as_bytes()) {
+                state = automaton.next_state(Anchored::No, state, byte);
+                prefixes.push((state.as_u32(), length));
+            }
+        }
+        let bits = prefixes.iter().fold(start.as_u32(), |bits, &(state, _)| bits | state);
+        let shift = bits.trailing_zeros();
+        let last = prefixes.iter().map(|&(state, _)| state).max().unwrap();
+        let mut holds = vec![0; (last >> shift) as usize + 1];
+        for (state, length) in prefixes {
+            holds[(state >> shift) as usize] = length;
+        }
+        Driven { automaton, start, state: start, holds, shift, held: String::new(), safe: String::new(), read: 0 }
+    }
+
+    fn matches(&mut self, text: &str) -> bool {
+        for &byte in text.as_bytes() {
+            self.state = self.automaton.next_state(Anchored::No, self.state, byte);
+            if self.automaton.is_special(self.state) && self.automaton.is_match(self.state) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl<A: Automaton> Feed for Driven<A> {
+    fn feed<'a>(&'a mut self, delta: &'a str) -> &'a str {
+        assert!(!self.matches(delta));
+        self.read += delta.chars().count();
+        let hold = self.holds.get(self.state.as_usize() >> self.shift).copied().unwrap_or(0) as usize;
+        if hold == 0 && self.held.is_empty() {
+            return delta;
+        }
+        self.held.push_str(delta);
+        self.safe.clear();
+        self.safe.extend(self.held.drain(..self.held.len() - hold));
+        &self.safe
+    }
+
+    fn held(&self) -> &str {
+        &self.held
+    }
+
+    fn reset(&mut self) {
+        self.state = self.start;
+        self.held.clear();
+        self.read = 0;
+    }
+}
+
+fn dfa(stops: &[String]) -> DFA {
+    DFA::builder().match_kind(MatchKind::Standard).build(stops).unwrap()
+}
+
+fn nfa(stops: &[String]) -> NFA {
+    NFA::builder().match_kind(MatchKind::Standard).build(stops).unwrap()
+}
+
+/// How many bytes of `deltas` were safe to emit.
+fn feed_all(scanner: &mut impl Feed, deltas: &[&str]) -> usize {
+    scanner.reset();
+    let safe: usize = deltas.iter().map(|delta| black_box(scanner.feed(black_box(delta))).len()).sum();
+    assert_eq!(safe + scanner.held().len(), deltas.iter().map(|delta| delta.len()).sum::<usize>());
+    safe
+}
+
+fn feed(criterion: &mut Criterion) {
+    let english = english();
+    let english = deltas(&english);
+    let chinese = CHINESE.repeat(200);
+    let chinese = deltas(&chinese);
+    let held = vec!["aaaa"; 10_000];
+    let cases = [
+        ("1 stop", numbered(1), &english),
+        ("4 stops", numbered(4), &english),
+        ("64 stops", numbered(64), &english),
+        ("1000 stops", numbered(1000), &english),
+        ("4 realistic stops", realistic(), &english),
+        ("4 realistic stops, Chinese", realistic(), &chinese),
+        ("4 stops that begin with letters", scattered(4), &english),
+        ("1000 stops that begin with letters", scattered(1000), &english),
+        ("ab on aaaa, held every time", vec!["ab".into()], &held),
+    ];
+    for (name, stops, deltas) in cases {
+        let mut group = criterion.benchmark_group(format!("feed, {name}"));
+        group.throughput(Throughput::Elements(deltas.len() as u64));
+        let mut scanner = StopScanner::new(&StopSet::new(&stops).unwrap());
+        let safe = feed_all(&mut scanner, deltas);
+        group.bench_function("stopscan", |bencher| bencher.iter(|| assert_eq!(feed_all(&mut scanner, deltas), safe)));
+        let mut driven = Driven::new(dfa(&stops), &stops);
+        group.bench_function("dfa", |bencher| bencher.iter(|| assert_eq!(feed_all(&mut driven, deltas), safe)));
+        let mut driven = Driven::new(nfa(&stops), &stops);
+        group.bench_function("nfa", |bencher| bencher.iter(|| assert_eq!(feed_all(&mut driven, deltas), safe)));
+    }
+}
+
+fn long(criterion: &mut Criterion) {
+    let english = english();
+    let english = &english.repeat(LONG / english.len() + 1)[..LONG];
+    let chinese = CHINESE.repeat(LONG / CHINESE.len());
+    let cases = [
+        ("4 realistic stops", realistic(), english),
+        ("64 stops", numbered(64), english),
+        ("1000 stops", numbered(1000), english),
+        ("1000 stops that begin with letters", scattered(1000), english),
+        ("4 realistic stops, Chinese", realistic(), &chinese),
+    ];
+    for (name, stops, text) in cases {
+        let mut group = criterion.benchmark_group(format!("2 MB, {name}"));
+        group.throughput(Throughput::Bytes(text.len() as u64));
+        let set = StopSet::new(&stops).unwrap();
+        group.bench_function("stopscan", |bencher| {
+            bencher.iter(|| assert_eq!(set.truncate(black_box(text)), (text, None)));
+        });
+        let (dfa, nfa) = (dfa(&stops), nfa(&stops));
+        group.bench_function("dfa", |bencher| {
+            bencher.iter(|| assert_eq!(dfa.try_find(&Input::new(black_box(text))), Ok(None)));
+        });
+        group.bench_function("nfa", |bencher| {
+            bencher.iter(|| assert_eq!(nfa.try_find(&Input::new(black_box(text))), Ok(None)));
+        });
+        let mut driven = Driven::new(dfa, &stops);
+        group.bench_function("dfa, state by state", |bencher| {
+            bencher.iter(|| assert!(!driven.matches(black_box(text))));
+        });
+    }
+}
+
+fn compile(criterion: &mut Criterion) {
+    for (name, stops) in [("4", realistic()), ("1000", numbered(1000)), ("100000 of 20 letters", scattered(100_000))] {
+        let mut group = criterion.benchmark_group(format!("compile, {name}"));
+        group.sample_size(10);
+        group.bench_function("stopscan", |bencher| {
+            bencher.iter(|| assert_eq!(StopSet::new(black_box(&stops)).unwrap().len(), stops.len()));
+        });
+        group.bench_function("nfa", |bencher| {
+            bencher
+                .iter(|| assert_eq!(Driven::new(nfa(black_box(&stops)), &stops).automaton.patterns_len(), stops.len()));
+        });
+        group.bench_function("dfa", |bencher| {
+            bencher
+                .iter(|| assert_eq!(Driven::new(dfa(black_box(&stops)), &stops).automaton.patterns_len(), stops.len()));
+        });
+    }
+}
+
+/// Prints what 100,000 stops take of the heap. The peak is that of the process, so the smallest comes first.
+fn heap() {
+    let stops = scattered(100_000);
+    report("stopscan", || StopSet::new(&stops).unwrap());
+    report("nfa", || Driven::new(nfa(&stops), &stops));
+    report("dfa", || Driven::new(dfa(&stops), &stops));
+}
+
+fn report<T>(name: &str, build: impl FnOnce() -> T) {
+    let megabytes = |bytes: usize| bytes.div_ceil(1_000_000);
+    let (before, peak) = (HEAP.allocated(), HEAP.max_allocated());
+    let built = build();
+    let kept = megabytes(HEAP.allocated() - before);
+    assert!(HEAP.max_allocated() > peak, "{name}: the peak is that of the one before");
+    println!("heap, 100000 of 20 letters; {name}; {kept}, {} MB", megabytes(HEAP.max_allocated() - before));
+    drop(built);
+}
+
+fn main() {
+    heap();
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1500))
+        .sample_size(30)
+        .configure_from_args();
+    feed(&mut criterion);
+    long(&mut criterion);
+    compile(&mut criterion);
+    criterion.final_summary();
+}

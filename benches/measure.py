@@ -1,0 +1,53 @@
+"""Timing of cases in turn, so that what else runs on the machine meets all of them."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter_ns
+from typing import Any
+
+from cases import Case
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Nanoseconds for all inputs together: of each input's fastest run, and of the median pass."""
+
+    fastest: float
+    median: float
+
+    def per(self, units: int) -> Timing:
+        return Timing(self.fastest / units, self.median / units)
+
+    def less(self, other: Timing) -> Timing:
+        return Timing(self.fastest - other.fastest, self.median - other.median)
+
+
+def interleaved(cases: list[Case], inputs: list[Any], passes: int) -> dict[str, Timing]:
+    """The timing of each case, by name. Every case runs on an input before the next input's turn."""
+    for case in cases:
+        case.check(inputs[0])
+    taken: dict[str, list[list[int]]] = {case.name: [] for case in cases}
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(passes):
+            rounds = [[timed(case, item) for case in cases] for item in inputs]
+            for case, times in zip(cases, zip(*rounds, strict=True), strict=True):
+                taken[case.name].append(list(times))
+    finally:
+        gc.enable()
+    return {name: timing(passed) for name, passed in taken.items()}
+
+
+def timed(case: Case, item: Any) -> int:
+    subject = case.prepare(item)
+    start = perf_counter_ns()
+    case.run(subject)
+    return perf_counter_ns() - start
+
+
+def timing(passed: list[list[int]]) -> Timing:
+    return Timing(sum(map(min, zip(*passed, strict=True))), median(map(sum, passed)))

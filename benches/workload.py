@@ -1,0 +1,106 @@
+"""The texts, deltas and stops that the benchmarks share."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib.util
+import inspect
+import random
+import typing
+from functools import cache
+from pathlib import Path
+from pydoc_data import topics
+
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+WINDOW = 4096  # deltas of one stream: a long answer, which stays in a core's cache as a live stream does
+LONG = 2_000_000  # bytes of a long text
+
+REALISTIC = ["END", "</s>", "<|im_end|>", "\n\nHuman:"]
+
+CJK = [
+    "停止序列告诉模型在哪里结束回答。",
+    "文本是一小段一小段到达的。",
+    "只有确实可能成为停止序列的文字才会被保留。",
+    "匹配可能跨越好几段文本。",
+    "停止文字列はモデルの出力をどこで終えるかを決める。",
+    "トークンは文字の途中で切れることもある。",
+    "保留される文字はできるだけ少ないほうがよい。",
+]
+
+
+def numbered(count: int) -> list[str]:
+    """`count` stops of one kind, as templates have them."""
+    return [f"<|stop_{number:04}|>" for number in range(count)]
+
+
+def scattered(count: int) -> list[str]:
+    """`count` stops of 20 letters that share nothing: every letter of the text begins some of them."""
+    draw = random.Random(1)
+    return ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=20)) for _ in range(count)]
+
+
+def prose() -> str:
+    """The language reference as Python ships it, each paragraph on one line as models write it."""
+    paragraphs = [paragraph for topic in topics.topics.values() for paragraph in topic.split("\n\n")]
+    return without_stops(ascii_only("\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)))
+
+
+def code() -> str:
+    return without_stops(ascii_only("".join(map(inspect.getsource, (argparse, typing, ast, inspect)))))
+
+
+def cjk() -> str:
+    draw = random.Random(1)
+    return "".join(draw.choice(CJK) + draw.choice(["", "", "\n\n"]) for _ in range(5000))
+
+
+def without_stops(text: str) -> str:
+    return "".join(line for line in text.splitlines(keepends=True) if not any(stop in line for stop in REALISTIC))
+
+
+def ascii_only(text: str) -> str:
+    return text.encode("ascii", "ignore").decode("ascii")
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """A real byte-level BPE vocabulary of 65,000 tokens, read without importing the package that has it."""
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("the benchmarks take a vocabulary from litellm: pip install --no-deps litellm")
+    folder = Path(spec.submodule_search_locations[0])
+    return Tokenizer.from_file(str(folder / "litellm_core_utils/tokenizers/anthropic_tokenizer.json"))
+
+
+def decoded(text: str) -> list[str]:
+    """The deltas that a server's incremental decoder makes of the tokens of `text`."""
+    stream = DecodeStream(skip_special_tokens=True)
+    deltas = (stream.step(tokenizer(), token_id) for token_id in tokenizer().encode(text).ids)
+    return [delta for delta in deltas if delta]
+
+
+@cache
+def windows(language: str) -> list[list[str]]:
+    """Streams of `WINDOW` deltas: English prose and code in turn, or Chinese and Japanese."""
+    texts = [cjk()] if language == "cjk" else [prose(), code()]
+    streams = [in_windows(decoded(text)) for text in texts]
+    return [window for turn in zip(*streams, strict=False) for window in turn]
+
+
+def in_windows(deltas: list[str]) -> list[list[str]]:
+    return [deltas[start : start + WINDOW] for start in range(0, len(deltas) - WINDOW + 1, WINDOW)]
+
+
+def fresh(text: str) -> str:
+    """A new object equal to `text`: it has no cached UTF-8 yet, as a decoder's strings have none."""
+    return "".join((text[:1], text[1:]))
+
+
+def long_text(language: str) -> str:
+    """`LONG` bytes or a little less, without a stop."""
+    text = cjk() if language == "cjk" else prose() + code()
+    characters = LONG * len(text) // len(text.encode())
+    return (text * (characters // len(text) + 1))[:characters]
