@@ -1,0 +1,61 @@
+"""mlx-lm's server by itself, which the kit must not pass, and with stopscan, which it must."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from stopscan.conformance import Server, cases
+from stopscan.testing.reciter import Reciter
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+
+CASES = cases("openai-chat", "openai-completions")
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def served(tmp_path: Path, *command: str) -> Iterator[Server]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    model = str(Reciter().write(tmp_path / "reciter"))
+    command = (sys.executable, "-m", *command, "--model", model, "--port", str(port))
+    log = tmp_path / "log"
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as process:
+        try:
+            while not listens(port):
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.1)
+            yield Server(f"http://127.0.0.1:{port}", model="default_model")
+        finally:
+            process.terminate()
+
+
+def test_mlx_lm_server_with_stopscan_passes(tmp_path: Path) -> None:
+    with served(tmp_path, "stopscan.mlx_lm.server", "--protect-reasoning") as server:
+        results = {str(case): case.run(server) for case in CASES}
+    assert {name: result for name, result in results.items() if result.outcome != "pass"} == {}
+
+
+def test_plain_mlx_lm_server_does_not_pass(tmp_path: Path) -> None:
+    with served(tmp_path, "mlx_lm", "server") as server:
+        results = {case.name: case.run(server) for case in CASES if case.api == "openai-chat" and not case.stream}
+    assert results["no-stop"].outcome == "pass"
+    assert results["held-at-the-limit"].outcome == "pass"
+    assert results["one-token"].wrong == ("finish",)  # it stops, and does not say at what
+    assert results["three-tokens"].wrong == ("text", "finish", "usage")
+    assert results["three-tokens"].detail.startswith("text '1, 2, 3  4, 5, 6, 7, 8', not '1, 2, 3 '")
+    assert results["never-in-a-run"].wrong == ("text",)
+    assert results["held-at-eos"].wrong == ("text",)
