@@ -87,11 +87,6 @@ def claude() -> Vocabulary:
     return Vocabulary("claude", tokenizer, encoder(tokenizer), byte_level=True, special=0)
 
 
-def deepseek() -> Vocabulary:
-    tokenizer = Tokenizer.from_file(data("litellm", "litellm_core_utils/tokenizers/deepseek_tokenizer.json"))
-    return Vocabulary("deepseek", tokenizer, encoder(tokenizer), byte_level=True, special=1)
-
-
 def mistral() -> Vocabulary:
     """SentencePiece with byte fallback, converted as transformers converts Llama's and Mistral's."""
     path = data("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3")
@@ -144,7 +139,7 @@ def reciting() -> Vocabulary:
     return Vocabulary("reciter", tokenizer, encoder(tokenizer), byte_level=True, special=reciter.eos_token_id)
 
 
-VOCABULARIES = [claude, deepseek, mistral, small_bytes, small_fallback, reciting]
+VOCABULARIES = [claude, mistral, small_bytes, small_fallback, reciting]
 load = cache(lambda make: make())
 
 
