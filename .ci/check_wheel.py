@@ -19,7 +19,9 @@ def faults(wheel: Path) -> list[str]:
         metadata = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         requires = Parser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist") or []
     found = [f"{name} is missing" for name in sorted(EXPECTED - names)]
-    found += [f"{name} does not belong in a wheel" for name in sorted(names) if PurePosixPath(name).suffix not in SUFFIXES]
+    found += [
+        f"{name} does not belong in a wheel" for name in sorted(names) if PurePosixPath(name).suffix not in SUFFIXES
+    ]
     found += [f"{name} is outside the package" for name in sorted(names) if not name.startswith("stopscan/")]
     found += [f"{line} is a dependency without an extra" for line in requires if "extra ==" not in line]
     if sum("_stopscan" in name and name.endswith((".so", ".pyd")) for name in names) != 1:

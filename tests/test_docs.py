@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def blocks(language: str) -> list[pytest.param]:
+def blocks(language: str) -> list[Any]:
     """The blocks of a language; the words after it name the optional packages that a block needs."""
     found = []
     for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md"):
@@ -45,6 +46,15 @@ def test_console_block_prints_what_it_shows(needs: list[str], session: str) -> N
         )
         # A terminal shows both streams; the report on standard error may come before or after the text.
         assert sorted((run.stdout + "\n" + run.stderr).split()) == sorted(expected.split())
+
+
+def test_ci_runs_the_shell_blocks() -> None:
+    """They set everything up, so that they cannot run in the middle of the tests."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    words = re.findall(r"readme_command (\S+)\)", script)
+    commands = [block.values[1].strip() for block in blocks("sh")]
+    assert len(commands) == len(words)
+    assert all([word in command for command in commands].count(True) == 1 for word in words)
 
 
 def test_there_are_blocks_to_run() -> None:

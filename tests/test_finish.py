@@ -13,6 +13,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+
 from stopscan import StopMatch
 from stopscan import finish as mappers
 from stopscan.finish import Finish, Reason

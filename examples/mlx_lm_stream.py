@@ -1,0 +1,31 @@
+"""Streams what a model writes up to a stop, and says what ended it; by default a tiny model that recites a script.
+
+python examples/mlx_lm_stream.py [MODEL PROMPT STOP ...]
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+
+import mlx_lm
+
+from stopscan.mlx_lm import stream_generate
+from stopscan.testing.reciter import Reciter
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        if len(sys.argv) > 1:
+            path, prompt, *stops = sys.argv[1:]
+        else:
+            # It writes "1, 2, 3 hello world 4 ...", the stop in three tokens: "3 hel", "lo wor", "ld 4".
+            path, prompt, stops = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
+        model, tokenizer = mlx_lm.load(path)
+    for response in stream_generate(model, tokenizer, prompt, stop=stops, max_tokens=500, protect_reasoning=True):
+        print(response.text, end="", flush=True)
+    print(f"\n{response.finish_reason}: {response.match or 'no stop'}, {response.generation_tokens} tokens")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlx_lm.generate import BatchGenerator
+from mlx_lm.generate import BatchResponse as MlxBatchResponse
+
+from stopscan import StopSet
+from stopscan.finish import Finish
+from stopscan.mlx_lm._row import RowScanner, wrapped
+
+Stops = StopSet | str | Iterable[str] | None
+
+
+@dataclass
+class BatchResponse(MlxBatchResponse):
+    """mlx-lm's response, with the ``Finish`` of each row in ``finishes``."""
+
+    finishes: list[Finish] = field(default_factory=list)
+
+
+def batch_generate(
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[Sequence[int]],
+    prompt_caches: Sequence[Any] | None = None,
+    max_tokens: int | Sequence[int] = 128,
+    verbose: bool = False,
+    *,
+    stop: Stops | Sequence[Stops] = (),
+    stop_token_ids: Iterable[int] = (),
+    min_tokens: int = 0,
+    include_stop: bool = False,
+    start_protected: bool = False,
+    protect_reasoning: bool = False,
+    return_prompt_caches: bool = False,
+    return_token_ids: bool = False,
+    return_logprobs: bool = False,
+    **kwargs: Any,
+) -> BatchResponse:
+    """The response of ``mlx_lm.batch_generate``, each text to its stop; a row that stops leaves the batch before the
+    next step.
+
+    ``stop`` holds for all rows, unless it is a list with an entry for each prompt, not all of them strings. Token ids
+    and logprobs end where the text ends, and have no EOS. ``verbose`` prints the speed. The options are those of
+    ``RowScanner``; ``kwargs`` go to ``BatchGenerator``.
+
+    >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
+    >>> [finish.matched_stop for finish in batch.finishes]
+    ['END', None]
+    """
+    tokenizer = wrapped(tokenizer)
+    stop_token_ids = tuple(stop_token_ids)
+    limits = _each("max_tokens", max_tokens, isinstance(max_tokens, int), prompts)
+    one_stop = not isinstance(stop, list | tuple) or all(isinstance(entry, str) for entry in stop)
+    stops = _each("stop", stop, one_stop, prompts)
+    rows = [
+        RowScanner(
+            tokenizer,
+            row_stop,
+            stop_token_ids=stop_token_ids,
+            min_tokens=min_tokens,
+            max_tokens=limit,
+            include_stop=include_stop,
+            start_protected=start_protected,
+            protect_reasoning=protect_reasoning,
+            prompt=prompt,
+        )
+        for row_stop, limit, prompt in zip(stops, limits, prompts, strict=True)
+    ]
+    outputs = [_Output(row) for row in rows]
+    with closing(BatchGenerator(model, **kwargs)) as generator, generator.stats() as stats:
+        uids = generator.insert(prompts, limits, caches=prompt_caches, stop_sequences=rows)
+        output_of = dict(zip(uids, outputs, strict=True))
+        while responses := generator.next_generated():
+            for response in responses:
+                output_of[response.uid].add(response, with_logprob=return_logprobs)
+    if verbose:
+        print(f"Prompt: {stats.prompt_tokens} tokens, {stats.prompt_tps:.3f} tokens-per-sec")
+        print(f"Generation: {stats.generation_tokens} tokens, {stats.generation_tps:.3f} tokens-per-sec")
+        print(f"Peak memory: {stats.peak_memory:.3f} GB")
+    return BatchResponse(
+        texts=["".join(output.texts) for output in outputs],
+        stats=stats,
+        caches=[output.prompt_cache for output in outputs] if return_prompt_caches else None,
+        token_ids=[output.cut(output.token_ids) for output in outputs] if return_token_ids else None,
+        logprobs=[output.cut(output.logprobs) for output in outputs] if return_logprobs else None,
+        finishes=[row.finish for row in rows if row.finish is not None],
+    )
+
+
+class _Output:
+    """What came of one row."""
+
+    def __init__(self, row: RowScanner) -> None:
+        self.row = row
+        self.texts: list[str] = []
+        self.token_ids: list[int] = []
+        self.logprobs: list[float] = []
+        self.prompt_cache: Any = None
+
+    def add(self, response: Any, *, with_logprob: bool) -> None:
+        self.texts.append(self.row.text(response))
+        self.token_ids.append(response.token)
+        if with_logprob:
+            self.logprobs.append(response.logprobs[response.token].item())
+        self.prompt_cache = response.prompt_cache
+
+    def cut(self, values: list[Any]) -> list[Any]:
+        finish = self.row.finish
+        if finish is None or finish.reason == "length":
+            return values
+        return values[:-1] if finish.reason == "eos" else values[: self.row.tokens_kept]
+
+
+def _each(name: str, value: Any, for_all: bool, prompts: Sequence[Any]) -> list[Any]:
+    if for_all:
+        return [value] * len(prompts)
+    if len(value) != len(prompts):
+        raise ValueError(f"{name} has {len(value)} entries for {len(prompts)} prompts")
+    return list(value)

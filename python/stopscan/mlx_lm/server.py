@@ -1,0 +1,132 @@
+"""``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
+
+A request may have ``stop_token_ids``, ``min_tokens``, ``include_stop`` and ``protect_reasoning``, as in ``RowScanner``;
+``--protect-reasoning`` is the default of the last. If a stop ended it, the last choice has a ``matched_stop``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from mlx_lm import server
+
+from stopscan import StopSet
+from stopscan.finish import to_openai
+from stopscan.mlx_lm._row import RowScanner
+from stopscan.mlx_lm._versions import SERVER, require
+
+require(SERVER)
+
+
+@dataclass
+class _Stops:
+    """What a request says about stops, and its scanner. It travels in the place of mlx-lm's stop words."""
+
+    stop: StopSet
+    options: dict[str, Any]
+    row: RowScanner | None = None
+
+
+class _ResponseGenerator(server.ResponseGenerator):
+    def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
+        # Here, because this is where mlx-lm expects errors of a request.
+        tokenized = super()._tokenize(tokenizer, request, args)
+        stops: _Stops = args.stop_words
+        stops.row = RowScanner(tokenizer, stops.stop, prompt=tokenized[0], **stops.options)
+        return tokenized
+
+    def _make_state_machine(self, model_key: Any, tokenizer: Any, stop_words: Any) -> Any:
+        _, text_machine = super()._make_state_machine(model_key, tokenizer, ())
+        return stop_words.row, text_machine
+
+    def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
+        context, responses = super().generate(request, generation_args, progress_callback)
+        return context, _safe(responses, generation_args.stop_words.row)
+
+
+def _safe(responses: Generator[Any, None, None], row: RowScanner) -> Iterator[Any]:
+    with closing(responses):
+        for response in responses:
+            # At a "stop", mlx-lm drops the last text and what it still withholds.
+            yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+
+
+class _Handler(server.APIHandler):
+    def __init__(self, *args: Any, protect_reasoning: bool = False, **options: Any) -> None:
+        self._protect_reasoning = protect_reasoning
+        super().__init__(*args, **options)  # which serves the request
+
+    def handle_completion(self, request: Any, stop_words: Any) -> None:
+        try:
+            self._stops, self._called_tool = self._read_stops(), False
+        except (TypeError, ValueError) as error:
+            self._set_completion_headers(400)
+            self.end_headers()
+            self.wfile.write(json.dumps({"error": str(error)}).encode())
+        else:
+            super().handle_completion(request, self._stops)
+
+    def _read_stops(self) -> _Stops:
+        self.stop = self._option("stop", [])
+        self.stop_token_ids = self._option("stop_token_ids", [])
+        self.min_tokens = self._option("min_tokens", 0)
+        self.include_stop = self._option("include_stop", False)
+        self.protect_reasoning = self._option("protect_reasoning", self._protect_reasoning)
+        self._validate("stop", (str, list))
+        self._validate("stop_token_ids", list)
+        self._validate("min_tokens", int, min_val=0, max_val=self.max_tokens)
+        self._validate("include_stop", bool)
+        self._validate("protect_reasoning", bool)
+        if not all(type(token_id) is int for token_id in self.stop_token_ids):
+            raise ValueError("stop_token_ids must be a list of integers")
+        names = ("stop_token_ids", "min_tokens", "include_stop", "protect_reasoning")
+        return _Stops(StopSet(self.stop), {name: getattr(self, name) for name in names})
+
+    def _option(self, name: str, default: Any) -> Any:
+        value = self.body.get(name)
+        return default if value is None else value
+
+    def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
+        """mlx-lm's chunk or whole response; the last one says what ended the generation."""
+        self._called_tool |= bool(parts.get("tool_calls"))
+        row = self._stops.row
+        if finish_reason is None or row is None or row.finish is None:
+            return super().generate_response(text, finish_reason, *counts, **parts)
+        ending = to_openai(row.finish)
+        if self._called_tool and ending["finish_reason"] == "stop":
+            ending["finish_reason"] = "tool_calls"
+        if row.finish.matched_stop is not None:
+            for name in {"tokens", "token_logprobs", "top_tokens"} & parts.keys():
+                parts[name] = parts[name][: row.tokens_kept]
+        response = super().generate_response(text, finish_reason, *counts, **parts)
+        response["choices"][0].update(ending)
+        return response
+
+
+def main() -> None:
+    """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="--protect-reasoning and these:")
+    parser.add_argument(
+        "--protect-reasoning",
+        action="store_true",
+        help="keep stops from firing inside the model's reasoning (a request's protect_reasoning overrides it)",
+    )
+    own, rest = parser.parse_known_args()
+    if {"-h", "--help"} & {*rest}:
+        parser.print_help()
+    sys.argv[1:] = rest
+    server.ResponseGenerator = _ResponseGenerator
+    handler = partial(_Handler, protect_reasoning=own.protect_reasoning)
+    server._run_http_server = partial(server._run_http_server, handler_class=handler)
+    server.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""What the tests of real mlx-lm share: a model that counts its steps, a recital by the book, and servers to ask."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import urllib.request
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from mlx_lm import server
+from reference import Reference
+
+
+class Steps:
+    """A model that notes the shape of the tokens of each of its steps."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.shapes: list[tuple[int, ...]] = []
+
+    def __call__(self, tokens: Any, **options: Any) -> Any:
+        self.shapes.append(tuple(tokens.shape))
+        return self._model(tokens, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+@dataclass
+class Recital:
+    """What a script gives under some stops: the safe text with each token, EOS included, and what ended it."""
+
+    texts: list[str]
+    matched: str | None = None
+    finish_reason: str = "stop"
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def recite(
+    script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
+) -> Recital:
+    """The recital of a script by the rules of matching; ``args`` and ``options`` are the reference's."""
+    reference, texts = Reference(*args, **options), []
+    # A character that is cut in two comes with its last half; what no half completes is a U+FFFD.
+    decoder, decoded = getincrementaldecoder("utf-8")("replace"), ""
+    for number, piece in enumerate(script, 1):
+        decoded += decoder.decode(piece.encode() if isinstance(piece, str) else piece)
+        whole, decoded = ("", decoded) if decoder.getstate()[0] else (decoded, "")
+        texts.append(reference.feed(whole, armed=number > min_tokens))
+        if reference.match is not None:
+            return Recital(texts, reference.match.sequence)
+        if number == max_tokens:
+            texts[-1] += reference.feed(decoded + decoder.decode(b"", final=True)) + reference.flush()
+            return Recital(texts, finish_reason="length")
+    texts.append(reference.feed(decoded + decoder.decode(b"", final=True)) + reference.flush())
+    return Recital(texts, reference.match and reference.match.sequence)
+
+
+@dataclass
+class Server:
+    """A running server, mlx_lm.server or ours."""
+
+    port: int
+
+    def post(self, route: str, body: dict[str, Any]) -> tuple[int, str]:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", f"/v1/{route}", json.dumps(body), {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+
+    def ask(self, prompt: str, *, chat: bool = True, stream: bool = False, **body: Any) -> Answer:
+        asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
+        streaming = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        status, reply = self.post("chat/completions" if chat else "completions", {**asked, **streaming, **body})
+        assert status == 200, reply
+        return Answer.of_stream(reply) if stream else Answer.of(json.loads(reply))
+
+
+@dataclass
+class Answer:
+    text: str
+    reasoning: str
+    finish_reason: str
+    matched_stop: str | int | None
+    tokens: int
+
+    @classmethod
+    def of(cls, reply: Any) -> Answer:
+        (choice,) = reply["choices"]
+        part = choice.get("message", choice)
+        text = part.get("content" if "message" in choice else "text") or ""
+        return cls(
+            text=text,
+            reasoning=part.get("reasoning", ""),
+            finish_reason=choice["finish_reason"],
+            matched_stop=choice.get("matched_stop"),
+            tokens=reply["usage"]["completion_tokens"],
+        )
+
+    @classmethod
+    def of_stream(cls, reply: str) -> Answer:
+        *chunks, usage = stream_events(reply)
+        parts = [(chunk["choices"][0], chunk["choices"][0].get("delta", chunk["choices"][0])) for chunk in chunks]
+        # The reason comes once, with the last choice.
+        assert all(choice["finish_reason"] is None and "matched_stop" not in choice for choice, _ in parts[:-1])
+        return cls(
+            text="".join(part.get("content", part.get("text", "")) for _, part in parts),
+            reasoning="".join(part.get("reasoning", "") for _, part in parts),
+            finish_reason=parts[-1][0]["finish_reason"],
+            matched_stop=parts[-1][0].get("matched_stop"),
+            tokens=usage["usage"]["completion_tokens"],
+        )
+
+
+def stream_events(reply: str) -> list[Any]:
+    data = [line.removeprefix("data: ") for line in reply.splitlines() if line.startswith("data: ")]
+    assert data.pop() == "[DONE]"
+    return [json.loads(event) for event in data]
+
+
+@contextmanager
+def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
+    """A server as its ``main`` sets it up, but in a thread and on a free port."""
+    running: dict[str, Any] = {}
+
+    def run_http_server(
+        host: str, port: int, generator: Any, server_class: Any = None, handler_class: Any = server.APIHandler
+    ) -> None:
+        def handler(*args: Any) -> Any:
+            return handler_class(generator, *args, system_fingerprint="test")
+
+        running["generator"] = generator
+        running["http"] = http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        running["thread"] = thread = threading.Thread(target=http.serve_forever)
+        thread.start()
+
+    with (
+        patch.object(sys, "argv", ["server", *map(str, arguments)]),
+        patch.object(server, "_run_http_server", run_http_server),
+        patch.object(server, "ResponseGenerator", server.ResponseGenerator),
+    ):
+        main()
+    try:
+        port = running["http"].server_address[1]
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/health").close()
+        yield Server(port)
+    finally:
+        running["http"].shutdown()
+        running["http"].server_close()
+        running["thread"].join()
+        running["generator"].stop_and_join()
+        # Python lets go of a thread before mlx has freed what it compiled there, and that aborts a process that exits.
+        while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
+            time.sleep(0.01)
