@@ -134,6 +134,11 @@ def stream_events(reply: str) -> list[Any]:
     return [json.loads(event) for event in data]
 
 
+class _HTTPServer(ThreadingHTTPServer):
+    # The tests send dozens of requests at once; with a short queue, a busy machine resets some of their connections.
+    request_queue_size = 128
+
+
 @contextmanager
 def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
     """A server as its ``main`` sets it up, but in a thread and on a free port."""
@@ -146,7 +151,7 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
             return handler_class(generator, *args, system_fingerprint="test")
 
         running["generator"] = generator
-        running["http"] = http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        running["http"] = http = _HTTPServer(("127.0.0.1", 0), handler)
         running["thread"] = thread = threading.Thread(target=http.serve_forever)
         thread.start()
 
