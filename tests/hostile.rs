@@ -165,3 +165,35 @@ fn memory_of_long_deltas_is_given_back() {
     let kept = ALLOCATOR.allocated() - before;
     assert!(kept <= SMALL, "{kept} bytes");
 }
+
+/// A short held text that was long before, and a delta as long as it: neither makes the buffer keep what was long.
+#[test]
+fn memory_of_long_deltas_is_given_back_while_text_is_held() {
+    let _alone = alone();
+    let set = StopSet::new(["a".repeat(SMALL) + "b"]).unwrap();
+    let (long, short) = (".".repeat(MILLION), "a".repeat(SMALL / 8));
+    let delta = long + &short;
+    set.find(&delta); // makes the prefilter
+    let mut scanner = StopScanner::new(&set);
+    let before = ALLOCATOR.allocated();
+    scanner.feed(&short);
+    scanner.feed(&delta);
+    assert_eq!(scanner.feed(&short), "");
+    assert_eq!(scanner.held().len(), SMALL / 4);
+    let kept = ALLOCATOR.allocated() - before;
+    assert!(kept <= 2 * SMALL, "{kept} bytes");
+}
+
+/// While some text is always held, what was released does not pile up before it.
+#[test]
+fn memory_does_not_grow_with_the_stream() {
+    let _alone = alone();
+    let mut scanner = StopScanner::new(&StopSet::new(["a".repeat(100) + "b"]).unwrap());
+    let before = ALLOCATOR.allocated();
+    for _ in 0..MILLION {
+        scanner.feed("a");
+    }
+    assert_eq!(scanner.held().len(), 100);
+    let kept = ALLOCATOR.allocated() - before;
+    assert!(kept <= SMALL, "{kept} bytes");
+}
