@@ -12,18 +12,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
 @pytest.fixture(scope="session")
-def reciter() -> Any:
-    from stopscan.testing.reciter import Reciter
-
-    return Reciter()
-
-
-@pytest.fixture(scope="session")
-def checkpoint(reciter: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return reciter.write(tmp_path_factory.mktemp("reciter"))
-
-
-@pytest.fixture(scope="session")
 def mlx(checkpoint: Path) -> tuple[Any, Any]:
     """The model and its tokenizer."""
     import mlx_lm

@@ -5,25 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 pytest.register_assert_rewrite("vllm_streams")
-
-
-@pytest.fixture(scope="session")
-def reciter() -> Any:
-    from stopscan.testing.reciter import Reciter
-
-    return Reciter()
-
-
-@pytest.fixture(scope="session")
-def checkpoint(reciter: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return reciter.write(tmp_path_factory.mktemp("reciter"))
 
 
 @pytest.fixture(autouse=True)
