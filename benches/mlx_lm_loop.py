@@ -1,6 +1,6 @@
 """Time for a token of mlx-lm's loop: without stops, with its server's stop handling around it, and with stopscan's.
 
-"$(.ci/mlx-env)/bin/python" benches/mlx_lm_loop.py
+"$(ci/mlx-env)/bin/python" benches/mlx_lm_loop.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """vLLM's detokenizer with its own stops and with stopscan's: `update` and `get_next_output_text` for each token.
 
-"$(.ci/vllm-env)/bin/python" benches/vllm_detokenizer.py
+"$(ci/vllm-env)/bin/python" benches/vllm_detokenizer.py
 """
 
 from __future__ import annotations

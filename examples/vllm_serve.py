@@ -1,6 +1,6 @@
 """`vllm serve` without and with stopscan: what a streaming client has received after each token.
 
-    "$(.ci/vllm-env)/bin/python" examples/vllm_serve.py
+    "$(ci/vllm-env)/bin/python" examples/vllm_serve.py
 
 No code of yours changes: `STOPSCAN_VLLM=1` in the server's environment switches the plugin on. The model is a tiny one
 that recites a text, so that it runs on any CPU; the official openai client asks for a stop of 19 characters, and then

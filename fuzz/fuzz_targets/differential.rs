@@ -2,9 +2,9 @@
 
 #![no_main]
 
-#[path = "../../tests/case/mod.rs"]
+#[path = "../../tests/rust/case/mod.rs"]
 mod case;
-#[path = "../../tests/reference/mod.rs"]
+#[path = "../../tests/rust/reference/mod.rs"]
 mod reference;
 
 libfuzzer_sys::fuzz_target!(|case: case::Case| case.check());

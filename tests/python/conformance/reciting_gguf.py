@@ -1,0 +1,82 @@
+"""Writes the reciting checkpoint as GGUF, for llama.cpp; it needs the package gguf:
+
+    python tests/python/conformance/reciting_gguf.py FILE
+
+llama.cpp takes no vocabulary that has a text twice. One of RWKV's kind is escaped, and an escape sequence that is cut
+short adds nothing to the text: it tells equal pieces apart.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import gguf
+from safetensors.numpy import load_file
+
+from stopscan.testing.reciter import Reciter
+
+NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers.0.input_layernorm": "blk.0.attn_norm",
+    "model.layers.0.post_attention_layernorm": "blk.0.ffn_norm",
+    "model.layers.0.self_attn.q_proj": "blk.0.attn_q",
+    "model.layers.0.self_attn.k_proj": "blk.0.attn_k",
+    "model.layers.0.self_attn.v_proj": "blk.0.attn_v",
+    "model.layers.0.self_attn.o_proj": "blk.0.attn_output",
+    "model.layers.0.mlp.gate_proj": "blk.0.ffn_gate",
+    "model.layers.0.mlp.up_proj": "blk.0.ffn_up",
+    "model.layers.0.mlp.down_proj": "blk.0.ffn_down",
+}
+PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
+
+
+def spellings(tokens: list[bytes]) -> list[str]:
+    """The escaped tokens, each unlike all others; of equal ones the last is the plain one, as `encode` finds it."""
+    seen: Counter[bytes] = Counter()
+    escaped = []
+    for token in reversed(tokens):
+        copy = f"\\x{PRINTABLE[seen[token] - 1]}" if seen[token] else ""
+        escaped.append("".join(f"\\x{byte:02x}" for byte in token) + copy)
+        seen[token] += 1
+    return escaped[::-1]
+
+
+def main(path: str) -> None:
+    reciter = Reciter()
+    with TemporaryDirectory() as folder:
+        weights = load_file(reciter.write(folder) / "model.safetensors")
+    size = len(weights["lm_head.weight"])
+    unused = [f"<unused {index}>".encode() for index in range(size - len(reciter._tokens))]
+    writer = gguf.GGUFWriter(Path(path), "llama")
+    writer.add_context_length(1024)
+    writer.add_embedding_length(size)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(64)
+    writer.add_head_count(1)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(64)
+    writer.add_value_length(64)
+    writer.add_rope_dimension_count(64)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(size)
+    writer.add_tokenizer_model("rwkv")
+    writer.add_token_list(spellings([*reciter._tokens, *unused]))
+    writer.add_token_types([gguf.TokenType.NORMAL] * size)
+    writer.add_eos_token_id(reciter.eos_token_id)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template("{{ messages[-1]['content'] }}")
+    for name, array in weights.items():
+        writer.add_tensor(f"{NAMES[name.removesuffix('.weight')]}.weight", array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,94 @@
+"""The named cases of `vectors/`, run by the scanner and by the reference alike."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reference import Reference
+
+from stopscan import StopScanner, StopSet
+
+Case = dict[str, Any]
+
+WHOLE = 1_000_000  # longer than any step's text
+
+FILES = sorted((Path(__file__).parents[2] / "vectors").glob("*.json"))
+CASES: list[Case] = [case for file in FILES for case in json.loads(file.read_text(encoding="utf-8"))]
+every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+
+
+def scanner(case: Case) -> StopScanner:
+    stops = StopSet(case["stop"], visible=case["visible"], protect=[(o, c) for o, c in case["protect"]])
+    return StopScanner(stops, include_stop=case["include_stop"], start_protected=case["start_protected"])
+
+
+def reference(case: Case) -> Reference:
+    options = {key: case[key] for key in ("visible", "protect", "include_stop", "start_protected")}
+    return Reference(case["stop"], **options)
+
+
+def call(subject: StopScanner | Reference, op: str, text: str) -> str:
+    match op:
+        case "feed":
+            return subject.feed(text)
+        case "feed_unarmed":
+            return subject.feed(text, armed=False)
+        case "bypass":
+            return subject.bypass(text)
+        case "flush":
+            return subject.flush()
+    assert op == "reset"
+    subject.reset()
+    return ""
+
+
+def pieces(step: dict[str, str], size: int) -> list[str]:
+    if step["op"] not in ("feed", "feed_unarmed") or not step["text"]:
+        return [step["text"]]
+    return [step["text"][i : i + size] for i in range(0, len(step["text"]), size)]
+
+
+def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
+    for step in case["steps"]:
+        out = "".join(call(subject, step["op"], piece) for piece in pieces(step, size))
+        assert (out, subject.held) == (step["out"], step["held"]), step
+    fields = ("sequence", "offset", "end")
+    assert (subject.match and {name: getattr(subject.match, name) for name in fields}) == case["match"]
+    if size == WHOLE:
+        assert subject.unused == case["unused"]
+    else:
+        assert case["unused"].startswith(subject.unused)  # the part of it that was in the completing piece
+
+
+@every_case
+def test_scanner(case: Case) -> None:
+    check(scanner(case), case, WHOLE)
+
+
+@every_case
+@pytest.mark.parametrize("size", [1, 2, 3, 130])
+def test_scanner_in_pieces(case: Case, size: int) -> None:
+    check(scanner(case), case, size)
+
+
+@every_case
+@pytest.mark.parametrize("size", [1, WHOLE])
+def test_reference(case: Case, size: int) -> None:
+    check(reference(case), case, size)
+
+
+@every_case
+def test_schema(case: Case) -> None:
+    keys = ["name", "why", "stop", "visible", "protect", "include_stop", "start_protected", "steps", "match", "unused"]
+    assert list(case) == keys
+    assert case["why"]
+    assert case["steps"]
+    assert all(list(step) == ["op", "text", "out", "held"] for step in case["steps"])
+
+
+def test_names_are_unique() -> None:
+    assert [name for name, count in Counter(case["name"] for case in CASES).items() if count > 1] == []

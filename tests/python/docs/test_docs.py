@@ -1,0 +1,62 @@
+"""Runs every code block of the documents: Python as it stands, console sessions with their output."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[Any]:
+    """The blocks of a language; the words after it name the optional packages that a block needs."""
+    found = []
+    for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md"):
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for match in BLOCK.finditer(text):
+            if match[1] == language:
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(pytest.param(match[2].split(), match[3], id=f"{document}:{line}"))
+    return found
+
+
+@pytest.mark.parametrize(("needs", "code"), blocks("python"))
+def test_python_block_runs(needs: list[str], code: str) -> None:
+    for package in needs:
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    exec(compile(code, "<document>", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the console blocks are for a POSIX shell")
+@pytest.mark.parametrize(("needs", "session"), blocks("console"))
+def test_console_block_prints_what_it_shows(needs: list[str], session: str) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+        run = subprocess.run(
+            ["bash", "-c", command], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
+        )
+        # A terminal shows both streams; the report on standard error may come before or after the text.
+        assert sorted((run.stdout + "\n" + run.stderr).split()) == sorted(expected.split())
+
+
+def test_ci_runs_the_shell_blocks() -> None:
+    """They set everything up, so that they cannot run in the middle of the tests."""
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    words = re.findall(r"readme_command (\S+)\)", script)
+    commands = [block.values[1].strip() for block in blocks("sh")]
+    assert len(commands) == len(words)
+    assert all([word in command for command in commands].count(True) == 1 for word in words)
+
+
+def test_there_are_blocks_to_run() -> None:
+    assert len(blocks("python")) >= 3
+    assert len(blocks("console")) >= 1

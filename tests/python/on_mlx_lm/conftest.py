@@ -1,0 +1,20 @@
+"""Real mlx-lm with the reciting checkpoint; ``ci/mlx-env`` makes an environment for each supported version."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def mlx(checkpoint: Path) -> tuple[Any, Any]:
+    """The model and its tokenizer."""
+    import mlx_lm
+
+    model, tokenizer = mlx_lm.load(str(checkpoint))
+    return model, tokenizer

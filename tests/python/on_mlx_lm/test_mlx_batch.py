@@ -1,0 +1,220 @@
+"""Batches: rows that stop by themselves, and leave the others alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
+
+import mlx_lm
+from mlx_harness import Steps, recite
+from mlx_lm.generate import BatchGenerator
+from transformers import ByT5Tokenizer
+
+from stopscan import StopSet
+from stopscan.finish import Finish
+from stopscan.mlx_lm import RowScanner, batch_generate, stream_generate
+from stopscan.testing.reciter import SCRIPTS, Reciter
+
+STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
+
+
+def prompts(mlx: tuple[Any, Any], reciter: Reciter, names: Any) -> list[list[int]]:
+    return [mlx[1].encode(reciter.prompt(name)) for name in names]
+
+
+@pytest.mark.parametrize("include_stop", [False, True])
+def test_rows_give_what_the_single_loop_gives(mlx: tuple[Any, Any], reciter: Reciter, include_stop: bool) -> None:
+    model, tokenizer = mlx
+    rows = [(name, stop) for name in SCRIPTS for stop in (STOPS, "END", ["never"])]
+    batch = batch_generate(
+        model,
+        tokenizer,
+        prompts(mlx, reciter, [name for name, _ in rows]),
+        stop=[[stop] if isinstance(stop, str) else stop for _, stop in rows],
+        include_stop=include_stop,
+        completion_batch_size=len(rows) // 2,
+    )
+    for (name, stop), text, finish in zip(rows, batch.texts, batch.finishes, strict=True):
+        options = {"stop": stop, "include_stop": include_stop}
+        single = list(stream_generate(model, tokenizer, reciter.prompt(name), **options))
+        assert text == "".join(response.text for response in single), (name, stop)
+        assert finish == single[-1].finish, (name, stop)
+        assert text == recite(SCRIPTS[name], stop if isinstance(stop, list) else [stop], include_stop=include_stop).text
+
+
+def test_a_row_that_stops_leaves_before_the_next_step(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = Steps(mlx[0]), mlx[1]
+    batch = batch_generate(
+        model,
+        tokenizer,
+        prompts(mlx, reciter, ["count", "split", "alphabet"]),
+        stop=[["hello world"], ["END"], ["d"]],
+        return_token_ids=True,
+    )
+    assert batch.texts == ["1, 2, 3 ", "This is the ", "abc"]
+    # 7, 6 and 4 tokens, and the step that mlx-lm runs ahead.
+    assert model.shapes == [(3, 1)] * 5 + [(2, 1)] * 2 + [(1, 1)]
+
+
+def test_an_eos_ends_a_row_in_as_many_steps(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    ours, theirs = Steps(mlx[0]), Steps(mlx[0])
+    ids = prompts(mlx, reciter, ["count", "split", "held", "empty"])
+    batch_generate(ours, mlx[1], ids, stop="never")
+    mlx_lm.batch_generate(theirs, mlx[1], ids)
+    assert ours.shapes == theirs.shapes
+
+
+def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    asked = [("count", ["hello world"]), ("emoji", ["now"]), ("held", ["STOP"]), ("late", ["<|end_of_document|>"])]
+    late = ("split", ["END"])
+    generator = BatchGenerator(model, max_tokens=16)
+    rows: dict[int, tuple[RowScanner, list[str]]] = {}
+
+    def insert(name: str, stop: list[str]) -> None:
+        row = RowScanner(tokenizer, stop)
+        (uid,) = generator.insert(prompts(mlx, reciter, [name]), stop_sequences=[row])
+        rows[uid] = (row, [])
+
+    for name, stop in asked:
+        insert(name, stop)
+    reasons = {}
+    while responses := generator.next_generated():
+        for response in responses:
+            row, texts = rows[response.uid]
+            texts.append(row.text(response))
+            assert (row.finish is None) == (response.finish_reason is None)
+            if row.finish is not None:
+                reasons[response.uid] = response.finish_reason
+                assert response.prompt_cache is not None
+        if len(rows) == len(asked):
+            insert(*late)  # while the others are under way
+    generator.close()
+    for uid, (name, stop) in enumerate([*asked, late]):
+        expected = recite(SCRIPTS[name], stop, max_tokens=16)
+        row, texts = rows[uid]
+        assert texts == expected.texts
+        assert (row.finish.matched_stop, reasons[uid]) == (expected.matched, expected.finish_reason)
+
+
+def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    for limits in ({}, {"max_tokens": 5}):  # the row need not know
+        row = RowScanner(tokenizer, "STOP", **limits)
+        generator = BatchGenerator(model)
+        generator.insert(prompts(mlx, reciter, ["held"]), max_tokens=[5], stop_sequences=[row])
+        responses = [response for step in iter(generator.next_generated, []) for response in step]
+        generator.close()
+        assert [row.text(response) for response in responses] == ["Please", " do", " not", " ", "ST"]
+        assert (row.finish, responses[-1].finish_reason) == (Finish("length"), "length")
+
+
+def test_without_stops_the_batch_is_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    ids = prompts(mlx, reciter, SCRIPTS)
+    asked = {"return_token_ids": True, "return_logprobs": True, "return_prompt_caches": True, "max_tokens": 12}
+    ours, theirs = batch_generate(model, tokenizer, ids, **asked), mlx_lm.batch_generate(model, tokenizer, ids, **asked)
+    assert ours.texts == theirs.texts
+    assert ours.token_ids == theirs.token_ids
+    assert ours.logprobs == theirs.logprobs
+    assert [[part.offset for part in cache] for cache in ours.caches] == [
+        [part.offset for part in cache] for cache in theirs.caches
+    ]
+    assert ours.stats.generation_tokens == theirs.stats.generation_tokens
+    lengths = [len(SCRIPTS[name]) for name in SCRIPTS]
+    assert ours.finishes == [Finish("length" if length >= 12 else "eos") for length in lengths]
+
+
+def test_token_ids_and_logprobs_end_where_the_text_ends(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    names = ["count", "inside", "alphabet", "held", "count"]
+    batch = batch_generate(
+        model,
+        tokenizer,
+        prompts(mlx, reciter, names),
+        max_tokens=[50, 50, 3, 50, 50],
+        stop=[["hello world"], ["END"], ["z"], ["STOP"], []],
+        stop_token_ids=[reciter.token_id("count", "5")],
+        return_token_ids=True,
+        return_logprobs=True,
+    )
+    assert batch.texts == ["1, 2, 3 ", "The path W", "abc", "Please do not STO", "1, 2, 3 hello world 4, "]
+    kept = [5, 3, 3, 6, 8]
+    assert batch.token_ids == [reciter.token_ids(name)[:count] for name, count in zip(names, kept, strict=True)]
+    assert [len(logprobs) for logprobs in batch.logprobs] == kept
+    assert [finish.reason for finish in batch.finishes] == [
+        "stop_sequence", "stop_sequence", "length", "eos", "stop_token",
+    ]  # fmt: skip
+    assert batch.caches is None
+
+
+@pytest.mark.parametrize(
+    ("stop", "texts"),
+    [
+        ("END", ["This is the ", "1, 2, 3 hello world 4, 5, 6, 7, 8"]),
+        (["END", "6"], ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ([["END"], ["6"]], ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ([["6"], "2"], ["This is the END of it", "1, "]),
+        ([None, StopSet("4")], ["This is the END of it", "1, 2, 3 hello world "]),
+        (StopSet(visible=["END"]), ["This is the END", "1, 2, 3 hello world 4, 5, 6, 7, 8"]),
+        (None, ["This is the END of it", "1, 2, 3 hello world 4, 5, 6, 7, 8"]),
+    ],
+)
+def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, stop: Any, texts: list[str]) -> None:
+    assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), stop=stop).texts == texts
+
+
+def test_protected_reasoning_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    ids = prompts(mlx, reciter, ["think", "split", "split"])
+    ids[2] = [mlx[1].think_start_id, *ids[2]]
+    texts = batch_generate(*mlx, ids, stop="END", protect_reasoning=True).texts
+    assert texts == ["<think>Is it END?</think>It is 5 or 6 ", "This is the ", "This is the END of it"]
+    assert batch_generate(*mlx, ids, stop="END").texts == ["<think>Is it ", "This is the ", "This is the "]
+
+
+def test_min_tokens_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    batch = batch_generate(*mlx, prompts(mlx, reciter, ["straddle", "held"]), stop=["XYZ", "END", "STO"], min_tokens=5)
+    assert batch.texts == ["AbcXYZW EN", "Please do not "]
+
+
+def test_bad_options_raise_before_any_step(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = Steps(mlx[0]), mlx[1]
+    ids = prompts(mlx, reciter, ["count", "split"])
+    for options, message in (
+        ({"stop": [["a"], [""]]}, "stop 0 is empty"),
+        ({"stop": [["a"], ["b"], ["c"]]}, "stop has 3 entries for 2 prompts"),
+        ({"stop": "a", "max_tokens": [5]}, "max_tokens has 1 entries for 2 prompts"),
+        ({"stop": "a", "min_tokens": 4, "max_tokens": [5, 3]}, "min_tokens 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            batch_generate(model, tokenizer, ids, **options)
+    assert len(model) == 0
+
+
+def test_a_scanner_is_for_one_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowScanner(mlx[1], "END")
+    generator = BatchGenerator(mlx[0])
+    generator.insert(prompts(mlx, reciter, ["count", "split"]), stop_sequences=[row, row])
+    with pytest.raises(ValueError, match="for one row"):
+        generator.next_generated()
+    generator.close()
+
+
+def test_verbose_prints_the_speed(mlx: tuple[Any, Any], reciter: Reciter, capsys: pytest.CaptureFixture[str]) -> None:
+    batch_generate(*mlx, prompts(mlx, reciter, ["count", "split"]), verbose=True, stop=["END", "2"])
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1].startswith("Generation: 9 tokens, ")
+    assert [line.split(":")[0] for line in printed] == ["Prompt", "Generation", "Peak memory"]
+
+
+def test_no_prompts(mlx: tuple[Any, Any]) -> None:
+    batch = batch_generate(*mlx, [], stop="END")
+    assert (batch.texts, batch.finishes) == ([], [])
+
+
+def test_a_tokenizer_without_the_tokenizers_library_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"expected a tokenizers\.Tokenizer or what carries one"):
+        RowScanner(ByT5Tokenizer(), "END")

@@ -1,0 +1,318 @@
+"""``stream_generate`` and ``generate`` around mlx-lm's own loop."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
+
+import mlx.core as mx
+import mlx_lm
+from mlx_harness import Steps, recite
+from mlx_lm.models.cache import make_prompt_cache
+
+from stopscan import StopMatch, StopSet
+from stopscan.finish import Finish
+from stopscan.mlx_lm import GenerationResponse, generate, stream_generate
+from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+
+STOPS = [
+    ["END"], ["hello world"], ["6"], ["fgh"], ["z"], ["XYZ"], ["STOP"], ["###"], ["abc", "b"], ["ab"], ["aab"], ["ha!"],
+    ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
+    ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
+]  # fmt: skip
+drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
+
+
+def stream(mlx: tuple[Any, Any], prompt: Any, *, draft: bool = False, **options: Any) -> list[GenerationResponse]:
+    model, tokenizer = mlx
+    return list(stream_generate(model, tokenizer, prompt, draft_model=model if draft else None, **options))
+
+
+@drafted
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_each_response_has_the_text_that_is_safe_by_then(
+    mlx: tuple[Any, Any], reciter: Reciter, name: str, draft: bool
+) -> None:
+    for stop in STOPS:
+        if not any(one[0] in reciter.text(name) for one in stop):
+            continue
+        responses = stream(mlx, reciter.prompt(name), stop=stop, draft=draft)
+        expected = recite(SCRIPTS[name], stop)
+        assert [response.text for response in responses] == expected.texts, stop
+        assert [response.finish_reason for response in responses] == [None] * (len(expected.texts) - 1) + ["stop"]
+        matched = responses[-1].match and responses[-1].match.sequence
+        assert matched == expected.matched
+        assert responses[-1].finish == (Finish("stop_sequence", responses[-1].match) if matched else Finish("eos"))
+
+
+@drafted
+def test_all_else_is_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter, draft: bool) -> None:
+    model, tokenizer = mlx
+    draft_model = model if draft else None
+    theirs = list(mlx_lm.stream_generate(model, tokenizer, reciter.prompt("count"), draft_model=draft_model))
+    ours = stream(mlx, reciter.prompt("count"), stop="hello world", draft=draft)
+    assert len(ours) == 7
+    for one, other in zip(ours, theirs, strict=False):
+        assert (one.token, one.from_draft) == (other.token, other.from_draft)
+        assert (one.prompt_tokens, one.generation_tokens) == (other.prompt_tokens, other.generation_tokens)
+        assert mx.array_equal(one.logprobs, other.logprobs)
+        assert one.generation_tps > 0
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("max_tokens", [2, 100])
+def test_without_stops_the_text_is_untouched(
+    mlx: tuple[Any, Any], reciter: Reciter, name: str, max_tokens: int
+) -> None:
+    model, tokenizer = mlx
+    theirs = list(mlx_lm.stream_generate(model, tokenizer, reciter.prompt(name), max_tokens=max_tokens))
+    ours = stream(mlx, reciter.prompt(name), max_tokens=max_tokens)
+    assert [(one.text, one.finish_reason) for one in ours] == [(one.text, one.finish_reason) for one in theirs]
+    reasons = {"stop": Finish("eos"), "length": Finish("length")}
+    assert [one.finish for one in ours] == [*[None] * (len(ours) - 1), reasons[ours[-1].finish_reason]]
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, Any]]:
+    """For each length, a script in which a stop completes with the token where another script has its EOS."""
+    words = [f" word{number}" for number in range(6)]
+    scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
+    reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
+    model, tokenizer = mlx_lm.load(str(reciter.write(tmp_path_factory.mktemp("ends"))))
+    return reciter, (model, tokenizer)
+
+
+@pytest.mark.parametrize("length", range(6))
+def test_a_stop_costs_the_steps_of_an_eos_at_the_same_place(ends: Any, length: int) -> None:
+    reciter, (model, tokenizer) = ends
+    ours, theirs = Steps(model), Steps(model)
+    responses = stream((ours, tokenizer), reciter.prompt(f"stop{length}"), stop="!N")
+    list(mlx_lm.stream_generate(theirs, tokenizer, reciter.prompt(f"eos{length}")))
+    assert responses[-1].match.sequence == "!N"
+    assert len(ours) == len(theirs) == length + 2
+
+
+@pytest.mark.parametrize("length", range(6))
+def test_a_stop_costs_the_drafts_of_an_eos_at_the_same_place(ends: Any, length: int) -> None:
+    reciter, (model, tokenizer) = ends
+    counts = []
+    for generator, prompt, options in (
+        (stream_generate, f"stop{length}", {"stop": "!N"}),
+        (mlx_lm.stream_generate, f"eos{length}", {}),
+    ):
+        target, draft = Steps(model), Steps(model)
+        cache = [*make_prompt_cache(model), *make_prompt_cache(model)]
+        options |= {"draft_model": draft, "num_draft_tokens": 2, "prompt_cache": cache}
+        responses = list(generator(target, tokenizer, reciter.prompt(prompt), **options))
+        assert len(responses) == length + 1
+        counts.append((len(target), len(draft)))
+    assert counts[0] == counts[1]
+
+
+@drafted
+def test_the_prompt_cache_is_that_of_an_eos_at_the_same_place(ends: Any, draft: bool) -> None:
+    reciter, (model, tokenizer) = ends
+    offsets = []
+    for generator, prompt, options in (
+        (stream_generate, "stop3", {"stop": "!N"}),
+        (mlx_lm.stream_generate, "eos3", {}),
+    ):
+        cache = make_prompt_cache(model) + (make_prompt_cache(model) if draft else [])
+        if draft:
+            options["draft_model"] = model
+        for response in generator(model, tokenizer, reciter.prompt(prompt), prompt_cache=cache, **options):
+            if response.finish_reason is not None and generator is stream_generate:
+                offsets.append([part.offset for part in cache])  # settled when the last response comes
+        offsets.append([part.offset for part in cache])
+    assert offsets[0] == offsets[1] == offsets[2]
+
+
+def test_closing_closes_mlx_lms_loop(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model = Steps(mlx[0])
+    responses = stream_generate(model, mlx[1], reciter.prompt("count"), stop="END")
+    next(responses)
+    responses.close()
+    assert list(responses) == []
+    assert len(model) == 2
+
+
+def test_a_stop_with_the_last_allowed_token_beats_length(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    *_, last = stream(mlx, reciter.prompt("split"), stop="END", max_tokens=6)
+    assert (last.finish_reason, last.match) == ("stop", StopMatch("END", 12))
+    *_, last = stream(mlx, reciter.prompt("split"), stop="END", max_tokens=5)
+    assert (last.finish_reason, last.finish, last.text) == ("length", Finish("length"), "E")
+
+
+@pytest.mark.parametrize("max_tokens", range(1, 8))
+def test_max_tokens_within_a_held_stop(mlx: tuple[Any, Any], reciter: Reciter, max_tokens: int) -> None:
+    responses = stream(mlx, reciter.prompt("held"), stop="STOP", max_tokens=max_tokens)
+    expected = recite(SCRIPTS["held"], ["STOP"], max_tokens=max_tokens)
+    assert [response.text for response in responses] == expected.texts
+    assert responses[-1].finish_reason == expected.finish_reason
+
+
+@pytest.mark.parametrize("min_tokens", range(8))
+def test_min_tokens(mlx: tuple[Any, Any], reciter: Reciter, min_tokens: int) -> None:
+    responses = stream(mlx, reciter.prompt("straddle"), stop=["END", "XYZ"], min_tokens=min_tokens)
+    expected = recite(SCRIPTS["straddle"], ["END", "XYZ"], min_tokens=min_tokens)
+    assert [response.text for response in responses] == expected.texts
+    assert (responses[-1].match and responses[-1].match.sequence) == expected.matched
+
+
+def test_eos_ends_the_generation_before_min_tokens_as_in_mlx_lm(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    responses = stream(mlx, reciter.prompt("held"), stop="STOP", min_tokens=50)
+    assert "".join(response.text for response in responses) == reciter.text("held")
+    assert responses[-1].finish == Finish("eos")
+
+
+def test_stop_token_ids(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    five, six = reciter.token_id("count", "5"), reciter.token_id("count", "6")
+    responses = stream(mlx, reciter.prompt("count"), stop_token_ids=[six, five])
+    assert "".join(response.text for response in responses) == "1, 2, 3 hello world 4, "
+    assert responses[-1].finish == Finish("stop_token", token_id=five)
+    assert (responses[-1].finish_reason, responses[-1].match, responses[-1].token) == ("stop", None, five)
+
+
+@pytest.mark.parametrize(("stop", "matched"), [("5", "5"), ("6", None), ("4, 5", "4, 5")])
+def test_the_string_beats_a_stop_token_that_completes_it(
+    mlx: tuple[Any, Any], reciter: Reciter, stop: str, matched: str | None
+) -> None:
+    five = reciter.token_id("count", "5")
+    *_, last = stream(mlx, reciter.prompt("count"), stop=stop, stop_token_ids=[five])
+    assert last.finish.matched_stop == (matched or five)
+
+
+def test_include_stop_and_visible_stops(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    assert generate(model, tokenizer, reciter.prompt("inside"), stop="END", include_stop=True) == "The path WEND"
+    assert generate(model, tokenizer, reciter.prompt("inside"), stop=StopSet(visible=["END"])) == "The path WEND"
+
+
+def test_bad_options_raise_at_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    steps = Steps(model)
+    for options, error, message in (
+        ({"stop": ""}, ValueError, "stop 0 is empty"),
+        ({"stop": ["a", ""]}, ValueError, "stop 1 is empty"),
+        ({"stop": 5}, TypeError, "expected str, got int"),
+        ({"stop": [b"a"]}, TypeError, "decode"),
+        ({"stop_token_ids": ["5"]}, TypeError, "str"),
+        ({"stop": "a", "min_tokens": -1}, ValueError, "min_tokens -1"),
+        ({"stop": "a", "min_tokens": 6, "max_tokens": 5}, ValueError, "min_tokens 6"),
+        ({"stop": "a", "start_protected": True}, ValueError, "start_protected"),
+    ):
+        with pytest.raises(error, match=message):
+            stream_generate(steps, tokenizer, reciter.prompt("count"), **options)
+    assert len(steps) == 0
+    # mlx-lm's own refusal.
+    with pytest.raises(ValueError, match="non-zero"):
+        list(stream_generate(steps, tokenizer, reciter.prompt("count"), stop="a", max_tokens=0))
+
+
+def test_unlimited(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    *_, last = stream(mlx, reciter.prompt("count"), stop="8", min_tokens=3, max_tokens=-1)
+    assert last.match == StopMatch("8", 32)
+
+
+@pytest.mark.parametrize("kind", ["text", "ids", "array"])
+def test_prompts(mlx: tuple[Any, Any], reciter: Reciter, kind: str) -> None:
+    model, tokenizer = mlx
+    text = "Say <think> and count: " + reciter.prompt("count")
+    prompt = {"text": text, "ids": tokenizer.encode(text), "array": mx.array(tokenizer.encode(text))}[kind]
+    assert generate(model, tokenizer, prompt, stop="6") == "1, 2, 3 hello world 4, 5, "
+    # An open marker in the prompt: no stop fires before it is closed, and it is not.
+    assert generate(model, tokenizer, prompt, stop="6", protect_reasoning=True) == reciter.text("count")
+
+
+REASONED = "<think>Is it END?</think>It is 5 or 6 "
+
+
+def test_protected_reasoning(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    prompt = reciter.prompt("think")
+    assert generate(model, tokenizer, prompt, stop="END") == "<think>Is it "
+    assert generate(model, tokenizer, prompt, stop="END", protect_reasoning=True) == REASONED
+    assert generate(model, tokenizer, prompt, stop=StopSet("END", protect=[THINKING])) == REASONED
+    unclosed = generate(model, tokenizer, reciter.prompt("unclosed"), stop="END", protect_reasoning=True)
+    assert unclosed == reciter.text("unclosed")
+
+
+def test_protected_reasoning_that_the_prompt_opened(mlx: tuple[Any, Any], tmp_path: Path) -> None:
+    reciter = Reciter({"open": SCRIPTS["think"][1:]})
+    model, tokenizer = mlx_lm.load(str(reciter.write(tmp_path)))
+    options = {"stop": "END", "protect_reasoning": True}
+    prompt = reciter.prompt("open")
+    assert generate(model, tokenizer, f"<think>{prompt}", **options) == REASONED.removeprefix("<think>")
+    assert generate(model, tokenizer, f"<think></think>{prompt}", **options) == "Is it "
+    assert generate(model, tokenizer, prompt, **options) == "Is it "
+    assert generate(model, tokenizer, prompt, start_protected=True, **options) == REASONED.removeprefix("<think>")
+
+
+def test_a_stop_that_is_a_marker_leaves_no_region(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    text = generate(model, tokenizer, reciter.prompt("think"), stop=["</think>"], protect_reasoning=True)
+    assert text == "<think>Is it END?"
+
+
+def test_protected_reasoning_keeps_the_other_regions(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    stop = StopSet("END", protect=[(" 5", "6 "), THINKING])
+    assert generate(model, tokenizer, reciter.prompt("think"), stop=stop, protect_reasoning=True) == REASONED
+    stop = StopSet("END", protect=[(" 5", "here")])
+    whole = generate(model, tokenizer, reciter.prompt("think"), stop=stop, protect_reasoning=True)
+    assert whole == reciter.text("think")
+
+
+def test_protection_without_thinking_markers_changes_nothing(tmp_path: Path) -> None:
+    reciter = Reciter({"one": ["a", "END", "b"]}, added_tokens=[])
+    model, tokenizer = mlx_lm.load(str(reciter.write(tmp_path)))
+    assert not tokenizer.has_thinking
+    assert generate(model, tokenizer, reciter.prompt("one"), stop="END", protect_reasoning=True) == "a"
+
+
+def test_a_bare_tokenizer(mlx: tuple[Any, Any], reciter: Reciter, checkpoint: Path) -> None:
+    from transformers import AutoTokenizer
+
+    bare = AutoTokenizer.from_pretrained(checkpoint)
+    assert generate(mlx[0], bare, reciter.prompt("held"), stop="not") == "Please do "
+    assert generate(mlx[0], bare, reciter.prompt("held"), stop="STOP") == reciter.text("held")
+
+
+def test_generate_prints_what_it_returns(
+    mlx: tuple[Any, Any], reciter: Reciter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, tokenizer = mlx
+    text = generate(model, tokenizer, reciter.prompt("count"), verbose=True, stop="6")
+    assert text == "1, 2, 3 hello world 4, 5, "
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == text
+    assert [line.split(":")[0] for line in printed[1:]] == ["Prompt", "Generation", "Peak memory"]
+
+
+def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    first, second = reciter.token_ids("count")[4:6]
+    beyond = model.args.vocab_size - 1
+    assert tokenizer.backend_tokenizer.id_to_token(beyond) is None
+
+    def detour(tokens: mx.array, logits: mx.array) -> mx.array:
+        """``second`` comes by way of an id that no token has."""
+        target = {first: beyond, beyond: second}.get(tokens[-1].item())
+        return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 100.0, logits)
+
+    responses = stream(mlx, reciter.prompt("count"), stop="hello world", logits_processors=[detour])
+    assert [response.token for response in responses][4:7] == [first, beyond, second]
+    assert [response.text for response in responses] == ["1", ", ", "2", ", ", "3 ", "", "", ""]
+    assert responses[-1].match == StopMatch("hello world", 8)
+
+
+def test_drafted_tokens_come_in_runs(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    responses = stream(mlx, reciter.prompt("alphabet"), stop="xyz", draft=True, num_draft_tokens=3)
+    runs = [one.from_draft for one in responses]
+    assert runs == [True, True, True, False] * 6 + [True, True]
+    assert all(one.generation_tokens + 1 == other.generation_tokens for one, other in pairwise(responses))

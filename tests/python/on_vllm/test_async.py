@@ -1,0 +1,185 @@
+"""``AsyncLLM`` streams, with stopscan off, installed, and around the stream by ``scan_outputs``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+import vllm
+from vllm import SamplingParams
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm_streams import STREAMS, Stream
+
+from stopscan.vllm import install, scan_outputs
+
+pytestmark = pytest.mark.vllm
+
+request_ids = map(str, count())
+
+
+class Engine:
+    """The engine, and the event loop that it belongs to."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self._runner = asyncio.Runner()
+        self.engine = self.run(self._make(checkpoint))
+
+    async def _make(self, checkpoint: Path) -> AsyncLLM:
+        options = {"gpu_memory_utilization": 0.1, "enforce_eager": True, "dtype": "float32", "max_model_len": 512}
+        return AsyncLLM.from_engine_args(AsyncEngineArgs(str(checkpoint), **options))
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        return self._runner.run(coroutine)
+
+    def close(self) -> None:
+        self.engine.shutdown()
+        self._runner.close()
+
+
+@pytest.fixture(scope="module")
+def engine(checkpoint: Path) -> Iterator[Engine]:
+    engine = Engine(checkpoint)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(params=["off", "on", "scan_outputs", "both"])
+def generate(request: pytest.FixtureRequest, engine: Engine) -> Callable[..., AsyncIterator[Any]]:
+    """``AsyncLLM.generate`` as it is, with stopscan installed, and the wrapper around each."""
+    if request.param in ("on", "both"):
+        install()
+
+    def stream(prompt: str, **params: Any) -> AsyncIterator[Any]:
+        params = SamplingParams(**{"temperature": 0, "max_tokens": 40, **params})
+        if request.param in ("scan_outputs", "both"):
+            return scan_outputs(engine.engine, prompt, params, next(request_ids))
+        return engine.engine.generate(prompt, params, next(request_ids))
+
+    stream.row = "off" if request.param == "off" else "on"
+    return stream
+
+
+async def collect(outputs: AsyncIterator[Any]) -> list[Any]:
+    return [output async for output in outputs]
+
+
+@pytest.mark.parametrize("row", STREAMS, ids=lambda row: row["name"])
+def test_deltas(engine: Engine, reciter: Any, row: dict[str, Any], generate: Any) -> None:
+    stream, kind = Stream(row["script"]), RequestOutputKind.DELTA
+    outputs = engine.run(collect(generate(reciter.prompt(row["script"]), output_kind=kind, **row["params"])))
+    for output in outputs:
+        stream.add(output.outputs[0].text, len(output.outputs[0].token_ids))
+    expected = row[generate.row]
+    stream.check(expected)
+    last = outputs[-1].outputs[0]
+    assert (last.finish_reason, last.stop_reason) == (expected["finish_reason"], expected["stop_reason"])
+    assert [output.finished for output in outputs] == [False] * (len(outputs) - 1) + [True]
+
+
+@pytest.mark.parametrize("row", STREAMS, ids=lambda row: row["name"])
+def test_the_whole_text_each_time_or_at_the_end(
+    engine: Engine, reciter: Any, row: dict[str, Any], generate: Any
+) -> None:
+    prompt, expected = reciter.prompt(row["script"]), row[generate.row]
+    cumulative = engine.run(collect(generate(prompt, output_kind=RequestOutputKind.CUMULATIVE, **row["params"])))
+    final = engine.run(collect(generate(prompt, output_kind=RequestOutputKind.FINAL_ONLY, **row["params"])))
+    texts = [output.outputs[0].text for output in cumulative]
+    assert all(later.startswith(earlier) for earlier, later in pairwise(texts))
+    assert len(final) == 1
+    for output in (cumulative[-1], final[0]):
+        (answer,) = output.outputs
+        assert output.finished
+        assert (answer.text, len(answer.token_ids)) == (expected["text"], expected["tokens"])
+        assert (answer.finish_reason, answer.stop_reason) == (expected["finish_reason"], expected["stop_reason"])
+
+
+def test_two_answers_and_their_logprobs(engine: Engine, reciter: Any, generate: Any) -> None:
+    ids = reciter.token_ids("split")[:6]
+    for kind in RequestOutputKind:
+        params = {"n": 2, "temperature": 1, "stop": ["END"], "logprobs": 0, "output_kind": kind}
+        outputs = engine.run(collect(generate(reciter.prompt("split"), **params)))
+        assert outputs[-1].finished
+        for index in (0, 1):
+            answers = [answer for output in outputs for answer in output.outputs if answer.index == index]
+            if kind is not RequestOutputKind.DELTA:
+                answers = answers[-1:]
+            assert "".join(answer.text for answer in answers) == "This is the "
+            assert [token for answer in answers for token in answer.token_ids] == ids
+            assert [token for answer in answers for position in answer.logprobs for token in position] == ids
+            assert (answers[-1].finish_reason, answers[-1].stop_reason) == ("stop", "END")
+
+
+def test_the_request_ends_with_the_stop(engine: Engine, reciter: Any, generate: Any) -> None:
+    async def until_idle() -> int:
+        await collect(generate(reciter.prompt("late"), stop=[" brown"]))
+        return engine.engine.output_processor.get_num_unfinished_requests()
+
+    assert engine.run(until_idle()) == 0
+
+
+def test_a_reader_that_leaves_ends_the_request(engine: Engine, reciter: Any) -> None:
+    async def leave() -> int:
+        params = SamplingParams(temperature=0, max_tokens=400, ignore_eos=True, output_kind=RequestOutputKind.DELTA)
+        outputs = scan_outputs(engine.engine, reciter.prompt("late"), params, next(request_ids))
+        await anext(outputs)
+        await outputs.aclose()
+        return engine.engine.output_processor.get_num_unfinished_requests()
+
+    assert engine.run(leave()) == 0
+
+
+def test_several_tokens_in_one_chunk_are_cut_behind_the_stop(engine: Engine, reciter: Any) -> None:
+    async def late_reader(ids: list[int]) -> Any:
+        params = SamplingParams(temperature=0, max_tokens=40, stop=["END"], min_tokens=2, logprobs=0)
+        params.output_kind = RequestOutputKind.DELTA
+        return [output async for output in scan_outputs(Held(engine.engine), reciter.prompt("split"), params, "held")]
+
+    (output,) = engine.run(late_reader(reciter.token_ids("split")))
+    (answer,) = output.outputs
+    ids = reciter.token_ids("split")[:6]
+    assert (answer.text, answer.stop_reason, answer.finish_reason) == ("This is the ", "END", "stop")
+    assert (list(answer.token_ids), [token for position in answer.logprobs for token in position]) == (ids, ids)
+    kept = sum(position[token].logprob for token, position in zip(ids, answer.logprobs, strict=True))
+    assert answer.cumulative_logprob == pytest.approx(kept)
+    assert output.finished
+
+
+class Held:
+    """An engine whose outputs come all at once, as to a reader who is late."""
+
+    def __init__(self, engine: AsyncLLM) -> None:
+        self._engine = engine
+        self.get_tokenizer = engine.get_tokenizer
+
+    async def generate(self, *args: Any) -> AsyncIterator[Any]:
+        first, *others = await collect(self._engine.generate(*args))
+        for output in others:
+            first.add(output, aggregate=True)
+        yield first
+
+
+def test_malformed_options_are_refused_and_the_engine_goes_on(engine: Engine, reciter: Any, generate: Any) -> None:
+    extra_args = {"stopscan_protect": ["<think>"]}
+    stream = generate(reciter.prompt("split"), stop=["END"], extra_args=extra_args)
+    if generate.row == "off":
+        assert engine.run(collect(stream))[-1].outputs[0].text == "This is the "
+    else:
+        with pytest.raises(VLLMValidationError, match="stopscan_protect must be a flat list"):
+            engine.run(collect(stream))
+    assert engine.run(collect(generate(reciter.prompt("split"), stop=["END"])))[-1].outputs[0].text == "This is the "
+
+
+def test_scan_outputs_with_another_vllm_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm, "__version__", "0.31.0")
+    with pytest.raises(RuntimeError, match=r"supports vLLM 0\.32"):
+        engine.run(collect(scan_outputs(engine.engine, "", SamplingParams(), "never")))

@@ -1,0 +1,160 @@
+"""The same tokens through vLLM's own detokenizer and through ours, in vLLM's own output processor."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.tokenizers import get_tokenizer
+from vllm.v1.engine import FinishReason
+from vllm_harness import Run, SlowTokenizer, run
+
+from stopscan.testing.reciter import Reciter
+from stopscan.vllm import install, uninstall
+
+pytestmark = pytest.mark.vllm
+
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
+# "é" and "日" in halves, a character that never ends, text that is a special token's, and enough to make nested stops.
+PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"\xa5", b"\xf0\x9f", " ", "<think>", "<|end|>"]
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Reciter]:
+    reciter = Reciter({"pieces": PIECES})
+    return get_tokenizer(str(reciter.write(tmp_path_factory.mktemp("pieces")))), reciter
+
+
+def both(tokenizer: Any, *args: Any, **options: Any) -> tuple[Run, Run]:
+    theirs = run(tokenizer, *args, **options)
+    install()
+    try:
+        return theirs, run(tokenizer, *args, **options)
+    finally:
+        uninstall()
+
+
+def nested(stops: list[str]) -> bool:
+    return any(inner in outer[:-1] for inner in stops for outer in stops)
+
+
+def held(text: str, stops: list[str]) -> int:
+    """How much of the text's end may still become one of the stops that vLLM can report."""
+    able = [
+        stop
+        for place, stop in enumerate(stops)
+        if not any(other in stop[:-1] for other in stops) and not stop.endswith(tuple(stops[:place]))
+    ]
+    return max((k for stop in able for k in range(1, len(stop)) if text.endswith(stop[:k])), default=0)
+
+
+stops = st.lists(st.text("abcé日 \ufffd", min_size=1, max_size=5), max_size=4)
+steps = st.lists(st.lists(st.integers(0, len(PIECES) - 1), min_size=1, max_size=4), min_size=1, max_size=8)
+ends = st.sampled_from(["eos", "stop token", "length", "abort"])
+
+
+@given(
+    stops=stops,
+    steps=steps,
+    end=ends,
+    slow=st.booleans(),
+    include=st.booleans(),
+    min_tokens=st.integers(0, 6),
+    skip_special=st.booleans(),
+    kind=st.sampled_from([RequestOutputKind.DELTA, RequestOutputKind.CUMULATIVE, RequestOutputKind.FINAL_ONLY]),
+)
+def test_same_outputs_as_vllm_and_never_later(
+    pieces: tuple[Any, Reciter],
+    stops: list[str],
+    steps: list[list[int]],
+    end: str,
+    slow: bool,
+    include: bool,
+    min_tokens: int,
+    skip_special: bool,
+    kind: RequestOutputKind,
+) -> None:
+    assume(not (min_tokens and nested(stops)))  # see test_a_stop_that_contains_another_stays_pruned_before_min_tokens
+    tokenizer, reciter = pieces
+    ids = reciter.token_ids("pieces")
+    tokens = [[ids[number] for number in step] for step in steps]
+    if end == "eos":
+        tokens[-1].append(reciter.eos_token_id)
+    theirs, ours = both(
+        SlowTokenizer(tokenizer) if slow else tokenizer,
+        tokens,
+        SamplingParams(
+            stop=stops,
+            include_stop_str_in_output=include,
+            min_tokens=min_tokens,
+            skip_special_tokens=skip_special,
+            output_kind=kind,
+            logprobs=1,
+        ),
+        finish={"length": FinishReason.LENGTH, "abort": None}.get(end, FinishReason.STOP),
+        stop_reason=tokens[-1][-1] if end == "stop token" else None,
+    )
+    assert ours.text == theirs.text
+    assert (ours.finish_reason, ours.stop_reason) == (theirs.finish_reason, theirs.stop_reason)
+    assert (ours.token_ids, ours.logprobs) == (theirs.token_ids, theirs.logprobs)
+    assert (ours.cumulative_logprob, ours.aborted) == (theirs.cumulative_logprob, theirs.aborted)
+    for place in range(len(theirs.texts)):
+        assert "".join(ours.texts[: place + 1]).startswith("".join(theirs.texts[: place + 1]))
+
+
+@given(stops=stops, steps=steps)
+def test_withholds_what_may_become_a_stop_and_no_more(
+    pieces: tuple[Any, Reciter], stops: list[str], steps: list[list[int]]
+) -> None:
+    tokenizer, reciter = pieces
+    tokens = [[reciter.token_ids("pieces")[number] for number in step] for step in steps]
+    every_token, _ = both(tokenizer, tokens, SamplingParams(output_kind=RequestOutputKind.DELTA))
+    _, ours = both(tokenizer, tokens, SamplingParams(stop=stops, output_kind=RequestOutputKind.DELTA))
+    running = ours.texts[:-1]
+    for place in range(len(running)):
+        text = "".join(every_token.texts[: place + 1])
+        assert len("".join(ours.texts[: place + 1])) == len(text) - held(text, stops)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> None:
+    reciter = Reciter({"case": case["pieces"]})
+    tokens = reciter.token_ids("case")
+    finish, stop_reason = None, None
+    if "stop_token" in case:
+        finish, stop_reason = FinishReason.STOP, reciter.token_id("case", case["stop_token"])
+        del tokens[tokens.index(stop_reason) + 1 :]
+    if case.get("eos"):
+        finish = FinishReason.STOP
+        tokens.append(reciter.eos_token_id)
+    result = run(
+        get_tokenizer(str(reciter.write(tmp_path))),
+        [tokens] if case.get("one_step") else [[token] for token in tokens],
+        SamplingParams(
+            stop=case.get("stop", []),
+            include_stop_str_in_output=case.get("include_stop", False),
+            min_tokens=case.get("min_tokens", 0),
+            output_kind=RequestOutputKind.CUMULATIVE,
+        ),
+        finish=finish,
+        stop_reason=stop_reason,
+    )
+    expected = stop_reason if "stop_token" in case else case["stop_reason"]
+    assert (result.text, result.stop_reason, len(result.token_ids)) == (case["text"], expected, case["tokens"])
+
+
+def test_a_stop_that_contains_another_stays_pruned_before_min_tokens(pieces: tuple[Any, Reciter]) -> None:
+    # vLLM fires "abc" when the "b" in it came too early to count; to us "abc" never is a stop beside "b".
+    tokenizer, reciter = pieces
+    tokens = [[reciter.token_id("pieces", piece)] for piece in ("a", "b", "c")]
+    theirs, ours = both(tokenizer, tokens, SamplingParams(stop=["abc", "b"], min_tokens=2))
+    assert (theirs.text, theirs.stop_reason) == ("", "abc")
+    assert (ours.text, ours.stop_reason) == ("abc", None)

@@ -1,0 +1,225 @@
+"""``vllm serve`` with the plugin off and on, through the official openai and anthropic clients."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+import anthropic
+import httpx
+import openai
+from vllm_streams import STREAMS, Stream
+
+pytestmark = pytest.mark.vllm
+
+THINK = ["<think>", "</think>"]
+
+
+class Server:
+    """A running server and its clients."""
+
+    def __init__(self, url: str) -> None:
+        self.openai = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        self.anthropic = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+
+
+@contextmanager
+def serve(checkpoint: Path, log: Path, *options: str, **environment: str) -> Iterator[Server]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(Path(sys.executable).with_name("vllm")), "serve", str(checkpoint), "--served-model-name", "reciter"]
+    command += ["--host", "127.0.0.1", "--port", str(port), "--gpu-memory-utilization", "0.1", "--enforce-eager"]
+    command += ["--dtype", "float32", "--max-model-len", "512", *options]
+    url = f"http://127.0.0.1:{port}"
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **environment})
+    try:
+        while not healthy(url):
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.2)
+        yield Server(url)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def healthy(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.fixture(scope="module", params=["off", "on"])
+def plugin(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def server(checkpoint: Path, plugin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    log = tmp_path_factory.mktemp("serve") / "log"
+    with serve(checkpoint, log, STOPSCAN_VLLM="1" if plugin == "on" else "") as running:
+        yield running
+
+
+def options(reciter: Any, row: dict[str, Any]) -> dict[str, Any]:
+    """The row's parameters as arguments of the openai client: what is vLLM's own goes into the body."""
+    params = dict(row["params"])
+    body: dict[str, Any] = {"return_token_ids": True}
+    for name, field in (("extra_args", "vllm_xargs"), ("min_tokens",) * 2, ("include_stop_str_in_output",) * 2):
+        if name in params:
+            body[field] = params.pop(name)
+    return {"model": "reciter", "temperature": 0, "max_tokens": 40, **params, "extra_body": body}
+
+
+def message(prompt: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": prompt}]
+
+
+@pytest.mark.parametrize("row", STREAMS, ids=lambda row: row["name"])
+@pytest.mark.parametrize("route", ["completions", "chat"])
+def test_openai(server: Server, plugin: str, reciter: Any, route: str, row: dict[str, Any]) -> None:
+    prompt, expected, stream = reciter.prompt(row["script"]), row[plugin], Stream(row["script"])
+    if route == "chat":
+        create, content = server.openai.chat.completions.create, {"messages": message(prompt)}
+    else:
+        create, content = server.openai.completions.create, {"prompt": prompt}
+    for chunk in create(**content, stream=True, **options(reciter, row)):
+        (choice,) = chunk.choices
+        token_ids = choice.model_extra.get("token_ids") or []
+        text = (choice.delta.content or "") if route == "chat" else choice.text
+        if token_ids:
+            stream.add(text, len(token_ids))
+        else:
+            assert text == ""
+    stream.check(expected)
+    reasons = {"finish_reason": expected["finish_reason"], "stop_reason": expected["stop_reason"]}
+    assert {"finish_reason": choice.finish_reason, "stop_reason": choice.model_extra["stop_reason"]} == reasons
+
+    (choice,) = create(**content, **options(reciter, row)).choices
+    assert (choice.message.content if route == "chat" else choice.text) == expected["text"]
+    assert {"finish_reason": choice.finish_reason, "stop_reason": choice.model_extra["stop_reason"]} == reasons
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in STREAMS if not {"min_tokens", "include_stop_str_in_output"} & set(row["params"])],
+    ids=lambda row: row["name"],
+)
+def test_anthropic(server: Server, plugin: str, reciter: Any, row: dict[str, Any]) -> None:
+    expected, stream = row[plugin], Stream(row["script"])
+    released = {stream.length(tokens) - withheld for tokens, withheld in enumerate(expected["withheld"], 1)}
+    request = {
+        "model": "reciter",
+        "messages": message(reciter.prompt(row["script"])),
+        "max_tokens": row["params"].get("max_tokens", 40),
+        "stop_sequences": row["params"]["stop"],
+        "extra_body": {"temperature": 0, "vllm_xargs": row["params"].get("extra_args", {})},
+    }
+    reached = 0
+    with server.anthropic.messages.stream(**request) as events:
+        for text in events.text_stream:
+            reached += len(text)
+            assert reached in released | {len(expected["text"])}
+        streamed = events.get_final_message()
+    whole = server.anthropic.messages.create(**request)
+    stop_reason = "end_turn" if expected["finish_reason"] == "stop" else "max_tokens"
+    for answer in (streamed, whole):
+        assert "".join(block.text for block in answer.content) == expected["text"]
+        assert answer.stop_sequence == expected["stop_reason"]
+        assert answer.stop_reason == ("stop_sequence" if expected["stop_reason"] else stop_reason)
+
+
+def test_responses_have_stops_too(server: Server, plugin: str) -> None:
+    body = {"stop": ["END"], "vllm_xargs": {"stopscan_protect": THINK}}
+    response = server.openai.responses.create(model="reciter", input="[think]", temperature=0, extra_body=body)
+    expected = {"off": "<think>Is it ", "on": "<think>Is it END?</think>It is 5 or 6 "}
+    assert response.output_text == expected[plugin]
+
+
+MALFORMED = [
+    ({"stopscan_protect": "<think>"}, "stopscan_protect must be a flat list of an opening and a closing marker"),
+    ({"stopscan_protect": ["<think>"]}, "stopscan_protect must be a flat list of an opening and a closing marker"),
+    ({"stopscan_protect": ["END", "</think>"]}, 'stop "END" is both'),
+    ({"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
+    ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be 0 or 1, not 'yes'"),
+    ({"stopscan_protected": 1}, "stopscan_protected is not an option of stopscan"),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("route", ["completions", "chat", "responses", "messages"])
+@pytest.mark.parametrize(("xargs", "text"), MALFORMED)
+def test_a_malformed_option_is_a_400_and_the_engine_goes_on(
+    server: Server, plugin: str, route: str, stream: bool, xargs: dict[str, Any], text: str
+) -> None:
+    def ask(xargs: dict[str, Any]) -> None:
+        body = {"temperature": 0, "vllm_xargs": xargs}
+        common = {"model": "reciter", "stream": stream}
+        if route == "completions":
+            result = server.openai.completions.create(prompt="[split]", stop=["END"], extra_body=body, **common)
+        elif route == "chat":
+            chat = server.openai.chat.completions
+            result = chat.create(messages=message("[split]"), stop=["END"], extra_body=body, **common)
+        elif route == "responses":
+            result = server.openai.responses.create(input="[split]", extra_body={"stop": ["END"], **body}, **common)
+        else:
+            messages = server.anthropic.messages
+            content = {"messages": message("[split]"), "max_tokens": 40, "stop_sequences": ["END"]}
+            result = messages.create(**content, extra_body=body, **common)
+        if stream:
+            list(result)
+
+    ask({})
+    if plugin == "off":
+        ask(xargs)
+    else:
+        with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as refusal:
+            ask(xargs)
+        assert refusal.value.status_code == 400
+        assert text in refusal.value.message
+    ask({})
+
+
+def test_the_default_of_a_server_with_a_reasoning_parser(checkpoint: Path, tmp_path: Path) -> None:
+    # Two front processes, each with a detokenizer of its own.
+    arguments = ["--reasoning-parser", "qwen3", "--api-server-count", "2"]
+    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": "reasoning"}
+    with serve(checkpoint, tmp_path / "log", *arguments, **environment) as server:
+        for _ in range(8):
+            create = server.openai.chat.completions.create
+            answer = create(model="reciter", messages=message("[think]"), stop=["END"], temperature=0, max_tokens=40)
+            (choice,) = answer.choices
+            assert (choice.message.model_extra["reasoning"], choice.message.content) == ("Is it END?", "It is 5 or 6 ")
+            assert choice.model_extra["stop_reason"] == "END"
+
+
+def test_a_server_that_is_to_protect_reasoning_but_has_no_parser_does_not_start(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": "reasoning"}
+    with (
+        pytest.raises(AssertionError, match="needs a reasoning parser, and this engine has none"),
+        serve(checkpoint, tmp_path / "log", **environment),
+    ):
+        pass
+
+
+def test_the_example() -> None:
+    example = Path(__file__).parents[3] / "examples" / "vllm_serve.py"
+    output = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
+    assert "token  vLLM      with stopscan" in output
+    assert "reasoning, vLLM:           '<think>Is it '\n" in output
+    assert "reasoning, with stopscan:  '<think>Is it END?</think>It is 5 or 6 '\n" in output

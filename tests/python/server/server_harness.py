@@ -1,0 +1,66 @@
+"""The example server in a thread, with a model that counts its steps. Skips the module that needs it without mlx-lm."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+pytest.importorskip("starlette", reason="starlette is not installed")
+uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "server"))
+
+from app import make_app  # noqa: E402
+from channels import Channels  # noqa: E402
+from engine import Engine  # noqa: E402
+
+__all__ = ["Channels", "CountingEngine", "Engine", "served"]
+
+
+class CountingModel:
+    """A model that keeps the width of the batch of each step, and raises `error` if it is set."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.widths: list[int] = []
+        self.error: Exception | None = None
+
+    def __call__(self, inputs: Any, **options: Any) -> Any:
+        if self.error is not None:
+            raise self.error
+        self.widths.append(inputs.shape[0])
+        return self._model(inputs, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+class CountingEngine(Engine):
+    model: CountingModel
+
+    def load(self, path: str) -> tuple[Any, Any]:
+        model, tokenizer = mlx_lm.load(path)
+        self.model = CountingModel(model)
+        return self.model, tokenizer
+
+
+@contextmanager
+def served(engine: Engine) -> Iterator[str]:
+    """The URL of the example server."""
+    server = uvicorn.Server(uvicorn.Config(make_app(engine), port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive()
+            thread.join(0.01)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()

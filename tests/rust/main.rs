@@ -1,0 +1,7 @@
+//! The crate against its oracle, its vectors and its promises.
+
+mod api;
+mod case;
+mod properties;
+mod reference;
+mod vectors;
