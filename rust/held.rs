@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 /// How many times the text in it a buffer may be large.
 const SPARE: usize = 4;
 
@@ -10,6 +12,28 @@ pub(crate) struct Held {
     start: usize,
 }
 
+/// What a delta releases. It is a place and not a text, so that nothing stays borrowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Released {
+    /// Where it begins and ends in the buffer; nothing is there if no text was held before.
+    from: usize,
+    to: usize,
+    /// How many bytes of the delta are in it.
+    pub(crate) of_delta: usize,
+}
+
+impl Released {
+    /// The whole delta.
+    #[inline(always)]
+    pub(crate) fn all_of(delta: &str) -> Released {
+        Released { of_delta: delta.len(), ..Released::default() }
+    }
+
+    pub(crate) fn is_of_buffer(self) -> bool {
+        self.from != self.to
+    }
+}
+
 impl Held {
     pub(crate) fn as_str(&self) -> &str {
         &self.buffer[self.start..]
@@ -19,35 +43,51 @@ impl Held {
         self.buffer.len() - self.start
     }
 
-    /// Appends `delta` and releases all but the last `hold` bytes.
-    #[inline]
-    pub(crate) fn pass<'a>(&'a mut self, delta: &'a str, hold: usize) -> &'a str {
-        if self.len() == 0 {
-            let (safe, held) = delta.split_at(delta.len() - hold);
-            if !held.is_empty() {
-                self.hold(held);
-            }
-            return safe;
+    /// The text that `delta` has just released.
+    #[inline(always)]
+    pub(crate) fn text<'a>(&'a self, released: Released, delta: &'a str) -> &'a str {
+        match released.is_of_buffer() {
+            true => &self.buffer[released.from..released.to],
+            false => &delta[..released.of_delta],
         }
-        self.hold(delta);
-        let start = self.start;
-        self.start = self.buffer.len() - hold;
-        &self.buffer[start..self.start]
     }
 
-    /// Keeps only the first `len` bytes, if there are more.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        let len = len.min(self.len());
-        self.buffer.truncate(self.start + len);
+    /// As `text`, but not borrowed from the buffer.
+    pub(crate) fn text_of_its_own<'a>(&self, released: Released, delta: &'a str) -> Cow<'a, str> {
+        match released.is_of_buffer() {
+            true => self.text(released, delta).to_owned().into(),
+            false => delta[..released.of_delta].into(),
+        }
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = Held::default();
+    /// Appends `delta` and releases all but the last `kept` bytes.
+    #[inline]
+    pub(crate) fn pass(&mut self, delta: &str, kept: usize) -> Released {
+        let before = self.len();
+        if before == 0 {
+            let of_delta = delta.len() - kept;
+            if kept > 0 {
+                self.push(&delta[of_delta..]);
+            }
+            return Released { of_delta, ..Released::default() };
+        }
+        self.push(delta);
+        let from = self.start;
+        self.start = self.buffer.len() - kept;
+        Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
+    }
+
+    /// Appends `through` and releases all but its last `cut` bytes, which are dropped.
+    pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
+        let kept = self.len() + through.len() - cut;
+        let kept_of_through = kept.saturating_sub(self.len());
+        self.buffer.truncate(self.buffer.len().min(self.start + kept));
+        self.pass(&through[..kept_of_through], 0)
     }
 
     /// Appends `text`. The released front is dropped when it is half of the buffer: each byte is moved once for each
     /// that was released, so a long held text costs a delta nothing. What one long delta needed is given back.
-    fn hold(&mut self, text: &str) {
+    fn push(&mut self, text: &str) {
         if self.start * 2 >= self.buffer.len() {
             self.buffer.drain(..self.start);
             self.start = 0;

@@ -1,7 +1,8 @@
 //! Exact stop sequences for streams of text, as LLM servers and token loops need them.
 //!
 //! A [`StopSet`] is compiled once; a [`StopScanner`] reads one stream, delta by delta, and returns the text that is
-//! safe to emit.
+//! safe to emit. A [`SegmentSet`] and a [`Segmenter`] do the same for streams that markers cut into parts, such as
+//! reasoning and answer.
 //!
 //! ```
 //! use stopscan::{StopScanner, StopSet};
@@ -10,13 +11,14 @@
 //! let mut scanner = StopScanner::new(&stops);
 //! let mut text = String::new();
 //! for delta in ["Once upon", " a time. E", "ND"] {
-//!     text += scanner.feed(delta);
-//!     if let Some(found) = scanner.stop_match() {
-//!         assert_eq!((found.sequence(), found.offset()), ("END", 18));
+//!     let output = scanner.feed(delta);
+//!     text += output.text;
+//!     if let Some(found) = output.stop_match {
+//!         assert_eq!((found.sequence(), found.index(), found.offset()), ("END", 0, 18));
 //!         break;
 //!     }
 //! }
-//! text += scanner.flush();
+//! text += scanner.flush().text;
 //! assert_eq!(text, "Once upon a time. ");
 //! # Ok::<(), stopscan::StopSetError>(())
 //! ```
@@ -25,25 +27,37 @@
 //!
 //! - The stop that completes first wins; of those that complete at the same character, the longest.
 //! - The result does not depend on how the text is cut into deltas.
-//! - Held text is the longest suffix of the text that is a proper prefix of a hidden stop that can fire.
+//! - Held text is the longest suffix of the text that is a proper prefix of a hidden stop that can fire, or of a marker
+//!   that is taken out.
 //! - Nothing is lost: what `feed` and `flush` return, joined, is the text before the stop, or all of it.
 //! - No stop fires in a protected region, and no partial match crosses its edges.
-//! - Offsets count code points.
+//! - Offsets count code points; there are byte offsets beside them.
+//!
+//! Feature `serde`: a [`Snapshot`] can be written and read.
 //!
 //! DESIGN.md, in the repository, says how it works and why it is fast.
 
 mod automaton;
-mod builder;
+mod error;
 mod held;
-mod patterns;
-mod prefilter;
+mod plain;
 #[cfg(feature = "python")]
 mod python;
-mod scanner;
-mod set;
+mod regions;
+mod roles;
+mod segment_set;
+mod segmenter;
+mod snapshot;
 mod stop_match;
+mod stop_scanner;
+mod stop_set;
+mod stream;
+mod words;
 
-pub use builder::{MAX_SET_BYTES, StopSetBuilder, StopSetError};
-pub use scanner::StopScanner;
-pub use set::StopSet;
+pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError};
+pub use segment_set::{SegmentSet, SegmentSetBuilder};
+pub use segmenter::{Segment, Segmenter, Segments};
+pub use snapshot::Snapshot;
 pub use stop_match::StopMatch;
+pub use stop_scanner::{Output, StopScanner};
+pub use stop_set::{Options, StopSet, StopSetBuilder};

@@ -1,29 +1,89 @@
 /// The stop that fired, and where: `text[offset..end] == sequence`, counted in code points.
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// let set = StopSet::new(["END", "é!"])?;
+/// let found = set.find("Olé!").unwrap();
+/// assert_eq!((found.sequence(), found.index()), ("é!", 1));
+/// assert_eq!((found.offset(), found.end()), (2, 4));
+/// assert_eq!((found.byte_offset(), found.byte_end()), (2, 5));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StopMatch<'a> {
     pub(crate) sequence: &'a str,
-    pub(crate) offset: usize,
-    pub(crate) end: usize,
+    pub(crate) index: usize,
+    pub(crate) visible: bool,
+    pub(crate) start: Place,
+    pub(crate) end: Place,
+}
+
+/// A place in the text of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct Place {
+    pub(crate) code_points: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Place {
+    pub(crate) fn after(text: &str) -> Place {
+        Place { code_points: code_points(text), bytes: text.len() }
+    }
+
+    #[inline]
+    pub(crate) fn pass(&mut self, text: &str) {
+        self.code_points += code_points(text);
+        self.bytes += text.len();
+    }
 }
 
 impl<'a> StopMatch<'a> {
+    /// The match of `sequence`, which ends at `end`.
+    pub(crate) fn new(sequence: &'a str, index: usize, visible: bool, end: Place) -> StopMatch<'a> {
+        let length = Place::after(sequence);
+        let start = Place { code_points: end.code_points - length.code_points, bytes: end.bytes - length.bytes };
+        StopMatch { sequence, index, visible, start, end }
+    }
+
     /// The stop, as the user gave it.
     pub fn sequence(&self) -> &'a str {
         self.sequence
     }
 
+    /// Which one of its list it is, that of the hidden or that of the visible stops; of equal ones, the first.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether it is one of the visible stops, which stay in the output.
+    pub fn visible(&self) -> bool {
+        self.visible
+    }
+
     /// Where the stop begins in the text of the stream, in code points.
     pub fn offset(&self) -> usize {
-        self.offset
+        self.start.code_points
     }
 
     /// Where the stop ends in the text of the stream, in code points.
     pub fn end(&self) -> usize {
-        self.end
+        self.end.code_points
+    }
+
+    /// Where the stop begins in the text of the stream, in bytes of UTF-8.
+    pub fn byte_offset(&self) -> usize {
+        self.start.bytes
+    }
+
+    /// Where the stop ends in the text of the stream, in bytes of UTF-8.
+    pub fn byte_end(&self) -> usize {
+        self.end.bytes
     }
 }
 
-/// How many code points the UTF-8 of `text` has: its bytes that continue none.
-pub(crate) fn code_points(text: &[u8]) -> usize {
-    text.iter().filter(|&byte| byte & 0xC0 != 0x80).count()
+/// How many code points `text` has: the bytes of its UTF-8 that continue none.
+pub(crate) fn code_points(text: &str) -> usize {
+    text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }

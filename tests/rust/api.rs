@@ -2,14 +2,14 @@
 
 use std::error::Error;
 
-use stopscan::{MAX_SET_BYTES, StopMatch, StopScanner, StopSet, StopSetBuilder, StopSetError};
+use stopscan::{MAX_SET_BYTES, Options, StopMatch, StopScanner, StopSet, StopSetBuilder, StopSetError};
 
 fn shared<T: Send + Sync>() {}
 
 #[test]
 fn everything_is_send_and_sync() {
     shared::<StopSet>();
-    shared::<StopSetBuilder<'static>>();
+    shared::<StopSetBuilder>();
     shared::<StopScanner>();
     shared::<StopMatch<'static>>();
     shared::<StopSetError>();
@@ -25,7 +25,7 @@ fn one_set_serves_many_threads() {
                 // Long text: the first searches race to build the prefilter.
                 let text = ".".repeat(1_000 + thread) + "END";
                 assert_eq!(set.find(&text).unwrap().offset(), 1_000 + thread);
-                assert_eq!(StopScanner::new(set).feed(&text).len(), 1_000 + thread);
+                assert_eq!(StopScanner::new(set).feed(&text).text.len(), 1_000 + thread);
             });
         }
     });
@@ -43,13 +43,13 @@ fn output_is_the_delta_when_nothing_is_held() {
     {
         scanner.reset();
         let out = scanner.feed(delta);
-        let held = delta.len() - out.len();
-        assert!(std::ptr::eq(out.as_ptr(), delta.as_ptr()), "{delta:?}");
+        let held = delta.len() - out.text.len();
+        assert!(std::ptr::eq(out.text.as_ptr(), delta.as_ptr()), "{delta:?}");
         assert_eq!(held, if delta == "é" { 2 } else { 0 }, "{delta:?}");
     }
     let text = "bypassed";
     scanner.reset();
-    assert!(std::ptr::eq(scanner.bypass(text), text));
+    assert!(std::ptr::eq(scanner.bypass(text).text, text));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_set_without_stops_passes_everything() {
         assert_eq!((set.len(), set.is_empty()), (0, true));
         for text in ["", "a<b>c", &"<.>".repeat(100)] {
             assert_eq!(set.truncate(text), (text, None));
-            assert_eq!(StopScanner::new(&set).feed(text), text);
+            assert_eq!(StopScanner::new(&set).feed(text).text, text);
         }
     }
 }
@@ -93,7 +93,9 @@ fn a_scanner_gives_its_set_back() {
 
 #[test]
 fn a_scanner_starts_protected_only_where_a_region_is() {
-    assert!(StopScanner::start_protected(&StopSet::new(["a"]).unwrap()).is_none());
+    let options = Options { start_protected: true, ..Options::default() };
+    let error = StopScanner::with_options(&StopSet::new(["a"]).unwrap(), options).unwrap_err();
+    assert_eq!(error.to_string(), "start_protected needs a set that protects a region");
 }
 
 #[test]
@@ -124,5 +126,5 @@ fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
     let just = StopSet::builder().stop([&*stop]).visible(["v"]).protect([("<", ">")]).build().unwrap();
     assert_eq!(just.len(), 2);
     let error = StopSet::builder().stop([&*stop]).visible(["v"]).protect([("<", "//")]).build().unwrap_err();
-    assert_eq!(error.to_string(), "the stops have 8000001 bytes of UTF-8, and the limit is 8000000");
+    assert_eq!(error.to_string(), "the stops and markers have 8000001 bytes of UTF-8, and the limit is 8000000");
 }

@@ -36,9 +36,9 @@ fn read(set: &StopSet, text: &str) -> (String, Option<String>) {
     let mut scanner = StopScanner::new(set);
     let mut kept = String::new();
     for letter in text.chars() {
-        kept += scanner.feed(letter.encode_utf8(&mut [0; 4]));
+        kept += scanner.feed(letter.encode_utf8(&mut [0; 4])).text;
     }
-    kept += scanner.flush();
+    kept += scanner.flush().text;
     let fired = scanner.stop_match().map(|found| found.sequence().to_string());
     let (truncated, found) = set.truncate(text);
     assert_eq!((truncated, found.map(|found| found.sequence())), (kept.as_str(), fired.as_deref()));
@@ -107,18 +107,18 @@ fn a_million_characters_held_one_by_one() {
     let set = compile(std::slice::from_ref(&stop));
     let mut scanner = StopScanner::new(&set);
     for _ in 0..MILLION {
-        assert_eq!(scanner.feed("a"), "");
+        assert_eq!(scanner.feed("a").text, "");
     }
     assert_eq!(scanner.held().len(), MILLION);
     // From here on, each delta releases a character and holds one.
     for _ in 0..MILLION {
-        assert_eq!(scanner.feed("a"), "a");
+        assert_eq!(scanner.feed("a").text, "a");
     }
     assert_eq!(scanner.held().len(), MILLION);
     let mut copy = scanner.clone();
-    assert_eq!(copy.feed("c").len(), MILLION + 1);
+    assert_eq!(copy.feed("c").text.len(), MILLION + 1);
     assert_eq!(copy.held(), "");
-    assert_eq!(scanner.feed("b!"), "");
+    assert_eq!(scanner.feed("b!").text, "");
     let found = scanner.stop_match().unwrap();
     assert_eq!((found.offset(), found.end(), scanner.unused()), (MILLION, 2 * MILLION + 1, "!"));
 }
@@ -135,11 +135,11 @@ fn memory_of_held_text_is_given_back() {
         scanner.feed(&long);
         assert!(ALLOCATOR.allocated() >= before + MILLION);
         match release {
-            "flush" => drop(scanner.flush().to_string()),
-            "go on" => drop(scanner.feed("c").to_string()),
+            "flush" => drop(scanner.flush().text.to_string()),
+            "go on" => drop(scanner.feed("c").text.to_string()),
             _ => scanner.reset(),
         }
-        assert_eq!(scanner.feed("E"), "");
+        assert_eq!(scanner.feed("E").text, "");
         assert_eq!(scanner.held(), "E");
         let kept = ALLOCATOR.allocated() - before;
         assert!(kept <= SMALL, "{kept} bytes after {release}");
@@ -158,9 +158,9 @@ fn memory_of_long_deltas_is_given_back() {
     let before = ALLOCATOR.allocated();
     for _ in 0..3 {
         scanner.feed("E");
-        assert_eq!(scanner.feed(&long).len(), MILLION + 1);
+        assert_eq!(scanner.feed(&long).text.len(), MILLION + 1);
     }
-    assert_eq!(scanner.feed("N"), "");
+    assert_eq!(scanner.feed("N").text, "");
     assert_eq!(scanner.held(), "EN");
     let kept = ALLOCATOR.allocated() - before;
     assert!(kept <= SMALL, "{kept} bytes");
@@ -178,7 +178,7 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     let before = ALLOCATOR.allocated();
     scanner.feed(&short);
     scanner.feed(&delta);
-    assert_eq!(scanner.feed(&short), "");
+    assert_eq!(scanner.feed(&short).text, "");
     assert_eq!(scanner.held().len(), SMALL / 4);
     let kept = ALLOCATOR.allocated() - before;
     assert!(kept <= 2 * SMALL, "{kept} bytes");

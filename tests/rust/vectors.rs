@@ -3,7 +3,8 @@
 use std::fs::{self, File};
 use std::io::BufReader;
 
-use crate::reference::{Match, Op, Pair, Rules};
+use crate::reference::stops::{Pair, Rules};
+use crate::reference::{Match, Op};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -38,11 +39,17 @@ enum Call {
     Reset,
 }
 
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Found {
     sequence: String,
     offset: usize,
     end: usize,
+}
+
+impl From<Match> for Found {
+    fn from(found: Match) -> Found {
+        Found { sequence: found.sequence, offset: found.offset, end: found.end }
+    }
 }
 
 impl Vector {
@@ -56,10 +63,6 @@ impl Vector {
         }
     }
 
-    fn matched(&self) -> Option<Match> {
-        self.matched.clone().map(|Found { sequence, offset, end }| Match { sequence, offset, end })
-    }
-
     /// Runs the steps, every delta cut into pieces of `size` characters.
     fn check(&self, size: usize) {
         let rules = self.rules();
@@ -70,7 +73,7 @@ impl Vector {
             assert_eq!(out, step.out, "output of {context}");
             assert_eq!(pair.held(), step.held, "held after {context}");
         }
-        assert_eq!(pair.matched(), self.matched(), "match of {} in pieces of {size}", self.name);
+        assert_eq!(pair.matched().map(Found::from), self.matched, "match of {} in pieces of {size}", self.name);
         if size == usize::MAX {
             assert_eq!(pair.unused(), self.unused, "unused of {}", self.name);
         }

@@ -1,32 +1,29 @@
-//! Compiles an automaton.
+//! Compiles an automaton: the trie of its words, level by level, and the fallbacks between its branches.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{Automaton, BEGINS, Columns, DENSE_LIMIT, HIT, NONE, NOT_ASCII, ROOT};
-use crate::patterns::{Kind, Patterns};
+use super::{Automaton, Columns, Config, HIT, NONE, ROOT};
+use crate::plain::Plain;
+use crate::words::{Kind, Words};
 
-/// Builds the states level by level from the sorted patterns: a state is the range of patterns that begin with it.
-pub(super) struct Builder<'a> {
-    patterns: &'a Patterns,
+/// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
+pub(super) struct Trie<'a> {
+    words: &'a Words,
     order: &'a [u32],
+    config: Config,
     pruned: Vec<bool>,
     automaton: Automaton,
 }
 
-impl<'a> Builder<'a> {
-    pub(super) fn new(patterns: &'a Patterns, order: &'a [u32]) -> Builder<'a> {
-        let (columns, shift) = columns(patterns);
-        let mut marks = [0; 256];
-        marks[0x80..].fill(NOT_ASCII);
-        for &pattern in order {
-            marks[patterns.text(pattern as usize).as_bytes()[0] as usize] |= BEGINS;
-        }
+impl<'a> Trie<'a> {
+    pub(super) fn new(words: &'a Words, order: &'a [u32], config: Config) -> Trie<'a> {
+        let (columns, shift) = columns(words);
         let automaton = Automaton {
-            patterns: Patterns::default(),
-            markers: vec![NONE; patterns.len()],
+            words: Words::default(),
+            markers: vec![NONE; words.len()],
+            plain: Plain::new(order.iter().map(|&word| words.text(word as usize).as_bytes()[0])),
             columns,
-            marks,
             shift,
             dense: Vec::new(),
             // The root, without children yet.
@@ -35,12 +32,15 @@ impl<'a> Builder<'a> {
             fallbacks: vec![0],
             outputs: vec![NONE],
             holds: vec![0],
+            marker_holds: Vec::new(),
             prefilter: OnceLock::new(),
         };
-        Builder { patterns, order, pruned: vec![false; patterns.len()], automaton }
+        let mut trie = Trie { words, order, config, pruned: vec![false; words.len()], automaton };
+        trie.automaton.marker_holds.extend(trie.holds_markers().then_some(0));
+        trie
     }
 
-    /// The automaton, and which patterns can never fire.
+    /// The automaton, and which words can never complete.
     pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
         let mut level: Vec<Range<usize>> = std::iter::once(0..self.order.len()).collect();
         let mut first = 0;
@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
     }
 
     fn bytes(&self, at: usize) -> &'a [u8] {
-        self.patterns.text(self.order[at] as usize).as_bytes()
+        self.words.text(self.order[at] as usize).as_bytes()
     }
 
     fn add_children(&mut self, parent: usize, range: Range<usize>, depth: usize, below: &mut Vec<Range<usize>>) {
@@ -93,51 +93,59 @@ impl<'a> Builder<'a> {
         if output != NONE {
             self.prune(range.clone(), depth, output);
         }
-        let hold = match self.holds(range, depth) {
-            true => depth as u32,
-            false => self.automaton.holds[fallback],
-        };
-        self.push_state(label, fallback as u32, output, hold);
+        self.add_holds(range, depth, fallback);
+        self.automaton.labels.push(label);
+        self.automaton.fallbacks.push(fallback as u32);
+        self.automaton.outputs.push(output);
     }
 
-    /// Notes that `pattern` completes at a state with this fallback; returns it as an output.
-    fn add_output(&mut self, pattern: u32, fallback: usize) -> u32 {
+    /// Notes that `word` completes at a state with this fallback; returns it as an output.
+    fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
-        markers[pattern as usize] = match self.patterns.kind(pattern as usize) {
-            Kind::Marker => pattern + 1,
+        markers[word as usize] = match self.words.kind(word as usize) {
+            Kind::Marker => word + 1,
             _ => match self.automaton.outputs[fallback].checked_sub(1) {
                 Some(suffix) => markers[suffix as usize],
                 None => NONE,
             },
         };
-        pattern + 1
+        word + 1
     }
 
-    /// Prunes the patterns of `range` that go on after `output` completed inside them: they can never complete. Only
+    /// Prunes the words of `range` that go on after `output` completed inside them: they can never complete. Only
     /// a marker that contains a stop can: in unarmed text.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
-            let pattern = self.order[at] as usize;
-            if self.bytes(at).len() > depth && (marker_completes || self.patterns.kind(pattern) != Kind::Marker) {
-                self.pruned[pattern] = true;
+            let word = self.order[at] as usize;
+            if self.bytes(at).len() > depth && (marker_completes || self.words.kind(word) != Kind::Marker) {
+                self.pruned[word] = true;
             }
         }
     }
 
-    /// Whether the state of `range` is a proper prefix of a hidden stop that can fire.
-    fn holds(&self, mut range: Range<usize>, depth: usize) -> bool {
-        range.any(|at| {
-            let pattern = self.order[at] as usize;
-            !self.pruned[pattern] && self.patterns.kind(pattern) == Kind::Hidden && self.bytes(at).len() > depth
-        })
+    /// Notes how much is held at the state of `range`: all of it, or as much as at its fallback.
+    fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
+        let holds_stops = self.begins(range.clone(), depth, Kind::Hidden);
+        let holds_markers = self.holds_markers() && self.begins(range, depth, Kind::Marker);
+        let automaton = &mut self.automaton;
+        let depth = depth as u32;
+        automaton.holds.push(if holds_stops || holds_markers { depth } else { automaton.holds[fallback] });
+        if let Some(&held) = automaton.marker_holds.get(fallback) {
+            automaton.marker_holds.push(if holds_markers { depth } else { held });
+        }
     }
 
-    fn push_state(&mut self, label: u8, fallback: u32, output: u32, hold: u32) {
-        self.automaton.labels.push(label);
-        self.automaton.fallbacks.push(fallback);
-        self.automaton.outputs.push(output);
-        self.automaton.holds.push(hold);
+    fn holds_markers(&self) -> bool {
+        self.config.holds_markers && self.words.len() > self.words.stops()
+    }
+
+    /// Whether the state of `range` is a proper prefix of a word of this `kind` that can complete.
+    fn begins(&self, mut range: Range<usize>, depth: usize, kind: Kind) -> bool {
+        range.any(|at| {
+            let word = self.order[at] as usize;
+            !self.pruned[word] && self.words.kind(word) == kind && self.bytes(at).len() > depth
+        })
     }
 
     /// Gives the state its dense row while there is room: its fallback's row, overwritten by its own children.
@@ -145,7 +153,7 @@ impl<'a> Builder<'a> {
         let automaton = &mut self.automaton;
         let width = 1 << automaton.shift;
         let row = number * width;
-        if row != automaton.dense.len() || row + width > DENSE_LIMIT {
+        if row != automaton.dense.len() || row + width > self.config.dense_limit {
             return;
         }
         if number == 0 {
@@ -161,10 +169,10 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A column for each byte that stands in a pattern, and the base-2 logarithm of the row width they need.
-fn columns(patterns: &Patterns) -> (Columns, u32) {
+/// A column for each byte that stands in a word, and the base-2 logarithm of the row width they need.
+fn columns(words: &Words) -> (Columns, u32) {
     let mut columns = [0; 256];
-    for byte in (0..patterns.len()).flat_map(|pattern| patterns.text(pattern).bytes()) {
+    for byte in words.iter().flat_map(str::bytes) {
         columns[byte as usize] = 1;
     }
     let mut count = 1;

@@ -1,19 +1,19 @@
 //! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
 //!
-//! A state is the longest suffix of the text that begins a pattern. States are numbered breadth first, which makes
+//! A state is the longest suffix of the text that begins a word. States are numbered breadth first, which makes
 //! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
 //! and the states that real text visits most come first and get the dense rows.
 
-use std::array;
 use std::sync::OnceLock;
 
-use crate::patterns::Patterns;
-use crate::prefilter::{Prefilter, Skip};
-use crate::stop_match::code_points;
+use crate::plain::Plain;
+use crate::words::Words;
 
-mod build;
+mod prefilter;
+mod trie;
 
-use build::Builder;
+use prefilter::{Jump, Prefilter};
+use trie::Trie;
 
 /// A state's number times the row width, so that a step is one addition and one load.
 pub(crate) type State = u32;
@@ -21,35 +21,37 @@ pub(crate) type State = u32;
 /// The state before any text.
 pub(crate) const ROOT: State = 0;
 
-/// Set in a transition whose target completes a pattern.
+/// Set in a transition whose target completes a word.
 const HIT: u32 = 1 << 31;
 
-/// The most dense transitions (4 MiB of them): enough for all states of a thousand ordinary stops.
-const DENSE_LIMIT: usize = 1 << 20;
-
-/// Marks a byte that begins a pattern.
-const BEGINS: u8 = 1;
-
-/// Marks a byte of a code point that has several.
-const NOT_ASCII: u8 = 2;
+/// The most dense transitions of a set (4 MiB of them): enough for all states of a thousand ordinary stops.
+pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 
 /// From this many bytes on, a prefilter beats the walk.
 const LONG: usize = 128;
 
-/// Patterns are referred to by their index plus one; this is no pattern.
+/// Words are referred to by their index plus one; this is no word.
 const NONE: u32 = 0;
 
 type Columns = [u8; 256];
 
+/// What an automaton is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    /// Whether a prefix of a marker is held: the marker is taken out of the text.
+    pub(crate) holds_markers: bool,
+    /// The most dense transitions.
+    pub(crate) dense_limit: usize,
+}
+
 #[derive(Debug)]
 pub(crate) struct Automaton {
-    patterns: Patterns,
-    /// For each pattern, the longest marker among its suffixes, itself included.
+    words: Words,
+    /// For each word, the longest marker among its suffixes, itself included.
     markers: Vec<u32>,
-    /// The column of each byte in a dense row; column 0 is for bytes of no pattern.
+    plain: Plain,
+    /// The column of each byte in a dense row; column 0 is for bytes of no word.
     columns: Columns,
-    /// `BEGINS` and `NOT_ASCII` of each byte.
-    marks: [u8; 256],
     /// A dense row has `1 << shift` columns.
     shift: u32,
     /// The transitions of the first states, fallbacks resolved.
@@ -60,66 +62,42 @@ pub(crate) struct Automaton {
     labels: Vec<u8>,
     /// The state of the longest proper suffix that is a state too.
     fallbacks: Vec<u32>,
-    /// The longest pattern that completes at each state.
+    /// The longest word that completes at each state.
     outputs: Vec<u32>,
-    /// How many bytes at the end of each state's text are a proper prefix of a hidden stop.
+    /// How many bytes at the end of each state's text are a proper prefix of a hidden stop, or of a marker that is
+    /// taken out.
     holds: Vec<u32>,
+    /// The same where stops are not hidden; empty if nothing is held then.
+    marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// The automaton of `patterns`, which are distinct and not empty.
-    pub(crate) fn new(patterns: Patterns) -> Automaton {
-        let mut order: Vec<u32> = (0..patterns.len() as u32).collect();
-        order.sort_unstable_by_key(|&pattern| patterns.text(pattern as usize));
-        let (mut automaton, pruned) = Builder::new(&patterns, &order).build();
+    /// The automaton of `words`, which are distinct and not empty, and which of them can never complete.
+    pub(crate) fn new(words: Words, config: Config) -> (Automaton, Vec<bool>) {
+        let mut order: Vec<u32> = (0..words.len() as u32).collect();
+        order.sort_unstable_by_key(|&word| words.text(word as usize));
+        let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
             // A pruned stop must not hold text either, so its states may not exist: build again without it.
-            order.retain(|&pattern| !pruned[pattern as usize]);
-            (automaton, _) = Builder::new(&patterns, &order).build();
+            order.retain(|&word| !pruned[word as usize]);
+            (automaton, _) = Trie::new(&words, &order, config).build();
         }
-        automaton.patterns = patterns;
-        automaton
+        automaton.words = words;
+        (automaton, pruned)
     }
 
-    pub(crate) fn patterns(&self) -> &Patterns {
-        &self.patterns
+    pub(crate) fn words(&self) -> &Words {
+        &self.words
     }
 
-    /// How many code points `text` has, if it is short and no pattern begins in it: at the root, reading it changes
-    /// nothing. Most deltas of most streams are like this.
+    /// What is plain text at the root.
     #[inline(always)]
-    pub(crate) fn skip(&self, text: &[u8]) -> Option<usize> {
-        // Deltas differ in length, and a loop over their bytes would mispredict its end each time. Up to 8 bytes, the
-        // last one stands in for those that are missing; further, two blocks that may overlap cover the text.
-        let marks = match text.len() {
-            0 => 0,
-            1..=8 => self.marks(array::from_fn::<u8, 8, _>(|at| text[at.min(text.len() - 1)])),
-            9..=16 => self.block_marks::<8>(text),
-            17..=32 => self.block_marks::<16>(text),
-            _ => return None,
-        };
-        match marks {
-            0 => Some(text.len()),
-            mark if mark & BEGINS == 0 => Some(code_points(text)),
-            _ => None,
-        }
+    pub(crate) fn plain(&self) -> &Plain {
+        &self.plain
     }
 
-    #[inline(always)]
-    fn block_marks<const N: usize>(&self, text: &[u8]) -> u8 {
-        match (text.first_chunk::<N>(), text.last_chunk::<N>()) {
-            (Some(&first), Some(&last)) => self.marks(first) | self.marks(last),
-            _ => BEGINS, // too short for a block: read it the long way
-        }
-    }
-
-    #[inline(always)]
-    fn marks<const N: usize>(&self, bytes: [u8; N]) -> u8 {
-        bytes.iter().fold(0, |marks, &byte| marks | self.marks[byte as usize])
-    }
-
-    /// Reads `text` up to the first byte that completes a pattern; returns how many bytes that took.
+    /// Reads `text` up to the first byte that completes a word; returns how many bytes that took.
     #[inline]
     pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         if text.len() >= LONG {
@@ -128,24 +106,31 @@ impl Automaton {
         self.walk(state, text)
     }
 
-    /// The pattern that completes at `state`: the longest of all, or in unarmed text of the markers.
+    /// The word that completes at `state`: the longest of all, or in unarmed text of the markers.
     pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
         let longest = self.outputs[self.number(state)];
         let output = match longest.checked_sub(1) {
-            Some(pattern) if !armed => self.markers[pattern as usize],
+            Some(word) if !armed => self.markers[word as usize],
             _ => longest,
         };
-        output.checked_sub(1).map(|pattern| pattern as usize)
+        output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// How many bytes at the end of the text read so far may still turn into a hidden stop.
+    /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
+    /// into a marker that is taken out.
     #[inline]
-    pub(crate) fn hold(&self, state: State) -> usize {
-        self.holds[self.number(state)] as usize
+    pub(crate) fn held(&self, state: State, hides_stops: bool) -> usize {
+        if state == ROOT {
+            return 0;
+        }
+        let number = self.number(state);
+        match hides_stops {
+            true => self.holds[number] as usize,
+            false => self.marker_holds.get(number).map_or(0, |&held| held as usize),
+        }
     }
 
     /// The text of `state`.
-    #[cfg(feature = "python")]
     pub(crate) fn text(&self, state: State) -> String {
         let mut number = self.number(state);
         let mut bytes = Vec::new();
@@ -157,7 +142,6 @@ impl Automaton {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    #[cfg(feature = "python")]
     /// The state whose text is `text`, if there is one.
     pub(crate) fn state(&self, text: &str) -> Option<State> {
         let mut number = 0;
@@ -178,9 +162,9 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Most text begins no pattern, and here no byte waits for the transition of the one before.
-                match text[at..].iter().position(|&byte| self.marks[byte as usize] & BEGINS != 0) {
-                    Some(skipped) => at += skipped,
+                // Most text begins no word, and here no byte waits for the transition of the one before.
+                match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
+                    Some(passed) => at += passed,
                     None => break,
                 }
             }
@@ -195,22 +179,22 @@ impl Automaton {
         None
     }
 
-    /// As `walk`, but skips the text in which no pattern begins.
+    /// As `walk`, but jumps over the text in which no word begins.
     ///
-    /// The prefilter finds where a pattern's first bytes stand. Between the root and that place no state but the
+    /// The prefilter finds where a word's first bytes stand. Between the root and that place no state but the
     /// root matters, because an occurrence that completes first cannot begin before the leftmost candidate.
     fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
-        let prefilter = self.prefilter.get_or_init(|| Prefilter::new(&self.patterns));
+        let prefilter = self.prefilter.get_or_init(|| Prefilter::new(&self.words));
         let Some(prefilter) = prefilter else {
             return self.walk(state, text);
         };
-        let mut skips = prefilter.skips();
+        let mut jumps = prefilter.jumps();
         let mut at = 0;
         while at < text.len() {
             if *state == ROOT {
-                match skips.next(text, at) {
-                    Skip::Candidate(place) => at = place,
-                    Skip::Rest(place) => return Some(place + self.walk(state, &text[place..])?),
+                match jumps.next(text, at) {
+                    Jump::Candidate(place) => at = place,
+                    Jump::Rest(place) => return Some(place + self.walk(state, &text[place..])?),
                 }
             }
             let byte = at;

@@ -1,43 +1,45 @@
-//! The strings an automaton looks for, in one allocation: a set may hold millions of them.
+//! The strings that are live in a region, in one allocation: a set may hold millions of them.
 
-/// What completing a pattern means.
+/// What completing a word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A stop that is cut from the output.
     Hidden,
     /// A stop that stays in the output.
     Visible,
-    /// An edge of a protected region.
+    /// Leads to another region.
     Marker,
 }
 
-/// Hidden stops first, then visible ones, then markers: a pattern's index tells its kind.
+/// Hidden stops first, then visible ones, then markers: a word's index tells its kind.
 #[derive(Debug, Default)]
-pub(crate) struct Patterns {
+pub(crate) struct Words {
     text: String,
-    /// Where each pattern ends in `text`.
+    /// Where each word ends in `text`.
     ends: Vec<u32>,
     hidden: usize,
     visible: usize,
 }
 
-impl Patterns {
-    pub(crate) fn new(hidden: &[&str], visible: &[&str], markers: &[&str]) -> Patterns {
-        let mut patterns = Patterns { hidden: hidden.len(), visible: visible.len(), ..Patterns::default() };
-        for part in [hidden, visible, markers] {
-            for text in part {
-                patterns.text.push_str(text);
-                patterns.ends.push(patterns.text.len() as u32);
-            }
+impl Words {
+    pub(crate) fn new<'a>(
+        hidden: &[&'a str],
+        visible: &[&'a str],
+        markers: impl IntoIterator<Item = &'a str>,
+    ) -> Words {
+        let mut words = Words { hidden: hidden.len(), visible: visible.len(), ..Words::default() };
+        for text in hidden.iter().chain(visible).copied().chain(markers) {
+            words.text.push_str(text);
+            words.ends.push(words.text.len() as u32);
         }
-        patterns
+        words
     }
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many patterns are stops.
+    /// How many words are stops.
     pub(crate) fn stops(&self) -> usize {
         self.hidden + self.visible
     }
@@ -53,6 +55,10 @@ impl Patterns {
             _ if index < self.stops() => Kind::Visible,
             _ => Kind::Marker,
         }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|index| self.text(index))
     }
 
     pub(crate) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &str> {

@@ -1,17 +1,17 @@
-//! Finds in long text where a pattern may begin, with the vector search of the aho-corasick crate.
+//! Finds in long text where a word may begin, with the vector search of the aho-corasick crate.
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 
-use crate::patterns::Patterns;
+use crate::words::Words;
 
-/// Only this many bytes of a pattern are compared, so that a near miss costs no more than that: the full comparison
+/// Only this many bytes of a word are compared, so that a near miss costs no more than that: the full comparison
 /// is the automaton's, which is linear.
 const PREFIX: usize = 8;
 
-/// A skip must be worth its start-up: this many bytes, on average.
+/// A jump must be worth its start-up: this many bytes, on average.
 const WORTH: usize = 48;
 
-/// Skips that may be short before they are judged.
+/// Jumps that may be short before they are judged.
 const TRIAL: usize = 16;
 
 #[derive(Debug)]
@@ -22,9 +22,9 @@ pub(crate) struct Prefilter {
 }
 
 impl Prefilter {
-    /// A prefilter for `patterns`, or `None` when they are too many for the vector search.
-    pub(crate) fn new(patterns: &Patterns) -> Option<Prefilter> {
-        let mut prefixes: Vec<&[u8]> = (0..patterns.len()).map(|index| prefix(patterns.text(index))).collect();
+    /// A prefilter for `words`, or `None` when they are too many for the vector search.
+    pub(crate) fn new(words: &Words) -> Option<Prefilter> {
+        let mut prefixes: Vec<&[u8]> = words.iter().map(prefix).collect();
         prefixes.sort_unstable();
         prefixes.dedup();
         let longest = prefixes.iter().map(|prefix| prefix.len()).max()?;
@@ -32,8 +32,8 @@ impl Prefilter {
         Some(Prefilter { searcher, longest })
     }
 
-    pub(crate) fn skips(&self) -> Skips<'_> {
-        Skips { prefilter: self, bytes: 0, count: 0 }
+    pub(crate) fn jumps(&self) -> Jumps<'_> {
+        Jumps { prefilter: self, bytes: 0, count: 0 }
     }
 }
 
@@ -42,35 +42,35 @@ fn prefix(text: &str) -> &[u8] {
 }
 
 /// Where to read on.
-pub(crate) enum Skip {
-    /// A pattern may begin here.
+pub(crate) enum Jump {
+    /// A word may begin here.
     Candidate(usize),
     /// From here, read all the rest: it is too short to search, or searching does not pay.
     Rest(usize),
 }
 
-/// The skips made in one text, and whether they pay.
-pub(crate) struct Skips<'a> {
+/// The jumps made in one text, and whether they pay.
+pub(crate) struct Jumps<'a> {
     prefilter: &'a Prefilter,
     bytes: usize,
     count: usize,
 }
 
-impl Skips<'_> {
-    /// Skips from `at` to where a pattern may begin. The last bytes, where a compared prefix may be incomplete, are
+impl Jumps<'_> {
+    /// Jumps from `at` to where a word may begin. The last bytes, where a compared prefix may be incomplete, are
     /// the rest.
-    pub(crate) fn next(&mut self, text: &[u8], at: usize) -> Skip {
+    pub(crate) fn next(&mut self, text: &[u8], at: usize) -> Jump {
         if self.count >= TRIAL && self.bytes < self.count * WORTH {
-            return Skip::Rest(at);
+            return Jump::Rest(at);
         }
-        // Among the last bytes a pattern may begin further left than any whole prefix that stands there.
+        // Among the last bytes a word may begin further left than any whole prefix that stands there.
         let rest = at.max((text.len() + 1).saturating_sub(self.prefilter.longest));
         let found = match self.prefilter.searcher.find_in(text, (at..text.len()).into()) {
             Some(found) if found.start() < rest => found,
-            _ => return Skip::Rest(rest),
+            _ => return Jump::Rest(rest),
         };
         self.bytes += found.start() - at;
         self.count += 1;
-        Skip::Candidate(found.start())
+        Jump::Candidate(found.start())
     }
 }

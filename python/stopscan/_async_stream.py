@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterable, Iterable
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from stopscan._stopscan import Segmenter, StopMatch, StopScanner
+
+Item = TypeVar("Item")
+Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
+
+
+class AsyncDeltaStream(Generic[Item]):
+    """What ``AsyncStopStream`` and ``AsyncSegmentStream`` have in common: an async iterator over deltas.
+
+    What is safe is kept until it is given out: a task that is cancelled while the source is closed loses nothing.
+    """
+
+    __slots__ = ("_closed", "_deltas", "_ended", "_error", "_iterator", "_reader", "_ready", "_running")
+
+    def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter, /) -> None:
+        self._deltas = deltas
+        self._iterator = aiter(deltas)
+        self._reader = reader
+        self._ready: deque[Item] = deque()
+        self._running = False  # whether a task is in the source's code
+        self._ended = False  # whether nothing more is read
+        self._closed = False
+        self._error: Exception | None = None
+
+    def __aiter__(self: Stream) -> Stream:
+        return self
+
+    async def __anext__(self) -> Item:
+        self._begin()
+        try:
+            while not self._ready and not self._ended:
+                await self._read()
+        finally:
+            self._running = False
+        if self._ready:
+            return self._ready.popleft()
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Closes the source, as a stop does; the stream ends with what is ready. Held text stays in ``held``.
+
+        If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
+        is with the ``RuntimeError`` while another task is in the stream.
+        """
+        self._begin()
+        try:
+            await self._close()
+        finally:
+            self._running = False
+        self._ended = True
+
+    async def __aenter__(self: Stream) -> Stream:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None:
+        await self.aclose()
+
+    @property
+    def match(self) -> StopMatch | None:
+        """The stop that fired, or ``None``."""
+        return self._reader.match
+
+    @property
+    def held(self) -> str:
+        """The text that is withheld because it may still turn into a hidden stop or into a marker."""
+        return self._reader.held
+
+    @property
+    def unused(self) -> str:
+        """What followed the stop in the delta that completed it."""
+        return self._reader.unused
+
+    def _begin(self) -> None:
+        if self._running:
+            raise RuntimeError("the stream is in use by another task")
+        self._running = True
+
+    async def _read(self) -> None:
+        try:
+            delta = await anext(self._iterator)
+        except StopAsyncIteration:
+            self._ended = True
+            self._ready.extend(self._flush())
+            return
+        self._ready.extend(self._feed(delta))
+        if self._reader.match is not None:
+            self._ended = True
+            try:
+                await self._close()
+            except Exception as error:  # the text before the stop comes first
+                self._error = error
+
+    async def _close(self) -> None:
+        if self._closed:
+            return
+        try:
+            await _close(self._iterator)
+        finally:
+            # An API client's stream is not its own iterator, and only the stream's close ends the request.
+            if self._deltas is not self._iterator:
+                await _close(self._deltas)
+        self._closed = True
+
+    def _feed(self, delta: str) -> Iterable[Item]:
+        raise NotImplementedError
+
+    def _flush(self) -> Iterable[Item]:
+        raise NotImplementedError
+
+
+async def _close(source: Any) -> None:
+    # The official clients' streams have an async `close` and no `aclose`.
+    close = getattr(source, "aclose", None) or getattr(source, "close", None)
+    if close is not None:
+        closed = close()
+        if isawaitable(closed):
+            await closed

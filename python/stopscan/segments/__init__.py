@@ -1,0 +1,19 @@
+"""Segments of a stream: reasoning, answer and tool calls, told apart at their markers."""
+
+from stopscan._stopscan import Segmenter, SegmentSet, SegmentStream, split
+from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit
+from stopscan.segments._formats import FORMATS, Format
+from stopscan.segments._response_template import from_response_template
+
+__all__ = [
+    "FORMATS",
+    "AsyncSegmentStream",
+    "Format",
+    "Segment",
+    "SegmentSet",
+    "SegmentStream",
+    "Segmenter",
+    "asplit",
+    "from_response_template",
+    "split",
+]

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Mapping
+
+from stopscan._async_stream import AsyncDeltaStream
+from stopscan._stopscan import Segmenter, SegmentSet
+
+Segment = tuple[str, str]  # region and text
+
+
+class AsyncSegmentStream(AsyncDeltaStream[Segment]):
+    """An async iterator of segments over an async iterable of deltas, and an async context manager; ``asplit`` makes
+    it.
+
+    It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
+    comes through and ``held`` still has the withheld text.
+    """
+
+    __slots__ = ()
+
+    _reader: Segmenter
+
+    @property
+    def region(self) -> str:
+        """The region that is open."""
+        return self._reader.region
+
+    def _feed(self, delta: str) -> Iterable[Segment]:
+        return self._reader.feed(delta)
+
+    def _flush(self) -> Iterable[Segment]:
+        return self._reader.flush()
+
+
+def asplit(
+    deltas: AsyncIterable[str],
+    segments: SegmentSet | Mapping[str, Mapping[str, str]],
+    /,
+    *,
+    region: str | None = None,
+    include_stop: bool = False,
+) -> AsyncSegmentStream:
+    """An async iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
+
+    The source is closed as soon as a stop fires. ``segments`` and the options are those of ``Segmenter``.
+
+    >>> async for region, text in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
+    ...     print(region, text)
+    """
+    return AsyncSegmentStream(deltas, Segmenter(segments, region=region, include_stop=include_stop))

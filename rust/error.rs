@@ -1,0 +1,111 @@
+use std::error::Error;
+use std::fmt;
+
+/// The most text that a set compiles, in bytes of UTF-8: the stops and markers of each of its regions together.
+///
+/// Stops come from the users of a server, so this bounds the memory that one request can take.
+pub const MAX_SET_BYTES: usize = 8_000_000;
+
+/// The most regions of a set, ordinary text included.
+pub const MAX_REGIONS: usize = 100;
+
+/// Why a [`StopSet`](crate::StopSet) or a [`SegmentSet`](crate::SegmentSet) cannot be compiled, or a scanner cannot
+/// begin where it should; its text names the culprit.
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// assert_eq!(StopSet::new(["END", ""]).unwrap_err().to_string(), "stop 1 is empty");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopSetError(ErrorKind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    Empty { role: Role, index: usize },
+    EmptyMarker { region: String },
+    TwoRoles { text: String, roles: [Role; 2] },
+    TwoClosings { open: String },
+    TwoLeads { marker: String, region: String },
+    Unreachable { marker: String, inner: String, region: String },
+    UnknownRegion { name: String, given_by: String },
+    TwoRegions { name: String },
+    NoRegions,
+    NothingProtected,
+    TooLarge { bytes: usize },
+    TooManyRegions { regions: usize },
+}
+
+impl From<ErrorKind> for StopSetError {
+    fn from(kind: ErrorKind) -> StopSetError {
+        StopSetError(kind)
+    }
+}
+
+impl fmt::Display for StopSetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            ErrorKind::Empty { role, index } => write!(f, "{role} {index} is empty"),
+            ErrorKind::EmptyMarker { region } => write!(f, "a marker of region {region:?} is empty"),
+            ErrorKind::TwoRoles { text, roles: [one, other] } => {
+                write!(f, "{text:?} is both {} {one} and {} {other}", one.article(), other.article())
+            }
+            ErrorKind::TwoClosings { open } => write!(f, "opening marker {open:?} has two closing markers"),
+            ErrorKind::TwoLeads { marker, region } => {
+                write!(f, "marker {marker:?} of region {region:?} leads to two regions")
+            }
+            ErrorKind::Unreachable { marker, inner, region } => {
+                write!(f, "marker {marker:?} of region {region:?} can never be reached: {inner:?} ends inside it")
+            }
+            ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
+            ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
+            ErrorKind::NoRegions => write!(f, "there are no regions"),
+            ErrorKind::NothingProtected => write!(f, "start_protected needs a set that protects a region"),
+            ErrorKind::TooLarge { bytes } => {
+                write!(f, "the stops and markers have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")
+            }
+            ErrorKind::TooManyRegions { regions } => {
+                write!(f, "there are {regions} regions, and the limit is {MAX_REGIONS}")
+            }
+        }
+    }
+}
+
+impl Error for StopSetError {}
+
+/// What a string of a set is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Hidden,
+    Visible,
+    Opening,
+    Closing,
+    Marker,
+}
+
+impl Role {
+    /// Whether a string may be both.
+    pub(crate) fn fits(self, other: Role) -> bool {
+        self == other || (self.is_edge() && other.is_edge())
+    }
+
+    fn is_edge(self) -> bool {
+        matches!(self, Role::Opening | Role::Closing)
+    }
+
+    fn article(self) -> &'static str {
+        if self == Role::Opening { "an" } else { "a" }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Hidden => "stop",
+            Role::Visible => "visible stop",
+            Role::Opening => "opening marker",
+            Role::Closing => "closing marker",
+            Role::Marker => "marker",
+        })
+    }
+}

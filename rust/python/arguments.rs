@@ -1,0 +1,123 @@
+//! Reads the arguments of Python calls, and says what came instead.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMapping, PyString};
+
+use crate::error::StopSetError;
+
+/// A list of strings that are named by their place in it: stops, or markers.
+pub(super) struct Strings<'py> {
+    name: String,
+    pub(super) items: Vec<Bound<'py, PyString>>,
+}
+
+impl<'py> Strings<'py> {
+    /// The strings of `object`: a string, an iterable of them, or nothing.
+    pub(super) fn new(object: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Strings<'py>> {
+        let mut strings = Strings { name: name.into(), items: Vec::new() };
+        let Some(object) = object.filter(|object| !object.is_none()) else {
+            return Ok(strings);
+        };
+        if let Ok(string) = object.cast::<PyString>() {
+            strings.items.push(string.clone());
+            return Ok(strings);
+        }
+        if object.is_instance_of::<PyBytes>() {
+            return Err(no_string(object, name));
+        }
+        for (index, item) in object.try_iter().map_err(|_| no_string(object, name))?.enumerate() {
+            strings.items.push(string(&item?, &format!("{name} {index}"))?.clone());
+        }
+        Ok(strings)
+    }
+
+    pub(super) fn texts(&self) -> PyResult<Vec<&str>> {
+        let text = |(index, item)| text(item, || format!("{} {index}", self.name));
+        self.items.iter().enumerate().map(text).collect()
+    }
+}
+
+/// The opening and closing markers of `object`, an iterable of pairs, one after the other.
+pub(super) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Strings<'py>>> {
+    let mut pairs = Vec::new();
+    let Some(object) = object.filter(|object| !object.is_none()) else {
+        return Ok(pairs);
+    };
+    for (index, pair) in object.try_iter()?.enumerate() {
+        let pair = pair?;
+        let name = format!("protect {index}");
+        if pair.is_instance_of::<PyString>() || pair.is_instance_of::<PyBytes>() {
+            return Err(PyTypeError::new_err(format!("{name}: expected a pair of markers, got one string")));
+        }
+        let both = Strings::new(Some(&pair), &name)?;
+        if both.items.len() != 2 {
+            return Err(PyValueError::new_err(format!("{name}: expected a pair of markers, got {}", both.items.len())));
+        }
+        pairs.push(both);
+    }
+    Ok(pairs)
+}
+
+/// The keys and values of a mapping whose keys are strings.
+pub(super) fn items<'py, 'a>(
+    object: &'a Bound<'py, PyAny>,
+    name: &str,
+) -> PyResult<Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>> {
+    let mapping = object.cast::<PyMapping>().map_err(|_| unexpected(object, name, "a mapping", ""))?;
+    let mut items = Vec::new();
+    for item in mapping.items()?.iter() {
+        let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = item.extract()?;
+        items.push((string(&key, &format!("{name}: key"))?.clone(), value));
+    }
+    Ok(items)
+}
+
+/// `object` as a string, or the error that says what came instead.
+#[inline]
+pub(super) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
+    object.cast::<PyString>().map_err(|_| no_string(object, name))
+}
+
+/// The text of `string`, or the error that names it.
+pub(super) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
+    string.to_str().map_err(|error| {
+        let py = string.py();
+        let value = error.value(py);
+        match value.is_instance_of::<PyUnicodeEncodeError>() {
+            true => match named(value, &name()) {
+                Ok(()) => error,
+                Err(other) => other,
+            },
+            false => error,
+        }
+    })
+}
+
+fn named(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+    let reason: String = error.getattr("reason")?.extract()?;
+    error.setattr("reason", format!("{name}: {reason}"))
+}
+
+#[cold]
+fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    unexpected(object, name, "str", if object.is_instance_of::<PyBytes>() { "; decode it first" } else { "" })
+}
+
+#[cold]
+fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
+    let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("{name}: expected {expected}, got {found}{hint}"))
+}
+
+pub(super) fn value_error(error: StopSetError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+pub(super) fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,186 @@
+//! The state of one stream as Python objects share it: behind a lock, with a way past it for the commonest delta.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::stop_match::StopMatch;
+use crate::regions::{Cursor, Regions};
+use crate::segmenter::Segmenter;
+use crate::stop_scanner::StopScanner;
+use crate::stream::{AsRegions, Stream};
+
+/// A scanner or segmenter of the core.
+pub(super) trait Core: Clone {
+    type Set: AsRegions;
+
+    fn stream(&self) -> &Stream<Self::Set>;
+    fn stream_mut(&mut self) -> &mut Stream<Self::Set>;
+    fn reset(&mut self);
+}
+
+impl Core for StopScanner {
+    type Set = crate::StopSet;
+
+    fn stream(&self) -> &Stream<crate::StopSet> {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream<crate::StopSet> {
+        &mut self.stream
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+}
+
+impl Core for Segmenter {
+    type Set = crate::SegmentSet;
+
+    fn stream(&self) -> &Stream<crate::SegmentSet> {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream<crate::SegmentSet> {
+        &mut self.stream
+    }
+
+    fn reset(&mut self) {
+        self.reset();
+    }
+}
+
+/// A lock costs a fifth of a `feed`. Under the GIL the commonest delta, in which nothing begins, does without: it
+/// changes nothing but how much was read, and while the stream is idle that is counted here.
+pub(super) struct Guarded<C> {
+    /// While the stream is idle, the bytes that passed since the core last knew; else `NOT_IDLE`.
+    passed: AtomicUsize,
+    /// How many of them continue a code point.
+    continued: AtomicUsize,
+    /// The region that is open while the stream is idle.
+    region: AtomicU32,
+    state: Mutex<State<C>>,
+}
+
+pub(super) struct State<C> {
+    pub(super) core: C,
+    /// The match as Python sees it, made when the stop fired.
+    pub(super) found: Option<Py<StopMatch>>,
+}
+
+const NOT_IDLE: usize = usize::MAX;
+
+/// Whether calls exclude each other without a lock. Objects of a free-threaded build are larger.
+pub(super) const GIL: bool = size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
+
+impl<C: Core> Guarded<C> {
+    pub(super) fn new(core: C, found: Option<Py<StopMatch>>) -> Guarded<C> {
+        let guarded = Guarded {
+            passed: AtomicUsize::new(NOT_IDLE),
+            continued: AtomicUsize::new(0),
+            region: AtomicU32::new(0),
+            state: Mutex::new(State { core, found }),
+        };
+        // Nobody else has it yet.
+        let _ = guarded.with(|_| ());
+        guarded
+    }
+
+    /// What `action` does with the state, unless another thread is at it.
+    pub(super) fn with<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
+        let mut state = self.state.try_lock().map_err(|_| in_use("scanner", "thread"))?;
+        if self.is_idle() {
+            let read = &mut state.core.stream_mut().read;
+            read.bytes += self.passed.load(Relaxed);
+            read.code_points += self.passed.load(Relaxed) - self.continued.load(Relaxed);
+            self.passed.store(NOT_IDLE, Relaxed);
+        }
+        let result = action(&mut state);
+        let stream = state.core.stream();
+        if stream.is_idle() {
+            self.region.store(stream.cursor.region, Relaxed);
+            self.continued.store(0, Relaxed);
+            self.passed.store(0, Relaxed);
+        }
+        Ok(result)
+    }
+
+    /// The region in which `text` is, if reading it changes nothing but how much was read; then it is read.
+    #[inline(always)]
+    pub(super) fn pass_over(&self, regions: &Regions, text: &str) -> Option<u32> {
+        let passed = self.passed.load(Relaxed);
+        if !GIL || passed == NOT_IDLE {
+            return None;
+        }
+        let region = self.region.load(Relaxed);
+        let code_points = regions.plain(region).code_points(text).or_else(|| read_over(regions, region, text))?;
+        self.passed.store(passed + text.len(), Relaxed);
+        if code_points != text.len() {
+            self.continued.store(self.continued.load(Relaxed) + text.len() - code_points, Relaxed);
+        }
+        Some(region)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.passed.load(Relaxed) != NOT_IDLE
+    }
+
+    pub(super) fn reset(&self) -> PyResult<()> {
+        self.with(|state| {
+            state.core.reset();
+            state.found = None;
+        })
+    }
+
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Guarded<C>> {
+        self.with(|state| Guarded::new(state.core.clone(), state.found.as_ref().map(|found| found.clone_ref(py))))
+    }
+
+    pub(super) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
+        match self.is_idle() {
+            true => Ok(None),
+            false => self.with(|state| state.found.as_ref().map(|found| found.clone_ref(py))),
+        }
+    }
+
+    pub(super) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.with(|state| PyString::new(py, state.core.stream().held.as_str()))
+    }
+
+    pub(super) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.with(|state| PyString::new(py, &state.core.stream().unused))
+    }
+}
+
+impl<C: Core> State<C> {
+    /// Makes the match for Python, if a stop has fired.
+    pub(super) fn note_match(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.found.is_none() {
+            self.found = self.core.stream().stop_match().map(|found| StopMatch::from_core(py, found)).transpose()?;
+        }
+        Ok(())
+    }
+}
+
+/// As for plain text, but for any that changes nothing: one in which words begin, but none ends and none goes on.
+fn read_over(regions: &Regions, region: u32, text: &str) -> Option<usize> {
+    let mut cursor = Cursor::start(region);
+    let ended = regions.read(&mut cursor, text, true).is_some();
+    (!ended && cursor == Cursor::start(region)).then(|| crate::stop_match::code_points(text))
+}
+
+#[cold]
+pub(super) fn in_use(name: &str, by: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("the {name} is in use by another {by}"))
+}
+
+/// The text that `delta` released as a Python string: the delta's own object when it is the whole of its text.
+#[inline]
+pub(super) fn same_or_new<'py>(delta: &Bound<'py, PyString>, text: &str, safe: &str) -> Bound<'py, PyString> {
+    if std::ptr::eq(safe, text) { delta.clone() } else { PyString::new(delta.py(), safe) }
+}

@@ -1,0 +1,33 @@
+//! The Python module `stopscan._stopscan`: a file for each class, and what they share. Only this folder names PyO3.
+
+use pyo3::prelude::*;
+
+mod arguments;
+mod delta_stream;
+mod guarded;
+mod segment_set;
+mod segment_stream;
+mod segmenter;
+mod source;
+mod stop_match;
+mod stop_scanner;
+mod stop_set;
+mod stop_stream;
+
+#[pymodule]
+mod _stopscan {
+    #[pymodule_export]
+    use super::segment_set::SegmentSet;
+    #[pymodule_export]
+    use super::segment_stream::{SegmentStream, split};
+    #[pymodule_export]
+    use super::segmenter::Segmenter;
+    #[pymodule_export]
+    use super::stop_match::StopMatch;
+    #[pymodule_export]
+    use super::stop_scanner::StopScanner;
+    #[pymodule_export]
+    use super::stop_set::{StopSet, truncate};
+    #[pymodule_export]
+    use super::stop_stream::{StopStream, scan};
+}

@@ -1,0 +1,44 @@
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::delta_stream::{DeltaStream, Reader};
+use super::segmenter::Segmenter;
+
+/// An iterator of segments over an iterable of deltas, and a context manager; ``split`` makes it.
+///
+/// It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
+/// comes through and ``held`` still has the withheld text.
+#[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
+pub(super) struct SegmentStream;
+
+#[pymethods]
+impl SegmentStream {
+    /// The region that is open.
+    #[getter]
+    fn region(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyString>>> {
+        let segmenter = slf.as_super().get().segmenter();
+        segmenter.map(|segmenter| segmenter.region(slf.py())).transpose()
+    }
+}
+
+/// An iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
+///
+/// The source is closed as soon as a stop fires. ``segments`` and the options are those of ``Segmenter``.
+///
+/// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+/// >>> list(split(["<thi", "nk>5?</", "think>6."], markers))
+/// [('reasoning', '5?'), ('answer', '6.')]
+#[pyfunction]
+#[pyo3(signature = (deltas, segments, /, *, region = None, include_stop = false))]
+pub(super) fn split(
+    deltas: &Bound<'_, PyAny>,
+    segments: &Bound<'_, PyAny>,
+    region: Option<&Bound<'_, PyAny>>,
+    include_stop: bool,
+) -> PyResult<Py<SegmentStream>> {
+    let segmenter = Segmenter::new(segments, region, include_stop)?;
+    let stream = DeltaStream::new(Reader::Segments(segmenter, Mutex::default()), deltas)?;
+    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
+}

@@ -1,0 +1,124 @@
+//! Where the deltas of a stream come from: an iterable that is read, and closed when a stop fires.
+
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyIterator;
+
+use super::guarded::{GIL, in_use};
+
+pub(super) struct Source {
+    deltas: Py<PyAny>,
+    iterator: Py<PyIterator>,
+    /// Whether a thread is in the source's code.
+    running: AtomicBool,
+    /// Whether nothing more is read: it has ended, a stop has fired, or it was closed.
+    ended: AtomicBool,
+    closed: AtomicBool,
+    /// Why it could not be closed after a stop. The text before the stop comes first.
+    error: Mutex<Option<PyErr>>,
+}
+
+/// Held while a thread is in the source's code.
+pub(super) struct Running<'a>(&'a AtomicBool);
+
+impl Drop for Running<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+impl Source {
+    pub(super) fn new(deltas: &Bound<'_, PyAny>) -> PyResult<Source> {
+        Ok(Source {
+            deltas: deltas.clone().unbind(),
+            iterator: deltas.try_iter()?.unbind(),
+            running: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            error: Mutex::new(None),
+        })
+    }
+
+    /// Keeps other threads, and the source itself, out until it is dropped.
+    #[inline(always)]
+    pub(super) fn run(&self) -> PyResult<Running<'_>> {
+        let running = if GIL { self.running.load(Relaxed) } else { self.running.swap(true, Relaxed) };
+        if running {
+            return Err(in_use("stream", "thread"));
+        }
+        self.running.store(true, Relaxed);
+        Ok(Running(&self.running))
+    }
+
+    #[inline(always)]
+    pub(super) fn ended(&self) -> bool {
+        self.ended.load(Relaxed)
+    }
+
+    /// The next delta; `None` is the end.
+    #[inline(always)]
+    pub(super) fn next<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let delta = self.iterator.bind(py).clone().next();
+        if delta.is_none() {
+            self.ended.store(true, Relaxed);
+        }
+        delta
+    }
+
+    /// Closes the source. If that fails, nothing changes: it can be read on, and closed again.
+    pub(super) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let _running = self.run()?;
+        self.close_once(py)?;
+        self.ended.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// Closes the source because a stop fired; the error of that comes at the end.
+    #[cold]
+    pub(super) fn close_after_stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.ended.store(true, Relaxed);
+        let closed = self.close_once(py);
+        *self.error.try_lock().map_err(|_| in_use("stream", "thread"))? = closed.err();
+        Ok(())
+    }
+
+    /// The error of closing the source after a stop, once.
+    pub(super) fn take_error(&self) -> PyResult<()> {
+        match self.error.try_lock() {
+            Ok(mut error) => error.take().map_or(Ok(()), Err),
+            Err(_) => Err(in_use("stream", "thread")),
+        }
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.deltas)?;
+        visit.call(&self.iterator)
+    }
+
+    fn close_once(&self, py: Python<'_>) -> PyResult<()> {
+        if self.closed.load(Relaxed) {
+            return Ok(());
+        }
+        let closed = close(self.iterator.bind(py));
+        // An API client's stream is not its own iterator, and only the stream's close ends the request.
+        if self.deltas.is(&self.iterator) {
+            closed?
+        } else {
+            close(self.deltas.bind(py)).and(closed)?
+        }
+        self.closed.store(true, Relaxed);
+        Ok(())
+    }
+}
+
+fn close(source: &Bound<'_, PyAny>) -> PyResult<()> {
+    match source.getattr_opt("close")? {
+        Some(close) => close.call0().map(|_| ()),
+        None => Ok(()),
+    }
+}

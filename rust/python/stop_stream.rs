@@ -1,0 +1,30 @@
+use pyo3::prelude::*;
+
+use super::delta_stream::{DeltaStream, Reader};
+use super::stop_scanner::StopScanner;
+
+/// An iterator of non-empty safe text over an iterable of deltas, and a context manager; ``scan`` makes it.
+///
+/// It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
+/// comes through and ``held`` still has the withheld text.
+#[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
+pub(super) struct StopStream;
+
+/// An iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
+///
+/// The source is closed as soon as a stop fires. ``stop`` and the options are those of ``StopScanner``.
+///
+/// >>> list(scan(["The E", "ast. EN", "D."], "END"))
+/// ['The ', 'East. ']
+#[pyfunction]
+#[pyo3(signature = (deltas, stop, /, *, include_stop = false, start_protected = false))]
+pub(super) fn scan(
+    deltas: &Bound<'_, PyAny>,
+    stop: &Bound<'_, PyAny>,
+    include_stop: bool,
+    start_protected: bool,
+) -> PyResult<Py<StopStream>> {
+    let scanner = StopScanner::new(stop, include_stop, start_protected)?;
+    let stream = DeltaStream::new(Reader::Stops(scanner), deltas)?;
+    Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
+}

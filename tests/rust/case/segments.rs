@@ -1,0 +1,86 @@
+use std::collections::HashSet;
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+
+use super::ops;
+use super::words::Words;
+use crate::reference::Op;
+use crate::reference::segments::{Pair, Region, Rules};
+
+const NAMES: [&str; 3] = ["answer", "reasoning", "tool"];
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub rules: Rules,
+    pub ops: Vec<Op>,
+}
+
+impl<'a> Arbitrary<'a> for Case {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Case> {
+        let words = Words::arbitrary(u)?;
+        let rules = rules(&words, u)?;
+        Ok(Case { rules, ops: ops(u, &words, op)? })
+    }
+}
+
+impl Case {
+    /// Panics unless the library does what the reference does, at every step.
+    pub fn check(self) {
+        let mut pair = Pair::new(&self.rules);
+        for op in self.ops {
+            let inert = pair.matched().is_some();
+            pair.apply(op);
+            if inert {
+                pair.apply(Op::Reset); // there is nothing more to see
+            }
+        }
+    }
+}
+
+fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
+    let names = &NAMES[..u.int_in_range(1..=NAMES.len())?];
+    let mut regions = Vec::new();
+    for name in names {
+        regions.push(Region { name: (*name).into(), markers: Vec::new() });
+    }
+    let mut rules = Rules { region: (*u.choose(names)?).into(), include_stop: u.ratio(1, 8)?, ..Rules::default() };
+    for word in &words.words {
+        match u.int_in_range(0..=9)? {
+            0 | 1 => rules.stop.push(word.clone()),
+            2 if !rules.stop.contains(word) => rules.visible.push(word.clone()),
+            _ => {
+                for region in &mut regions {
+                    if u.ratio(1, 2)? {
+                        region.markers.push((word.clone(), (*u.choose(names)?).into()));
+                    }
+                }
+            }
+        }
+    }
+    // A string is one thing only, a marker leads to one region, and each can be reached.
+    rules.stop.retain(|stop| !rules.visible.contains(stop));
+    for region in &mut regions {
+        let mut taken = HashSet::new();
+        region.markers.retain(|(marker, _)| taken.insert(marker.clone()));
+        region.markers.retain(|(marker, _)| !rules.stop.contains(marker) && !rules.visible.contains(marker));
+        let ends_inside =
+            |marker: &str, inner: &str| marker.find(inner).is_some_and(|at| at + inner.len() < marker.len());
+        region.markers.retain(|(marker, _)| !taken.iter().any(|inner| ends_inside(marker, inner)));
+    }
+    rules.regions = regions;
+    if u.ratio(1, 2)? {
+        let live = names.iter().filter(|_| u.ratio(1, 2).unwrap_or_default()).map(|name| (*name).into());
+        rules.stop_in = Some(live.collect());
+    }
+    Ok(rules)
+}
+
+/// What may be done with `text`, or without.
+fn op(u: &mut Unstructured<'_>, text: String) -> Result<Op> {
+    Ok(match u.int_in_range(0..=31)? {
+        0 => Op::Flush,
+        1 => Op::Reset,
+        2..=9 => Op::Feed { delta: text, armed: false },
+        _ => Op::Feed { delta: text, armed: true },
+    })
+}

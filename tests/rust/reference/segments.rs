@@ -1,0 +1,231 @@
+//! A segmenter by the book, and the library's beside it.
+
+use std::slice;
+
+use stopscan::{SegmentSet, Segmenter, Segments, StopSetError};
+
+use super::{Match, Op, firing, longest_beginning, longest_end, match_at_end};
+
+/// What a segmenter is told.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub regions: Vec<Region>,
+    pub stop: Vec<String>,
+    pub visible: Vec<String>,
+    pub stop_in: Option<Vec<String>>,
+    /// The region in which the stream begins.
+    pub region: String,
+    pub include_stop: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Region {
+    pub name: String,
+    /// Each marker and the region that it leads to.
+    pub markers: Vec<(String, String)>,
+}
+
+/// Region and text.
+pub type Segment = (String, String);
+
+impl Rules {
+    pub fn set(&self) -> Result<SegmentSet, StopSetError> {
+        let mut builder = SegmentSet::builder().stop(&self.stop).visible(&self.visible);
+        for region in &self.regions {
+            builder = builder.region(&*region.name, region.markers.clone());
+        }
+        match &self.stop_in {
+            Some(names) => builder.stop_in(names).build(),
+            None => builder.build(),
+        }
+    }
+
+    /// The library's segmenter.
+    pub fn segmenter(&self) -> Segmenter {
+        let set = self.set().expect("these rules compile");
+        Segmenter::beginning_in(&set, &self.region, self.include_stop).expect("there is the region")
+    }
+
+    fn markers(&self, region: &str) -> &[(String, String)] {
+        &self.regions.iter().find(|other| other.name == region).expect("there is the region").markers
+    }
+}
+
+/// The library's segmenter and the reference, side by side: they must not differ in anything.
+pub struct Pair<'a> {
+    rules: &'a Rules,
+    segmenter: Segmenter,
+    reference: Reference<'a>,
+    done: Vec<Op>,
+}
+
+impl<'a> Pair<'a> {
+    pub fn new(rules: &'a Rules) -> Pair<'a> {
+        Pair { rules, segmenter: rules.segmenter(), reference: Reference::new(rules), done: Vec::new() }
+    }
+
+    /// What both return.
+    pub fn apply(&mut self, op: Op) -> Vec<Segment> {
+        let expected = match &op {
+            Op::Feed { delta, armed } => self.reference.feed(delta, *armed),
+            Op::Bypass(_) => panic!("a segmenter has no bypass"),
+            Op::Flush => self.reference.flush(),
+            Op::Reset => self.reference.reset(),
+        };
+        // What is done to a copy, or to a segmenter that goes on elsewhere, must not show in the original.
+        let copy = apply(&mut self.segmenter.clone(), &op);
+        let snapshot = self.segmenter.snapshot();
+        let mut resumed = Segmenter::restore(self.segmenter.segments(), &snapshot).expect("it is its own");
+        let elsewhere = apply(&mut resumed, &op);
+        let out = apply(&mut self.segmenter, &op);
+        let expected = (expected, self.matched());
+        let context = || format!("after {:#?}\nof {:#?}", [&self.done[..], slice::from_ref(&op)].concat(), self.rules);
+        assert_eq!(out, expected, "output {}", context());
+        assert_eq!(copy, expected, "output of a copy {}", context());
+        assert_eq!(elsewhere, expected, "output elsewhere {}", context());
+        assert_eq!(self.segmenter.held(), self.held(), "held text {}", context());
+        assert_eq!(self.segmenter.region(), self.reference.region, "region {}", context());
+        assert_eq!(self.segmenter.unused(), self.reference.unused, "unused text {}", context());
+        assert_eq!(self.segmenter.stop_match().map(Match::from), self.matched(), "match {}", context());
+        self.done.push(op);
+        expected.0
+    }
+
+    pub fn held(&self) -> &'a str {
+        self.reference.held()
+    }
+
+    pub fn region(&self) -> &'a str {
+        self.reference.region
+    }
+
+    pub fn matched(&self) -> Option<Match> {
+        self.reference.matched.clone()
+    }
+
+    pub fn unused(&self) -> &str {
+        &self.reference.unused
+    }
+}
+
+fn apply(segmenter: &mut Segmenter, op: &Op) -> (Vec<Segment>, Option<Match>) {
+    let given = |segments: Segments<'_>| {
+        let matched = segments.stop_match().map(Match::from);
+        let segments = segments.into_iter().map(|segment| (segment.region.into(), segment.text.into_owned()));
+        (segments.collect(), matched)
+    };
+    match op {
+        Op::Feed { delta, armed: true } => given(segmenter.feed(delta)),
+        Op::Feed { delta, armed: false } => given(segmenter.feed_unarmed(delta)),
+        Op::Bypass(_) => panic!("a segmenter has no bypass"),
+        Op::Flush => given(segmenter.flush()),
+        Op::Reset => {
+            segmenter.reset();
+            Default::default()
+        }
+    }
+}
+
+struct Reference<'a> {
+    rules: &'a Rules,
+    /// Everything fed, through the stop.
+    text: String,
+    /// Where partial matches may begin: the last marker or flush.
+    edge: usize,
+    /// How much of the text was returned or taken out.
+    sent: usize,
+    region: &'a str,
+    matched: Option<Match>,
+    unused: String,
+}
+
+impl<'a> Reference<'a> {
+    fn new(rules: &'a Rules) -> Reference<'a> {
+        let (text, edge, sent, matched, unused) = Default::default();
+        Reference { rules, text, edge, sent, region: &rules.region, matched, unused }
+    }
+
+    fn reset(&mut self) -> Vec<Segment> {
+        *self = Reference::new(self.rules);
+        Vec::new()
+    }
+
+    fn markers(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.rules.markers(self.region).iter().map(|(marker, _)| marker.as_str())
+    }
+
+    /// The stops that can fire in the open region.
+    fn stops(&self) -> Vec<&'a str> {
+        if self.rules.stop_in.as_ref().is_some_and(|names| !names.iter().any(|name| name == self.region)) {
+            return Vec::new();
+        }
+        let everything = || self.rules.stop.iter().chain(&self.rules.visible);
+        let enders: Vec<&str> = everything().map(String::as_str).chain(self.markers()).collect();
+        firing(everything(), &enders)
+    }
+
+    fn is_hidden(&self, stop: &str) -> bool {
+        !self.rules.include_stop && self.rules.stop.iter().any(|hidden| hidden == stop)
+    }
+
+    fn held(&self) -> &'a str {
+        if self.matched.is_some() {
+            return "";
+        }
+        let hidden = self.stops().into_iter().filter(|stop| self.is_hidden(stop));
+        longest_beginning(&self.text[self.edge..], hidden.chain(self.markers()))
+    }
+
+    fn feed(&mut self, delta: &str, armed: bool) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        if self.matched.is_some() {
+            return segments;
+        }
+        for (index, character) in delta.char_indices() {
+            self.text.push(character);
+            self.complete(armed, &mut segments);
+            if self.matched.is_some() {
+                self.unused = delta[index + character.len_utf8()..].into();
+                return segments;
+            }
+        }
+        self.send(self.held().len(), &mut segments);
+        segments
+    }
+
+    fn flush(&mut self) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        if self.matched.is_none() {
+            self.edge = self.text.len();
+            self.send(0, &mut segments);
+        }
+        segments
+    }
+
+    fn complete(&mut self, armed: bool, segments: &mut Vec<Segment>) {
+        let seen = &self.text[self.edge..];
+        let stop = if armed { longest_end(seen, self.stops()) } else { "" };
+        let marker = longest_end(seen, self.markers());
+        if stop.len() > marker.len() {
+            self.matched = Some(match_at_end(&self.text, stop, &self.rules.stop, &self.rules.visible));
+            self.send(if self.is_hidden(stop) { stop.len() } else { 0 }, segments);
+        } else if !marker.is_empty() {
+            self.send(marker.len(), segments);
+            let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
+            self.region = &leads.expect("it is one of them").1;
+            (self.edge, self.sent) = (self.text.len(), self.text.len());
+        }
+    }
+
+    /// Gives all but the last bytes.
+    fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
+        let until = self.text.len() - withheld;
+        let text = &self.text[self.sent..until];
+        match segments.last_mut() {
+            _ if text.is_empty() => {}
+            Some(last) if last.0 == self.region => last.1.push_str(text),
+            _ => segments.push((self.region.into(), text.into())),
+        }
+        self.sent = until;
+    }
+}

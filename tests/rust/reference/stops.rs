@@ -1,0 +1,219 @@
+//! A scanner by the book, and the library's beside it.
+
+use std::slice;
+
+use stopscan::{Options, Output, StopScanner, StopSet, StopSetError};
+
+use super::{Match, Op, firing, longest_beginning, longest_end, match_at_end};
+
+/// What a scanner is told.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub stop: Vec<String>,
+    pub visible: Vec<String>,
+    pub protect: Vec<(String, String)>,
+    pub include_stop: bool,
+    pub start_protected: bool,
+}
+
+impl Rules {
+    pub fn set(&self) -> Result<StopSet, StopSetError> {
+        let protect = self.protect.iter().map(|(open, close)| (open, close));
+        StopSet::builder().stop(&self.stop).visible(&self.visible).protect(protect).build()
+    }
+
+    pub fn options(&self) -> Options {
+        Options { include_stop: self.include_stop, start_protected: self.start_protected }
+    }
+
+    /// The library's scanner.
+    pub fn scanner(&self) -> StopScanner {
+        let set = self.set().expect("these rules compile");
+        StopScanner::with_options(&set, self.options()).expect("these rules protect a region")
+    }
+}
+
+/// The library's scanner and the reference, side by side: they must not differ in anything.
+pub struct Pair<'a> {
+    rules: &'a Rules,
+    scanner: StopScanner,
+    reference: Reference<'a>,
+    done: Vec<Op>,
+}
+
+impl<'a> Pair<'a> {
+    pub fn new(rules: &'a Rules) -> Pair<'a> {
+        Pair { rules, scanner: rules.scanner(), reference: Reference::new(rules), done: Vec::new() }
+    }
+
+    /// What both return.
+    pub fn apply(&mut self, op: Op) -> String {
+        let held = self.held().len();
+        let expected = match &op {
+            Op::Feed { delta, armed } => self.reference.feed(delta, *armed),
+            Op::Bypass(text) => self.reference.bypass(text),
+            Op::Flush => self.reference.flush(),
+            Op::Reset => self.reference.reset(),
+        };
+        // What is done to a copy, or to a scanner that goes on elsewhere, must not show in the original.
+        let copy = apply(&mut self.scanner.clone(), &op);
+        let mut resumed = StopScanner::restore(self.scanner.stops(), &self.scanner.snapshot()).expect("it is its own");
+        let elsewhere = apply(&mut resumed, &op);
+        let out = apply(&mut self.scanner, &op);
+        let released = expected.len().saturating_sub(held);
+        let expected = Given { text: expected, released, matched: self.matched() };
+        let context = || format!("after {:#?}\nof {:#?}", [&self.done[..], slice::from_ref(&op)].concat(), self.rules);
+        assert_eq!(out, expected, "output {}", context());
+        assert_eq!(copy, expected, "output of a copy {}", context());
+        assert_eq!(elsewhere, expected, "output elsewhere {}", context());
+        assert_eq!(self.scanner.held(), self.held(), "held text {}", context());
+        assert_eq!(self.scanner.unused(), self.unused(), "unused text {}", context());
+        assert_eq!(self.scanner.stop_match().map(Match::from), self.matched(), "match {}", context());
+        self.done.push(op);
+        expected.text
+    }
+
+    pub fn held(&self) -> &'a str {
+        self.reference.held()
+    }
+
+    pub fn matched(&self) -> Option<Match> {
+        self.reference.matched.clone()
+    }
+
+    pub fn unused(&self) -> &str {
+        &self.reference.unused
+    }
+}
+
+/// What a call gives.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Given {
+    text: String,
+    released: usize,
+    matched: Option<Match>,
+}
+
+impl From<Output<'_>> for Given {
+    fn from(output: Output<'_>) -> Given {
+        Given { text: output.text.into(), released: output.released, matched: output.stop_match.map(Match::from) }
+    }
+}
+
+fn apply(scanner: &mut StopScanner, op: &Op) -> Given {
+    match op {
+        Op::Feed { delta, armed: true } => scanner.feed(delta).into(),
+        Op::Feed { delta, armed: false } => scanner.feed_unarmed(delta).into(),
+        Op::Bypass(text) => scanner.bypass(text).into(),
+        Op::Flush => scanner.flush().into(),
+        Op::Reset => {
+            scanner.reset();
+            Given::default()
+        }
+    }
+}
+
+struct Reference<'a> {
+    rules: &'a Rules,
+    /// The stops that can fire.
+    stops: Vec<&'a str>,
+    /// Those of them that are cut from the output.
+    hidden: Vec<&'a str>,
+    /// Everything fed and bypassed, through the stop.
+    text: String,
+    /// Where partial matches may begin: the last region's edge, bypass or flush.
+    edge: usize,
+    /// How much of the text was returned.
+    sent: usize,
+    /// The closing marker of the open region.
+    region: Option<&'a str>,
+    matched: Option<Match>,
+    unused: String,
+}
+
+impl<'a> Reference<'a> {
+    fn new(rules: &'a Rules) -> Reference<'a> {
+        let everything = || rules.stop.iter().chain(&rules.visible);
+        let openings = rules.protect.iter().map(|pair| pair.0.as_str());
+        let enders: Vec<&str> = everything().map(String::as_str).chain(openings).collect();
+        let stops = firing(everything(), &enders);
+        let is_hidden = |stop: &&str| !rules.include_stop && rules.stop.iter().any(|hidden| hidden == stop);
+        let hidden = stops.iter().copied().filter(is_hidden).collect();
+        let region = rules.protect.first().map(|pair| &*pair.1).filter(|_| rules.start_protected);
+        let (text, edge, sent, matched, unused) = Default::default();
+        Reference { rules, stops, hidden, text, edge, sent, region, matched, unused }
+    }
+
+    fn reset(&mut self) -> String {
+        *self = Reference::new(self.rules);
+        String::new()
+    }
+
+    fn held(&self) -> &'a str {
+        if self.matched.is_some() || self.region.is_some() {
+            return "";
+        }
+        longest_beginning(&self.text[self.edge..], self.hidden.iter().copied())
+    }
+
+    fn feed(&mut self, delta: &str, armed: bool) -> String {
+        if self.matched.is_some() {
+            return String::new();
+        }
+        for (index, character) in delta.char_indices() {
+            self.text.push(character);
+            self.complete(armed);
+            if self.matched.is_some() {
+                self.unused = delta[index + character.len_utf8()..].into();
+                break;
+            }
+        }
+        self.send()
+    }
+
+    fn bypass(&mut self, text: &str) -> String {
+        if self.matched.is_some() {
+            return String::new();
+        }
+        self.text.push_str(text);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> String {
+        if self.matched.is_some() {
+            return String::new();
+        }
+        self.edge = self.text.len();
+        self.send()
+    }
+
+    fn complete(&mut self, armed: bool) {
+        let seen = &self.text[self.edge..];
+        if let Some(closing) = self.region {
+            if seen.ends_with(closing) {
+                self.region = None;
+                self.edge = self.text.len();
+            }
+            return;
+        }
+        let stop = if armed { longest_end(seen, self.stops.iter().copied()) } else { "" };
+        let opening = longest_end(seen, self.rules.protect.iter().map(|pair| pair.0.as_str()));
+        if stop.len() > opening.len() {
+            self.matched = Some(match_at_end(&self.text, stop, &self.rules.stop, &self.rules.visible));
+        } else if !opening.is_empty() {
+            self.region = self.rules.protect.iter().find(|pair| pair.0 == opening).map(|pair| pair.1.as_str());
+            self.edge = self.text.len();
+        }
+    }
+
+    fn send(&mut self) -> String {
+        let withheld = match &self.matched {
+            Some(found) if self.hidden.contains(&found.sequence.as_str()) => found.sequence.len(),
+            _ => self.held().len(),
+        };
+        let until = self.text.len() - withheld;
+        let out = self.text[self.sent..until].into();
+        self.sent = until;
+        out
+    }
+}
