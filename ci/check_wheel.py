@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 LIMIT_BYTES = 1_000_000
 EXPECTED = {"stopscan/__init__.py", "stopscan/__main__.py", "stopscan/_stopscan.pyi", "stopscan/py.typed"}
-SUFFIXES = {".py", ".pyi", ".so", ".pyd", ".typed"}
+SUFFIXES = {".py", ".pyi", ".so", ".pyd", ".typed", ".json", ".md"}
 
 
 def faults(wheel: Path) -> list[str]:

@@ -98,7 +98,7 @@ impl Step {
 }
 
 fn vectors() -> Vec<Vector> {
-    let folder = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors")).unwrap();
+    let folder = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/python/stopscan/testing/vectors")).unwrap();
     let files =
         folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "json"));
     let read = |path| serde_json::from_reader::<_, Vec<Vector>>(BufReader::new(File::open(path).unwrap())).unwrap();

@@ -16,7 +16,7 @@ Case = dict[str, Any]
 
 WHOLE = 1_000_000  # longer than any step's text
 
-FILES = sorted((Path(__file__).parents[2] / "vectors").glob("*.json"))
+FILES = sorted((Path(__file__).parents[3] / "python/stopscan/testing/vectors").glob("*.json"))
 CASES: list[Case] = [case for file in FILES for case in json.loads(file.read_text(encoding="utf-8"))]
 every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 
