@@ -21,7 +21,7 @@ use super::stop_set::{Rebuild, rebuild};
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> SegmentSet(markers, stop=["END"], stop_in=["answer"]).region_after("<think>\n")
 /// 'reasoning'
-#[pyclass(module = "stopscan", frozen)]
+#[pyclass(module = "stopscan.segments", frozen)]
 pub(super) struct SegmentSet {
     pub(super) core: crate::SegmentSet,
     /// The names of the regions; a stream begins in the first.

@@ -10,7 +10,7 @@ use super::segmenter::Segmenter;
 ///
 /// It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
 /// comes through and ``held`` still has the withheld text.
-#[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
+#[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(super) struct SegmentStream;
 
 #[pymethods]

@@ -22,7 +22,7 @@ use crate::stream::AsRegions;
 /// ([('reasoning', '5?')], '</thi')
 /// >>> segmenter.feed("nk>6."), segmenter.region
 /// ([('answer', '6.')], 'answer')
-#[pyclass(module = "stopscan", frozen)]
+#[pyclass(module = "stopscan.segments", frozen)]
 pub(super) struct Segmenter {
     /// The set it reads with.
     #[pyo3(get)]

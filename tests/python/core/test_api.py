@@ -52,6 +52,22 @@ def test_sets_are_equal_by_what_they_were_given() -> None:
     assert len({stops, *others, stops}) == 5
 
 
+def test_a_set_of_a_set_is_that_set() -> None:
+    stops = StopSet(["END"], visible=["."])
+    assert StopSet(stops) is stops
+    for options in ({"visible": "."}, {"protect": [("<", ">")]}):
+        with pytest.raises(TypeError, match="a StopSet is complete: it takes no visible or protect"):
+            StopSet(stops, **options)
+
+
+def test_a_match_in_a_match_statement() -> None:
+    match StopSet("END").find("The END"):
+        case StopMatch(sequence, offset):
+            assert (sequence, offset) == ("END", 4)
+        case _:
+            pytest.fail("no match")
+
+
 def test_a_set_shows_what_it_was_given() -> None:
     stops = StopSet(["a'b", "é"], visible=".", protect=[("<", ">")])
     assert eval(repr(stops)) == stops

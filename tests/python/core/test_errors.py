@@ -35,9 +35,22 @@ BAD_SETS: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]
     ("visible stop is a marker", ((),), {"visible": "<t>", "protect": [("<t>", "</t>")]}, ValueError, r"<t>"),
     ("hidden and visible", (["END"],), {"visible": ["END"]}, ValueError, r"END"),
     ("two closings of one opening", ((),), {"protect": [("<t>", "1"), ("<t>", "2")]}, ValueError, r"<t>"),
-    ("lone surrogate in a stop", ([LONE_SURROGATE],), {}, UnicodeEncodeError, r"surrogates"),
-    ("lone surrogate in a visible stop", ((),), {"visible": LONE_SURROGATE}, UnicodeEncodeError, r"surrogates"),
-    ("lone surrogate in a marker", ((),), {"protect": [("<", LONE_SURROGATE)]}, UnicodeEncodeError, r"surrogates"),
+    ("lone surrogate in a stop", (["END", LONE_SURROGATE],), {}, UnicodeEncodeError, r"stop 1: surrogates"),
+    (
+        "lone surrogate in a visible stop",
+        ((),),
+        {"visible": LONE_SURROGATE},
+        UnicodeEncodeError,
+        r"visible stop 0: surrogates",
+    ),
+    (
+        "lone surrogate in a marker",
+        ((),),
+        {"protect": [("<", LONE_SURROGATE)]},
+        UnicodeEncodeError,
+        r"protect 0 1: surrogates",
+    ),
+    ("too many regions", ((),), {"protect": [(str(i), ">") for i in range(100)]}, ValueError, r"101 regions.* 100"),
 ]
 
 

@@ -14,7 +14,7 @@ from test_properties import Setup, same, setups, streams, texts
 
 from stopscan import StopMatch, StopScanner, StopSet
 
-PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 STOPS = StopSet(["END", "é🦀"], visible=["."], protect=[("<think>", "</think>"), ("`", "`")])
 
 Duplicate = Callable[[Any], Any]

@@ -2,9 +2,11 @@
 
 #![no_main]
 
+#[allow(dead_code)] // of the other target
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
+#[allow(dead_code)]
 #[path = "../../tests/rust/reference/mod.rs"]
 mod reference;
 
-libfuzzer_sys::fuzz_target!(|case: case::Case| case.check());
+libfuzzer_sys::fuzz_target!(|case: case::stops::Case| case.check());

@@ -1,11 +1,8 @@
-//! The named cases of `vectors/`, run by the scanner and by the reference alike.
-
-use std::fs::{self, File};
-use std::io::BufReader;
-
-use crate::reference::stops::{Pair, Rules};
-use crate::reference::{Match, Op};
 use serde::Deserialize;
+
+use super::{Call, Found, pieces, read};
+use crate::reference::Op;
+use crate::reference::stops::{Pair, Rules};
 
 #[derive(Deserialize)]
 struct Vector {
@@ -27,29 +24,6 @@ struct Step {
     text: String,
     out: String,
     held: String,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Call {
-    Feed,
-    FeedUnarmed,
-    Bypass,
-    Flush,
-    Reset,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Found {
-    sequence: String,
-    offset: usize,
-    end: usize,
-}
-
-impl From<Match> for Found {
-    fn from(found: Match) -> Found {
-        Found { sequence: found.sequence, offset: found.offset, end: found.end }
-    }
 }
 
 impl Vector {
@@ -83,31 +57,15 @@ impl Vector {
 impl Step {
     fn ops(&self, size: usize) -> Vec<Op> {
         match self.op {
-            Call::Feed => self.feeds(size, true),
-            Call::FeedUnarmed => self.feeds(size, false),
             Call::Bypass => vec![Op::Bypass(self.text.clone())],
-            Call::Flush => vec![Op::Flush],
-            Call::Reset => vec![Op::Reset],
+            _ => pieces(self.op, &self.text, size),
         }
     }
-
-    fn feeds(&self, size: usize, armed: bool) -> Vec<Op> {
-        let letters: Vec<char> = self.text.chars().collect();
-        letters.chunks(size).map(|piece| Op::Feed { delta: piece.iter().collect(), armed }).collect()
-    }
-}
-
-fn vectors() -> Vec<Vector> {
-    let folder = fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/python/stopscan/testing/vectors")).unwrap();
-    let files =
-        folder.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "json"));
-    let read = |path| serde_json::from_reader::<_, Vec<Vector>>(BufReader::new(File::open(path).unwrap())).unwrap();
-    files.flat_map(read).collect()
 }
 
 #[test]
 fn vectors_hold() {
-    let vectors = vectors();
+    let vectors: Vec<Vector> = read("");
     assert!(!vectors.is_empty());
     for vector in &vectors {
         vector.check(usize::MAX);
@@ -116,7 +74,7 @@ fn vectors_hold() {
 
 #[test]
 fn vectors_hold_in_pieces() {
-    for vector in &vectors() {
+    for vector in read::<Vector>("") {
         for size in [1, 2, 3, 130] {
             vector.check(size);
         }

@@ -1,0 +1,277 @@
+"""Closing, cancelling and errors in mid-stream, for each of the four streams: nothing is lost and nothing leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from stopscan import StopMatch, ascan, scan
+from stopscan.segments import SegmentSet, asplit, split
+
+MARKERS = {"answer": {"<think>": "answer"}}
+
+
+class Source:
+    """An iterator that notes its end, and whose `close` fails as often as it is told."""
+
+    def __init__(self, *deltas: str, failures: int = 0) -> None:
+        self.deltas = iter(deltas)
+        self.failures = failures
+        self.closed = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        return next(self.deltas)
+
+    def close(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OSError("cannot close")
+        self.closed += 1
+
+
+class AsyncSource(Source):
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self  # type: ignore[return-value]
+
+    async def __anext__(self) -> str:
+        for delta in self.deltas:
+            return delta
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        super().close()
+
+
+class ApiStream(AsyncSource):
+    """As the official clients have it: an async `close`, and no `aclose`."""
+
+    aclose = None  # type: ignore[assignment]
+
+    async def close(self) -> None:  # type: ignore[override]
+        super().close()
+
+
+def texts(items: list[Any]) -> str:
+    return "".join(item if isinstance(item, str) else item[1] for item in items)
+
+
+@pytest.mark.parametrize("make", [scan, split], ids=["scan", "split"])
+def test_a_stream_is_a_context_manager(make: Callable[..., Any]) -> None:
+    source = Source("one", "two")
+    with make(source, "END" if make is scan else MARKERS) as stream:
+        assert texts([next(stream)]) == "one"
+    assert source.closed == 1
+    assert list(stream) == []
+    stream.close()
+    assert source.closed == 1
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+@pytest.mark.parametrize("kind", [AsyncSource, ApiStream])
+def test_an_async_stream_is_an_async_context_manager(make: Callable[..., Any], kind: type[AsyncSource]) -> None:
+    async def run() -> None:
+        source = kind("one", "two")
+        async with make(source, "END" if make is ascan else MARKERS) as stream:
+            assert texts([await anext(stream)]) == "one"
+        assert source.closed == 1
+        assert [item async for item in stream] == []
+        await stream.aclose()
+        assert source.closed == 1
+
+    asyncio.run(run())
+
+
+def test_an_async_close_is_awaited_after_a_stop() -> None:
+    async def run() -> None:
+        source = ApiStream("text E", "ND more", "never")
+        stream = ascan(source, "END")
+        assert [text async for text in stream] == ["text "]
+        assert (source.closed, stream.match) == (1, StopMatch("END", 5))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [scan, split], ids=["scan", "split"])
+def test_a_close_that_fails_changes_nothing(make: Callable[..., Any]) -> None:
+    source = Source("one", "two", failures=1)
+    stream = make(source, "END" if make is scan else MARKERS)
+    next(stream)
+    with pytest.raises(OSError, match="cannot close"):
+        stream.close()
+    assert texts([next(stream)]) == "two"
+    stream.close()
+    assert source.closed == 1
+    assert list(stream) == []
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_an_async_close_that_fails_changes_nothing(make: Callable[..., Any]) -> None:
+    async def run() -> None:
+        source = AsyncSource("one", "two", failures=1)
+        stream = make(source, "END" if make is ascan else MARKERS)
+        await anext(stream)
+        with pytest.raises(OSError, match="cannot close"):
+            await stream.aclose()
+        assert texts([await anext(stream)]) == "two"
+        await stream.aclose()
+        assert source.closed == 1
+        assert [item async for item in stream] == []
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [scan, split], ids=["scan", "split"])
+def test_close_while_another_thread_is_in_next(make: Callable[..., Any]) -> None:
+    """It used to end the stream silently, lose text and leak the source."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def deltas() -> Iterator[str]:
+        try:
+            entered.set()
+            leave.wait(10)
+            yield "one"
+            yield "two"
+        finally:
+            closed.set()
+
+    closed = threading.Event()
+    stream = make(deltas(), "END" if make is scan else MARKERS)
+    items: list[Any] = []
+    reader = threading.Thread(target=lambda: items.append(next(stream)))
+    reader.start()
+    assert entered.wait(10)
+    for call in (stream.close, lambda: next(stream)):
+        with pytest.raises(RuntimeError, match="the stream is in use by another thread"):
+            call()
+    leave.set()
+    reader.join()
+    items.append(next(stream))
+    assert texts(items) == "onetwo"
+    assert not closed.is_set()
+    stream.close()
+    assert closed.is_set()
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_aclose_while_another_task_is_in_next(make: Callable[..., Any]) -> None:
+    async def run() -> None:
+        leave, closed = asyncio.Event(), asyncio.Event()
+
+        async def deltas() -> AsyncIterator[str]:
+            try:
+                await leave.wait()
+                yield "one"
+                yield "two"
+            finally:
+                closed.set()
+
+        stream = make(deltas(), "END" if make is ascan else MARKERS)
+        reader = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        for call in (stream.aclose, stream.__anext__):
+            with pytest.raises(RuntimeError, match="the stream is in use by another task"):
+                await call()
+        leave.set()
+        items = [await reader, await anext(stream)]
+        assert texts(items) == "onetwo"
+        assert not closed.is_set()
+        await stream.aclose()
+        assert closed.is_set()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
+    """`textEND` under a timeout, with a source that is slow to close, used to give nothing."""
+
+    class Slow(AsyncSource):
+        async def aclose(self) -> None:
+            await asyncio.sleep(3600)
+
+    async def run() -> None:
+        stop = "END" if make is ascan else SegmentSet({"answer": {}}, stop="END")
+        stream = make(Slow("textEND"), stop)
+        items: list[Any] = []
+
+        async def read() -> None:
+            async for item in stream:
+                items.append(item)
+
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(read(), 0.05)
+        await read()
+        assert texts(items) == "text"
+        assert (stream.match, stream.held) == (StopMatch("END", 4), "")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_cancelled_while_waiting_for_a_delta(make: Callable[..., Any]) -> None:
+    """What is held stays in `held`, and a source that can go on goes on."""
+
+    class Slow(AsyncSource):
+        waits = True
+
+        async def __anext__(self) -> str:
+            if self.waits:
+                await asyncio.sleep(3600)
+            return await super().__anext__()
+
+    async def run() -> None:
+        source = Slow("text <th", "ink>5")
+        source.waits = False
+        stream = make(source, "<think>" if make is ascan else MARKERS)
+        assert texts([await anext(stream)]) == "text "
+        source.waits = True
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(stream), 0.05)
+        assert stream.held == "<th"
+        source.waits = False
+        assert texts([item async for item in stream]) == ("" if make is ascan else "5")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [scan, split], ids=["scan", "split"])
+def test_an_error_of_the_source_comes_through(make: Callable[..., Any]) -> None:
+    def deltas() -> Iterator[str]:
+        yield "text <th"
+        raise OSError("connection lost")
+
+    stream = make(deltas(), "<think>" if make is scan else MARKERS)
+    assert texts([next(stream)]) == "text "
+    with pytest.raises(OSError, match="connection lost"):
+        next(stream)
+    assert stream.held == "<th"
+    assert texts(list(stream)) == "<th"  # the source has ended
+
+
+def test_segments_that_are_ready_survive_a_close() -> None:
+    stream = split(["one|two|three", "four"], {"a": {"|": "b"}, "b": {"|": "a"}})
+    assert next(stream) == ("a", "one")
+    stream.close()
+    assert list(stream) == [("b", "two"), ("a", "three")]
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_an_error_of_closing_after_a_stop_comes_behind_the_text(failures: int) -> None:
+    source = Source("textEND", failures=failures)
+    stream = scan(source, "END")
+    assert next(stream) == "text"
+    with pytest.raises(OSError, match="cannot close"):
+        next(stream)
+    assert list(stream) == []
+    for _ in range(failures - 1):
+        with pytest.raises(OSError, match="cannot close"):
+            stream.close()
+    stream.close()
+    assert source.closed == 1
