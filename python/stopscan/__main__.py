@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from typing import Any
 
 from stopscan import StopMatch, StopScanner, StopSet
 
@@ -25,8 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:
-        stops = StopSet(options.stop, visible=options.visible, protect=options.protect)
-        scanner = StopScanner(stops, include_stop=options.include_stop)
+        scanner = StopScanner(stop_set(options), include_stop=options.include_stop)
     except ValueError as error:
         parser.error(str(error))
     if sys.platform == "win32":
@@ -51,8 +52,9 @@ def argument_parser() -> argparse.ArgumentParser:
         description="Copy standard input to standard output up to a stop.",
         epilog="Exit status: 0 a stop fired, 1 none did, 2 a usage or input error.",
     )
-    parser.add_argument("--stop", action="append", default=[], metavar="S", help="a stop that is cut from the output")
-    parser.add_argument("--visible", action="append", default=[], metavar="S", help="a stop that stays in the output")
+    stop: dict[str, Any] = {"action": _AddStop, "default": [], "metavar": "S"}
+    parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
+    parser.add_argument("--visible", **stop, help="a stop that stays in the output")
     parser.add_argument(
         "--protect",
         action="append",
@@ -62,8 +64,43 @@ def argument_parser() -> argparse.ArgumentParser:
         help="markers between which no stop fires",
     )
     parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
+    parser.add_argument(
+        "--escapes",
+        action="store_true",
+        help=r"read \n, \t, \\, \x1b, \u2028 and the like in stops and markers as Python's string literals do",
+    )
     parser.add_argument("--json", action="store_true", help="report the match as a JSON object, nulls if none fired")
+    parser.add_argument("--version", action="version", version=f"stopscan {version('stopscan')}")
     return parser
+
+
+class _AddStop(argparse.Action):
+    """Appends one string. Before Python 3.13, argparse takes a `--` out of the values, also that of `--stop=--`."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=1, **options)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        (stop,) = values or ["--"]
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), stop])
+
+
+def stop_set(options: argparse.Namespace) -> StopSet:
+    """The stops and markers of the command line."""
+    read = unescaped if options.escapes else str
+    return StopSet(
+        map(read, options.stop),
+        visible=map(read, options.visible),
+        protect=[(read(opening), read(closing)) for opening, closing in options.protect],
+    )
+
+
+def unescaped(text: str) -> str:
+    """``text`` with its escape sequences read as in Python's string literals; ``ValueError`` for one that is none."""
+    try:
+        return text.encode("ascii", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{text!r}: {error.reason}") from None
 
 
 def copy(scanner: StopScanner) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from typing import NamedTuple
 
 import pytest
@@ -56,6 +57,13 @@ def report(sequence: str | None, offset: int | None, end: int | None) -> dict[st
         (["--stop", "END"], "a\r\nb\nEND", "a\r\nb\n", ("END", 5, 8)),
         (["--stop", "\n\n"], "a\n\nb", "a", ("\n\n", 1, 3)),
         (["--stop", "END"], "\0 \ufeff END", "\0 \ufeff ", ("END", 4, 7)),
+        (["--stop=--"], "a -- b", "a ", ("--", 2, 4)),
+        (["--visible=--", "--stop=---"], "a -- b", "a --", ("--", 2, 4)),
+        (["--stop=-x"], "a -x", "a ", ("-x", 2, 4)),
+        (["--stop", r"\n"], "a\nb\\n", "a\nb", (r"\n", 3, 5)),
+        (["--stop", r"\n", "--escapes"], "a\\nb\n", r"a\nb", ("\n", 4, 5)),
+        (["--escapes", "--stop", r"\x2d\u2028\U0001f980é\\"], "a-\u2028🦀é\\b", "a", ("-\u2028🦀é\\", 1, 6)),
+        (["--stop", "x", "--escapes", "--protect", r"\t", r"\x0a"], "\tx\nx", "\tx\n", ("x", 3, 4)),
     ],
 )
 def test_output_status_and_report(
@@ -73,6 +81,18 @@ def test_plain_report() -> None:
     assert err.count("\n") == 1
     assert "'END'" in err
     assert "4" in err
+
+
+@pytest.mark.parametrize("stop", ["a\\", r"\u20", r"\N{NO SUCH NAME}"])
+def test_an_escape_that_is_none_is_a_usage_error(stop: str) -> None:
+    status, out, err = run(b"text", "--escapes", "--stop", stop)
+    assert (status, out) == (BAD, b"")
+    assert repr(stop) in err
+
+
+def test_version() -> None:
+    status, out, _ = run(b"", "--version")
+    assert (status, out.decode().strip()) == (0, f"stopscan {version('stopscan')}")
 
 
 def test_no_report_when_none_fired() -> None:

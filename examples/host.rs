@@ -1,0 +1,162 @@
+//! A token loop as the router of an LLM gateway has it, around a `StopScanner`: `cargo run --example host`.
+//!
+//! The router decodes token ids itself. A request has hidden stops, which are cut from the answer, and visible ones,
+//! which stay; both may be strings or token ids. After each token the router sends what is safe, and at the end it
+//! reports which stop matched, in the user's own list.
+
+use stopscan::{StopScanner, StopSet, StopSetError};
+
+/// What a request says about stops.
+#[derive(Default)]
+struct StopConfig {
+    stop: Vec<String>,
+    visible: Vec<String>,
+    stop_token_ids: Vec<u32>,
+    visible_token_ids: Vec<u32>,
+}
+
+/// What the router does after a token.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Send this; it may be empty, while text is held.
+    Text(String),
+    /// Send this, report the stop, and end the request in the engine.
+    Stopped { text: String, matched: Matched },
+}
+
+#[derive(Debug, PartialEq)]
+enum Matched {
+    /// A stop string: its place in the list it came from, and where it begins in the text, in bytes.
+    Sequence {
+        index: usize,
+        byte_offset: usize,
+    },
+    Token(u32),
+}
+
+/// The stops of one stream. `decode` is the router's own incremental decoder: the text that a token completes.
+struct StopDecoder<D> {
+    config: StopConfig,
+    decode: D,
+    scanner: StopScanner,
+}
+
+impl<D: FnMut(u32) -> String> StopDecoder<D> {
+    fn new(config: StopConfig, decode: D) -> Result<StopDecoder<D>, StopSetError> {
+        let set = StopSet::builder().stop(&config.stop).visible(&config.visible).build()?;
+        Ok(StopDecoder { config, decode, scanner: StopScanner::new(&set) })
+    }
+
+    fn step(&mut self, token_id: u32) -> Step {
+        if self.config.stop_token_ids.contains(&token_id) {
+            // A hidden stop token is never text, and no stop goes on behind it.
+            return Step::Stopped { text: self.flush(), matched: Matched::Token(token_id) };
+        }
+        let delta = (self.decode)(token_id);
+        if self.config.visible_token_ids.contains(&token_id) {
+            let text = self.scanner.bypass(&delta).text.to_owned();
+            return Step::Stopped { text, matched: Matched::Token(token_id) };
+        }
+        // Text and match come in one value: neither needs the scanner again.
+        let output = self.scanner.feed(&delta);
+        let text = output.text.to_owned();
+        match output.stop_match {
+            None => Step::Text(text),
+            Some(found) => {
+                let matched = Matched::Sequence { index: found.index(), byte_offset: found.byte_offset() };
+                Step::Stopped { text, matched }
+            }
+        }
+    }
+
+    /// The held text, at the end by EOS or length.
+    fn flush(&mut self) -> String {
+        self.scanner.flush().text.to_owned()
+    }
+}
+
+const PIECES: [&str; 8] = ["The", " answer", " is", " 4", "2.", " E", "ND", "</s>"];
+
+fn decode(token_id: u32) -> String {
+    PIECES[token_id as usize].into()
+}
+
+fn main() -> Result<(), StopSetError> {
+    let config = StopConfig { stop: vec!["\n\n".into(), " END".into()], ..StopConfig::default() };
+    let mut decoder = StopDecoder::new(config, decode)?;
+    for token_id in 0..8 {
+        match decoder.step(token_id) {
+            Step::Text(text) => print!("{text}"),
+            Step::Stopped { text, matched } => {
+                println!("{text}\n{matched:?}");
+                return Ok(());
+            }
+        }
+    }
+    println!("{}", decoder.flush());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of all tokens, and what stopped the stream.
+    fn run(config: StopConfig) -> (String, Option<Matched>) {
+        let mut decoder = StopDecoder::new(config, decode).unwrap();
+        let mut sent = String::new();
+        for token_id in 0..8 {
+            match decoder.step(token_id) {
+                Step::Text(text) => sent += &text,
+                Step::Stopped { text, matched } => return (sent + &text, Some(matched)),
+            }
+        }
+        (sent + &decoder.flush(), None)
+    }
+
+    fn strings(stops: &[&str]) -> Vec<String> {
+        stops.iter().map(|stop| stop.to_string()).collect()
+    }
+
+    #[test]
+    fn a_hidden_stop_over_two_tokens() {
+        let config = StopConfig { stop: strings(&["?", "?", "END"]), ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is 42. ".into(), Some(Matched::Sequence { index: 2, byte_offset: 18 })));
+    }
+
+    #[test]
+    fn a_visible_stop_stays() {
+        let config = StopConfig { stop: strings(&["END"]), visible: strings(&["."]), ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is 42.".into(), Some(Matched::Sequence { index: 0, byte_offset: 16 })));
+    }
+
+    #[test]
+    fn a_hidden_stop_token_releases_what_was_held() {
+        let config = StopConfig { stop: strings(&["2.!"]), stop_token_ids: vec![5], ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is 42.".into(), Some(Matched::Token(5))));
+    }
+
+    #[test]
+    fn a_visible_stop_token_stays() {
+        let config = StopConfig { visible_token_ids: vec![3], ..StopConfig::default() };
+        assert_eq!(run(config), ("The answer is 4".into(), Some(Matched::Token(3))));
+    }
+
+    #[test]
+    fn what_is_held_at_the_end_is_flushed() {
+        let config = StopConfig { stop: strings(&["</s>!"]), ..StopConfig::default() };
+        assert_eq!(run(config), (PIECES.concat(), None));
+    }
+
+    #[test]
+    fn a_step_that_is_taken_back() {
+        let config = StopConfig { stop: strings(&["42"]), ..StopConfig::default() };
+        let mut decoder = StopDecoder::new(config, decode).unwrap();
+        assert_eq!(decoder.step(3), Step::Text(" ".into()));
+        // A draft model's token that the model does not accept: the scanner is what it was.
+        let before = decoder.scanner.clone();
+        assert!(matches!(decoder.step(4), Step::Stopped { .. }));
+        decoder.scanner = before;
+        assert_eq!(decoder.step(5), Step::Text("4 E".into()));
+    }
+}
