@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from operator import eq, index
-from typing import Any
+from typing import Any, get_args
 
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from stopscan._stopscan import StopScanner, StopSet
-from stopscan.finish import Finish, Reason
+from stopscan.finish import EndReason, Finish
 
 __all__ = ["TokenScanner"]
 
@@ -109,11 +109,13 @@ class TokenScanner:
                 self._settle(text, safe)
         return safe + self.close("length") if self.tokens_seen == self._max_tokens else safe
 
-    def close(self, reason: Reason = "eos") -> str:
+    def close(self, reason: EndReason = "eos") -> str:
         """The rest of the text, when the stream ends for another ``reason``: half a character, and the held text.
 
         The half character comes out as U+FFFD. ``reason`` is one of ``Finish`` that needs no stop or token id.
         """
+        if reason not in get_args(EndReason):
+            raise ValueError(f"reason must be one of {', '.join(get_args(EndReason))}, not {reason!r}")
         if self.finish is not None:
             return ""
         return self._close(Finish(reason), armed=self.tokens_seen > self._min_tokens)
@@ -127,7 +129,7 @@ class TokenScanner:
             self.tokens_seen += 1
             return self._scan(self._decoder.tail(), armed=True)
         is_stop = token_id in self._stop_token_ids
-        safe = self._close(Finish("stop_token", token_id=token_id) if is_stop else Finish("eos"), armed=True)
+        safe = self._close(Finish("stop_token", token_id) if is_stop else Finish("eos"), armed=True)
         self.tokens_seen += 1
         return safe
 
@@ -151,8 +153,9 @@ class TokenScanner:
             self._starts.extend([self._read + start for start in starts])
             self._read += len(text)
         self._keep(safe)
-        if self._scanner.match is not None:
-            self.finish = Finish("stop_sequence", match=self._scanner.match)
+        match = self._scanner.match
+        if match is not None:
+            self.finish = Finish("stop_sequence", match.sequence, match.offset)
 
     def _keep(self, safe: str) -> str:
         self._emitted += len(safe)

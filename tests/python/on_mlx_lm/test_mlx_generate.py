@@ -47,7 +47,7 @@ def test_each_response_has_the_text_that_is_safe_by_then(
         assert [response.finish_reason for response in responses] == [None] * (len(expected.texts) - 1) + ["stop"]
         matched = responses[-1].match and responses[-1].match.sequence
         assert matched == expected.matched
-        assert responses[-1].finish == (Finish("stop_sequence", responses[-1].match) if matched else Finish("eos"))
+        assert responses[-1].finish.reason == ("stop_sequence" if matched else "eos")
 
 
 @drafted
@@ -174,7 +174,7 @@ def test_stop_token_ids(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     five, six = reciter.token_id("count", "5"), reciter.token_id("count", "6")
     responses = stream(mlx, reciter.prompt("count"), stop_token_ids=[six, five])
     assert "".join(response.text for response in responses) == "1, 2, 3 hello world 4, "
-    assert responses[-1].finish == Finish("stop_token", token_id=five)
+    assert responses[-1].finish == Finish("stop_token", five)
     assert (responses[-1].finish_reason, responses[-1].match, responses[-1].token) == ("stop", None, five)
 
 

@@ -7,7 +7,7 @@ from copy import copy
 from itertools import pairwise, takewhile
 from operator import eq
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -26,12 +26,12 @@ from vocabularies import (
     staged,
 )
 
-from stopscan import StopMatch, StopSet
-from stopscan.finish import Finish
+from stopscan import StopSet
+from stopscan.finish import EndReason, Finish
 from stopscan.testing.reciter import SCRIPTS, Reciter
 from stopscan.tokens import TokenScanner
 
-REASONS = ["eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort"]
+REASONS = get_args(EndReason)
 
 
 # The oracle
@@ -80,7 +80,7 @@ class Whole:
             armed = self.seen >= min_tokens
             if armed and token_id in [*stop_token_ids, *eos_token_ids]:
                 is_stop = token_id in stop_token_ids
-                self.end(Finish("stop_token", token_id=token_id) if is_stop else Finish("eos"), armed=True, ids=1)
+                self.end(Finish("stop_token", token_id) if is_stop else Finish("eos"), armed=True, ids=1)
                 break
             self.seen += 1
             self.outputs.append(self.feed(self.ready(), armed=armed))
@@ -133,7 +133,7 @@ class Whole:
 
     def matched(self) -> Finish | None:
         match = self.reference.match
-        return match and Finish("stop_sequence", match=StopMatch(match.sequence, match.offset))
+        return match and Finish("stop_sequence", match.sequence, match.offset)
 
 
 def common(text: str, other: str) -> int:
@@ -167,11 +167,11 @@ def emitted(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos"
 
 
 def stopped(offset: int, stop: str = "END") -> Finish:
-    return Finish("stop_sequence", match=StopMatch(stop, offset))
+    return Finish("stop_sequence", stop, offset)
 
 
 def ended(token_id: int) -> Finish:
-    return Finish("stop_token", token_id=token_id)
+    return Finish("stop_token", token_id)
 
 
 # Every way to spell a text
@@ -678,7 +678,7 @@ def test_integers_of_other_types() -> None:
     assert [scanner.feed(token_id) for token_id in np.array(token_ids, dtype=np.int32)] == ["a", "b", ""]
     assert scanner.finish == ended(2)
     assert scanner.finish is not None
-    assert type(scanner.finish.token_id) is int
+    assert type(scanner.finish.matched_stop) is int
     assert TokenScanner(tokenizer).feed(True) == "b"
 
 

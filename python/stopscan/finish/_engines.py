@@ -1,0 +1,82 @@
+"""The engines' own APIs: Ollama, sglang, llama.cpp, TGI."""
+
+from __future__ import annotations
+
+from stopscan.finish._finish import Finish
+from stopscan.finish._read import field, finish, items, spoken, unfinished
+
+# llama.cpp before `stop_type`
+OLD_LLAMA_CPP = ("stopped_word", "stopped_eos", "stopped_limit")
+
+
+def from_ollama(payload: object, /) -> Finish | None:
+    """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`. "stop" is an "eos", whatever
+    stopped it, and so is a line without a reason, as older servers write it; with calls in the line, it is
+    "tool_calls".
+
+    >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
+    'length'
+    """
+    if not field(payload, "done"):
+        return unfinished("Ollama done_reason", payload)
+    word = spoken(field(payload, "done_reason"))
+    report = Finish("eos") if word is None else finish(word)
+    if report.reason == "eos" and items(field(field(payload, "message"), "tool_calls")):
+        return Finish("tool_calls", raw=report.raw)
+    return report
+
+
+def from_sglang(payload: object, /) -> Finish | None:
+    """Returns the finish of an object of `/generate`, or of its `meta_info`. An EOS is a "stop_token": sglang gives it
+    as its token's id, too. The bare strings of sglang before 0.4 are read as well.
+
+    >>> from_sglang({"text": "A", "meta_info": {"finish_reason": {"type": "stop", "matched": "END"}}}).matched_stop
+    'END'
+    """
+    word, matched = sglang_words(field(field(payload, "meta_info") or payload, "finish_reason"))
+    return unfinished("sglang finish_reason", payload) if word is None else finish(word, (matched,))
+
+
+def sglang_words(reason: object) -> tuple[str | None, object]:
+    """The word, and the stop that it was, of a `finish_reason` in any of sglang's forms."""
+    if isinstance(reason, str):
+        return spoken(reason), _matched(reason)
+    kind = field(reason, "type")
+    return (spoken(reason), None) if kind is None else (spoken(kind), field(reason, "matched"))
+
+
+def _matched(reason: str) -> str | int | None:
+    kind, _, matched = reason.partition(": ")
+    if kind == "FINISH_MATCHED_STR":
+        return matched
+    is_id = kind == "FINISH_MATCHED_TOKEN" and matched.isascii() and matched.isdecimal() and len(matched) <= 10
+    return int(matched) if is_id else None
+
+
+def from_llama_cpp(payload: object, /) -> Finish | None:
+    """Returns the finish of the final object of `/completion`. A `stop_type` of "none" is an "abort", unless the object
+    says that it is not the last (`"stop": false`). Before there was a `stop_type`, there was a boolean for each.
+
+    >>> from_llama_cpp({"content": "", "stop": True, "stop_type": "word", "stopping_word": "END"}).matched_stop
+    'END'
+    """
+    ended = field(payload, "stop")
+    if ended is False:
+        return unfinished("llama.cpp stop_type", payload)
+    word = spoken(field(payload, "stop_type"))
+    if word is None:
+        word = next((name for name in OLD_LLAMA_CPP if field(payload, name)), None)
+    if word is not None:
+        return finish(word, (field(payload, "stopping_word"),))
+    return Finish("unknown") if ended is True else unfinished("llama.cpp stop_type", payload)
+
+
+def from_tgi(payload: object, /) -> Finish | None:
+    """Returns the finish of an answer of `/generate`, of the last event of `/generate_stream`, or of the `details` of
+    either. TGI does not say which stop it was; without `details` it does not say why it ended, either.
+
+    >>> from_tgi({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}})
+    Finish(reason='stop_sequence', matched_stop=None, offset=None, raw='stop_sequence')
+    """
+    word = spoken(field(field(payload, "details") or payload, "finish_reason"))
+    return unfinished("TGI finish_reason", payload) if word is None else finish(word)

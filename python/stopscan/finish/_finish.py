@@ -1,0 +1,77 @@
+"""The report itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from stopscan._stopscan import StopMatch
+
+# The reasons that need no stop: what a loop of its own can end a stream with.
+EndReason: TypeAlias = Literal[
+    "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "unknown"
+]  # fmt: skip
+Reason: TypeAlias = Literal["stop_sequence", "stop_token", EndReason]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Why a generation ended. All values are plain, so that it goes through `json.dumps(asdict(finish))`, pydantic and
+    pickle.
+
+    `matched_stop` is the user's own value: the string with "stop_sequence", or None where an API says only that a stop
+    ended it; the id with "stop_token", which needs one. `offset` is where the string begins, in code points; no API
+    says it, so that what `from_*` reads has None. `raw` is the API's own word, as `from_*` read it; "unknown" is the
+    reason for a word that nobody documented. What does not go together is a `ValueError`, a wrong type a `TypeError`.
+
+    >>> Finish("stop_sequence", "END", 26).match
+    StopMatch('END', 26)
+    >>> Finish("stop_token", 2)
+    Finish(reason='stop_token', matched_stop=2, offset=None, raw=None)
+    """
+
+    reason: Reason
+    matched_stop: str | int | None = None
+    offset: int | None = None
+    raw: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.reason not in get_args(Reason):
+            raise ValueError(f"unknown finish reason {self.reason!r}")
+        self._check_stop()
+        if self.offset is not None:
+            self._check_offset(self.offset)
+        if not isinstance(self.raw, str | None):
+            raise TypeError(f"raw must be str or None, not {type(self.raw).__name__}")
+
+    @property
+    def match(self) -> StopMatch | None:
+        """The stop string and where it begins, None unless both are known."""
+        if isinstance(self.matched_stop, str) and self.offset is not None:
+            return StopMatch(self.matched_stop, self.offset)
+        return None
+
+    def _check_stop(self) -> None:
+        stop = self.matched_stop
+        if self.reason == "stop_sequence":
+            if not isinstance(stop, str | None):
+                raise TypeError(f"matched_stop of a 'stop_sequence' must be str or None, not {type(stop).__name__}")
+            if stop == "":
+                raise ValueError("matched_stop is empty")
+        elif self.reason == "stop_token":
+            if stop is None:
+                raise ValueError("finish reason 'stop_token' needs a token id as matched_stop")
+            if not isinstance(stop, int) or isinstance(stop, bool):
+                raise TypeError(f"matched_stop of a 'stop_token' must be int, not {type(stop).__name__}")
+            if stop < 0:
+                raise ValueError(f"matched_stop {stop} is no token id")
+        elif stop is not None:
+            raise ValueError(f"finish reason {self.reason!r} has no matched_stop")
+
+    def _check_offset(self, offset: object) -> None:
+        if not isinstance(offset, int) or isinstance(offset, bool):
+            raise TypeError(f"offset must be int or None, not {type(offset).__name__}")
+        if offset < 0:
+            raise ValueError(f"offset {offset} is negative")
+        if not isinstance(self.matched_stop, str):
+            raise ValueError("offset needs a stop string in matched_stop")

@@ -1,0 +1,185 @@
+"""What a server writes. Where an API has no word for a reason, it gets the nearest documented one:
+
+- An API that does not tell a stop from an end of turn says the latter. So it is with tool calls, pauses and refusals
+  where they are told by the content alone.
+- An abort is reported as cut off: by the API's own word, else as its token limit, which is the only other value that
+  tells a client not to take the text for whole.
+- An unknown reason is an end of turn. It is what most servers' own words mean, and "length" makes clients throw the
+  answer away (`parse` of the openai client raises `LengthFinishReasonError`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stopscan.finish._finish import Finish, Reason
+from stopscan.finish._types import (
+    AnthropicFinish,
+    AnthropicReason,
+    BedrockFinish,
+    BedrockReason,
+    GeminiFinish,
+    GeminiReason,
+    IncompleteReason,
+    LlamaCppFinish,
+    LlamaCppType,
+    OllamaFinish,
+    OllamaReason,
+    OpenAIFinish,
+    OpenAIReason,
+    OpenAIStop,
+    ResponsesFinish,
+    ResponsesStatus,
+    SglangFinish,
+    SglangType,
+    TgiFinish,
+    TgiReason,
+)
+
+
+class _Words(NamedTuple):
+    anthropic: AnthropicReason
+    openai: OpenAIReason
+    responses: ResponsesStatus
+    incomplete: IncompleteReason | None
+    ollama: OllamaReason
+    sglang: SglangType
+    llama_cpp: LlamaCppType
+    gemini: GeminiReason
+    bedrock: BedrockReason
+    tgi: TgiReason
+
+
+_END = _Words("end_turn", "stop", "completed", None, "stop", "stop", "eos", "STOP", "end_turn", "eos_token")
+_CUT = _Words(
+    "max_tokens",
+    "length",
+    "incomplete",
+    "max_output_tokens",
+    "length",
+    "length",
+    "limit",
+    "MAX_TOKENS",
+    "max_tokens",
+    "length",
+)
+# OpenAI's own refusals are content of a response that "stopped"; a server that stops because of one says more with
+# "content was omitted due to a flag from our content filters".
+_BLOCKED = _END._replace(
+    anthropic="refusal",
+    openai="content_filter",
+    responses="incomplete",
+    incomplete="content_filter",
+    gemini="SAFETY",
+    bedrock="content_filtered",
+)
+_WORDS: dict[Reason, _Words] = {
+    "stop_sequence": _END._replace(
+        anthropic="stop_sequence", llama_cpp="word", bedrock="stop_sequence", tgi="stop_sequence"
+    ),
+    "stop_token": _END,
+    "eos": _END,
+    "length": _CUT,
+    "tool_calls": _END._replace(anthropic="tool_use", openai="tool_calls", bedrock="tool_use"),
+    "content_filter": _BLOCKED,
+    "refusal": _BLOCKED,
+    "pause": _END._replace(anthropic="pause_turn"),
+    # llama.cpp's "none": none of its three ends was met.
+    "abort": _CUT._replace(responses="cancelled", incomplete=None, sglang="abort", llama_cpp="none", gemini="OTHER"),
+    "unknown": _END._replace(gemini="FINISH_REASON_UNSPECIFIED"),
+}
+
+
+def to_anthropic(finish: Finish, /) -> AnthropicFinish:
+    """Returns `stop_reason` and `stop_sequence`, for a message or for the delta of a `message_delta`. Both keys are
+    always there: the schema wants `stop_sequence` even when it is null (vllm#55324), so keep nulls when serializing.
+
+    >>> to_anthropic(Finish("stop_sequence", "END"))
+    {'stop_reason': 'stop_sequence', 'stop_sequence': 'END'}
+    """
+    return {"stop_reason": _WORDS[finish.reason].anthropic, "stop_sequence": _string(finish)}
+
+
+def to_openai(finish: Finish, /) -> OpenAIFinish:
+    """Returns a choice's `finish_reason`, and `matched_stop` if a stop ended it: a field that sglang and smg add.
+
+    >>> to_openai(Finish("stop_sequence", "END"))
+    {'finish_reason': 'stop', 'matched_stop': 'END'}
+    """
+    reason = _WORDS[finish.reason].openai
+    if finish.matched_stop is None:
+        return {"finish_reason": reason}
+    stopped: OpenAIStop = {"finish_reason": reason, "matched_stop": finish.matched_stop}
+    return stopped
+
+
+def to_responses(finish: Finish, /) -> ResponsesFinish:
+    """Returns a response's `status` and `incomplete_details`. Stops are "completed": Responses has no word for them.
+
+    >>> to_responses(Finish("length"))
+    {'status': 'incomplete', 'incomplete_details': {'reason': 'max_output_tokens'}}
+    """
+    words = _WORDS[finish.reason]
+    return {
+        "status": words.responses,
+        "incomplete_details": None if words.incomplete is None else {"reason": words.incomplete},
+    }
+
+
+def to_ollama(finish: Finish, /) -> OllamaFinish:
+    """Returns `done` and `done_reason` of the last line. Ollama does not tell a stop from an end of turn.
+
+    >>> to_ollama(Finish("length"))
+    {'done': True, 'done_reason': 'length'}
+    """
+    return {"done": True, "done_reason": _WORDS[finish.reason].ollama}
+
+
+def to_sglang(finish: Finish, /) -> SglangFinish:
+    """Returns `finish_reason`, for the `meta_info` of `/generate`. `matched` is None when no stop ended it.
+
+    >>> to_sglang(Finish("stop_token", 2))
+    {'finish_reason': {'type': 'stop', 'matched': 2}}
+    """
+    return {"finish_reason": {"type": _WORDS[finish.reason].sglang, "matched": finish.matched_stop}}
+
+
+def to_llama_cpp(finish: Finish, /) -> LlamaCppFinish:
+    """Returns `stop_type` and `stopping_word` of the final object. A stop token is an "eos", and no word is "".
+
+    >>> to_llama_cpp(Finish("stop_sequence", "END"))
+    {'stop_type': 'word', 'stopping_word': 'END'}
+    """
+    return {"stop_type": _WORDS[finish.reason].llama_cpp, "stopping_word": _string(finish) or ""}
+
+
+def to_gemini(finish: Finish, /) -> GeminiFinish:
+    """Returns `finishReason` of a candidate. Stops and calls are "STOP": Gemini has no word for them.
+
+    >>> to_gemini(Finish("content_filter"))
+    {'finishReason': 'SAFETY'}
+    """
+    return {"finishReason": _WORDS[finish.reason].gemini}
+
+
+def to_bedrock(finish: Finish, /) -> BedrockFinish:
+    """Returns `stopReason` of a Converse response or `messageStop` event. Which stop it was goes into
+    `additionalModelResponseFields`, and only to clients that ask for the path `/stop_sequence`: it is left to you.
+
+    >>> to_bedrock(Finish("stop_sequence", "END"))
+    {'stopReason': 'stop_sequence'}
+    """
+    return {"stopReason": _WORDS[finish.reason].bedrock}
+
+
+def to_tgi(finish: Finish, /) -> TgiFinish:
+    """Returns `finish_reason`, for the `details` of `/generate` and `/generate_stream`. TGI does not say which stop.
+
+    >>> to_tgi(Finish("stop_sequence", "END"))
+    {'finish_reason': 'stop_sequence'}
+    """
+    return {"finish_reason": _WORDS[finish.reason].tgi}
+
+
+def _string(finish: Finish) -> str | None:
+    return finish.matched_stop if isinstance(finish.matched_stop, str) else None

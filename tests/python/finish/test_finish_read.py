@@ -1,0 +1,108 @@
+"""Where the readers find the reason and the stop: whole responses and single events, as dicts and as objects."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, UserDict
+from enum import Enum, IntEnum
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import pytest
+from finish_harness import APIS, as_object, read, told
+from finish_payloads import CALLS, CASES, EOS, ERROR, Report, chat, sglang
+
+from stopscan.finish import Finish
+
+
+@pytest.mark.parametrize(
+    ("api", "payload", "report"),
+    [(api, payload, report) for api, cases in CASES.items() for payload, report in [*cases, ({}, None)]],
+)
+def test_a_payload_is_read(api: str, payload: Any, report: Report) -> None:
+    assert told(api, payload) == report
+    assert told(api, as_object(payload)) == report
+    for mapping in (OrderedDict, UserDict, MappingProxyType):
+        assert told(api, mapping(payload)) == report
+
+
+@pytest.mark.parametrize(
+    ("api", "payload", "raw"),
+    [
+        ("openai", chat(finish_reason="stop", native_finish_reason="end_turn"), "stop"),
+        ("openai", chat(finish_reason="stop", native_finish_reason="refusal"), "refusal"),
+        ("responses", {"status": "incomplete", "incomplete_details": {"reason": "max_tokens"}}, "max_tokens"),
+        ("responses", {"status": "incomplete"}, "incomplete"),
+        ("responses", {"status": "completed", "output": [{"type": "custom_tool_call"}]}, "custom_tool_call"),
+        ("gemini", {"promptFeedback": {"blockReason": "JAILBREAK"}}, "JAILBREAK"),
+        ("llama_cpp", {"stop": True, "stopped_eos": True}, "stopped_eos"),
+        ("sglang", sglang("FINISH_LENGTH: 16"), "FINISH_LENGTH: 16"),
+        ("ollama", {"done": True}, None),
+        ("openai", ERROR, None),
+    ],
+)
+def test_the_word_that_decided_is_kept(api: str, payload: Any, raw: str | None) -> None:
+    finish = read(api, payload)
+    assert finish is not None
+    assert finish.raw == raw
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        *({"type": kind} for kind in ("function_call", "custom_tool_call", "computer_call", "local_shell_call",
+                                      "apply_patch_call", "mcp_approval_request")),
+        {"type": "shell_call", "environment": {"type": "local"}},
+        {"type": "shell_call", "environment": None},
+        {"type": "tool_search_call", "execution": "client"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_completed_response_that_waits_for_the_caller_is_tool_calls(item: dict[str, Any]) -> None:
+    output = [{"type": "message", "content": [{"type": "output_text"}]}, item]
+    assert told("responses", {"output": output, "status": "completed"}) == CALLS
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        *({"type": kind} for kind in ("reasoning", "web_search_call", "file_search_call", "code_interpreter_call",
+                                      "mcp_call", "image_generation_call")),
+        {"type": "shell_call", "environment": {"type": "container_reference", "container_id": "c"}},
+        {"type": "tool_search_call", "execution": "server"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_completed_response_that_used_hosted_tools_is_eos(item: dict[str, Any]) -> None:
+    assert told("responses", {"output": [item], "status": "completed"}) == EOS
+
+
+@pytest.mark.parametrize("payload", ["{}", b"{}", None, [{}], ({},), {1}, 1, 1.5, True], ids=repr)
+@pytest.mark.parametrize("api", APIS)
+def test_what_is_no_payload_is_an_error_that_names_its_type(api: str, payload: object) -> None:
+    with pytest.raises(TypeError, match=f" is read from a dict or an object, not {type(payload).__name__}$"):
+        read(api, payload)
+
+
+def test_enums_are_read_by_their_words() -> None:
+    """google-genai's enums are strings; those of google-generativeai before it are numbers, and 0 while it goes on."""
+
+    class Word(str, Enum):
+        STOP = "STOP"
+
+    class Number(IntEnum):
+        FINISH_REASON_UNSPECIFIED = 0
+        MAX_TOKENS = 2
+
+    finish = read("gemini", {"candidates": [{"finish_reason": Word.STOP}]})
+    assert finish == Finish("eos", raw="STOP")
+    assert type(finish.raw) is str  # type: ignore[union-attr]
+    assert read("gemini", {"candidates": [{"finish_reason": Number.MAX_TOKENS}]}) == Finish("length", raw="MAX_TOKENS")
+    assert read("gemini", {"candidates": [{"finish_reason": Number.FINISH_REASON_UNSPECIFIED}]}) is None
+
+
+def test_a_payload_of_a_payload_of_itself_is_read() -> None:
+    payload = SimpleNamespace()
+    for name in ("chunk", "choices", "delta", "message", "response", "meta_info", "details", "messageStop", "nvext"):
+        setattr(payload, name, payload)
+    for api in APIS:
+        assert read(api, payload) is None

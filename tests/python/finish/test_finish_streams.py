@@ -1,0 +1,91 @@
+"""Whole streams: one event of each reports, and the reports of upstream that lost it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pytest
+from finish_harness import FINISHES, STRING, as_object, read, told, write
+from finish_streams import STREAMS, Stream
+
+from stopscan.finish import Finish
+
+
+def accumulate(api: str, events: Iterable[object]) -> Finish | None:
+    """The reader of the README: the last report stands."""
+    finish = None
+    for event in events:
+        finish = read(api, event) or finish
+    return finish
+
+
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+def test_a_whole_stream_reports_once(stream: Stream) -> None:
+    assert [told(stream.api, event) for event in stream.events] == stream.reports
+    assert [told(stream.api, as_object(event)) for event in stream.events] == stream.reports
+    finish = accumulate(stream.api, stream.events)
+    assert finish is not None
+    assert (finish.reason, finish.matched_stop) == stream.report
+
+
+def test_exo_2122_stop_reason_was_always_end_turn_and_stop_sequence_always_null() -> None:
+    assert write("anthropic", STRING) == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
+
+
+def test_rapid_mlx_469_a_matched_stop_survives_the_way_from_openai_to_anthropic() -> None:
+    finish = read("openai", {"choices": [{"index": 0, **write("openai", STRING)}]})
+    assert finish is not None
+    assert write("anthropic", finish) == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
+
+
+def test_vllm_45807_a_stop_token_or_eos_is_no_stop_sequence() -> None:
+    for stop in (2, None):
+        finish = read("openai", {"choices": [{"index": 0, "finish_reason": "stop", "stop_reason": stop}]})
+        assert finish is not None
+        assert write("anthropic", finish) == {"stop_reason": "end_turn", "stop_sequence": None}
+
+
+@pytest.mark.parametrize("finish", FINISHES.values(), ids=FINISHES)
+def test_vllm_55324_stop_sequence_is_on_the_wire_when_it_is_null(finish: Finish) -> None:
+    delta = json.loads(json.dumps(write("anthropic", finish)))
+    assert set(delta) == {"stop_reason", "stop_sequence"}
+    assert delta["stop_sequence"] == ("END" if finish is STRING else None)
+
+
+def test_vllm_55324_a_delta_without_the_key_is_read() -> None:
+    assert told("anthropic", {"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}) == ("length", None)
+
+
+@pytest.mark.parametrize("stop", ["6", "hello world", "é"])
+def test_smg_1447_and_1524_the_users_own_string_never_a_token_id(stop: str) -> None:
+    finish = Finish("stop_sequence", stop, 9)
+    assert write("openai", finish) == {"finish_reason": "stop", "matched_stop": stop}
+    assert write("sglang", finish) == {"finish_reason": {"type": "stop", "matched": stop}}
+    for api in ("openai", "sglang"):
+        assert told(api, write(api, finish)) == ("stop_sequence", stop)
+
+
+@pytest.mark.parametrize("stop_reason", ["end_turn", "tool_use", "max_tokens", "pause_turn"])
+def test_ruby_llm_568_a_streamed_stop_reason_is_not_lost(stop_reason: str) -> None:
+    finish = accumulate("anthropic", STREAMS[f"anthropic {stop_reason}"].events)
+    assert finish is not None
+    assert write("anthropic", finish)["stop_reason"] == finish.raw == stop_reason
+
+
+def test_anthropic_sdk_typescript_1204_a_later_delta_without_a_reason_does_not_erase_it() -> None:
+    later = {"type": "message_delta", "delta": {"container": None}, "usage": {"output_tokens": 26}}
+    finish = accumulate("anthropic", [*STREAMS["anthropic tool_use"].events, later])
+    assert finish == Finish("tool_calls", raw="tool_use")
+
+
+def test_sglang_3912_an_empty_finish_reason_in_every_chunk_does_not_end_the_stream() -> None:
+    chunk = {"index": 0, "delta": {"role": None, "content": "A"}, "finish_reason": "", "matched_stop": None}
+    last = {"index": 0, "delta": {}, "finish_reason": "stop", "matched_stop": "END"}
+    chunks = [{"choices": [chunk]}, {"choices": [chunk]}, {"choices": [last]}]
+    assert [told("openai", chunk) for chunk in chunks] == [None, None, ("stop_sequence", "END")]
+
+
+def test_litellm_23273_an_error_of_the_models_does_not_cost_the_answer() -> None:
+    choice = {"index": 0, "finish_reason": "error", "native_finish_reason": "MALFORMED_FUNCTION_CALL"}
+    assert told("openai", {"choices": [choice], "usage": {}}) == ("abort", None)

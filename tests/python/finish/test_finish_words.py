@@ -1,0 +1,139 @@
+"""One test for each word that servers say at the end, with where it comes from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+from finish_harness import APIS, as_object, read
+
+from stopscan.finish import Finish
+from stopscan.finish._words import WORDS
+
+
+class Said(NamedTuple):
+    api: str
+    word: str
+    reason: str
+    source: str
+
+
+def payload(api: str, word: Any) -> dict[str, Any]:
+    """The least payload that says a word."""
+    match api:
+        case "anthropic":
+            return {"type": "message_delta", "delta": {"stop_reason": word, "stop_sequence": None}}
+        case "openai":
+            return {"choices": [{"index": 0, "delta": {}, "finish_reason": word}]}
+        case "responses":
+            return {"object": "response", "status": word, "output": []}
+        case "incomplete":
+            return {"object": "response", "status": "incomplete", "incomplete_details": {"reason": word}}
+        case "ollama":
+            return {"response": "", "done": True, "done_reason": word}
+        case "sglang":
+            return {"text": "A", "meta_info": {"finish_reason": word and {"type": word}}}
+        case "llama_cpp":
+            return {"content": "", "stop_type": word, "stopping_word": ""}
+        case "gemini":
+            return {"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": word}]}
+        case "bedrock":
+            return {"messageStop": {"stopReason": word}}
+    return {"generated_text": "A", "details": {"finish_reason": word, "generated_tokens": 2}}
+
+
+def said(api: str, source: str, **reasons: str) -> list[Said]:
+    return [Said(api, word, reason, source) for reason, words in reasons.items() for word in words.split()]
+
+
+TABLE = [
+    *said("openai", "openai.types.chat.chat_completion.Choice", eos="stop", length="length",
+          tool_calls="tool_calls function_call", content_filter="content_filter"),
+    *said("openai", "Together, docs", eos="eos"),
+    *said("openai", "TGI's OpenAI route and the HF router", eos="eos_token", stop_sequence="stop_sequence"),
+    *said("openai", "Cohere's OpenAPI description", eos="COMPLETE", stop_sequence="STOP_SEQUENCE",
+          length="MAX_TOKENS ERROR_LIMIT", abort="TIMEOUT ERROR USER_CANCEL", content_filter="ERROR_TOXIC",
+          tool_calls="TOOL_CALL"),
+    *said("openai", "proxied Anthropic; the first also xAI", eos="end_turn", length="max_tokens",
+          tool_calls="tool_use", refusal="refusal"),
+    *said("openai", "Mistral, docs", length="model_length", abort="error"),
+    *said("openai", "DeepSeek, docs", abort="insufficient_system_resource"),
+    *said("openai", "Zhipu and Moonshot, docs", content_filter="sensitive", abort="network_error",
+          length="model_context_window_exceeded"),
+    *said("openai", "TensorRT-LLM, executor/result.py", abort="cancelled timeout"),
+    *said("openai", "vLLM's FINISH_REASON_STRINGS; sglang and LMDeploy", abort="abort error repetition"),
+    *said("openai", "LMDeploy, chat_completions/serving.py", abort="parse_error"),
+    *said("openai", "Ollama's OpenAI route", eos="load unload"),
+    *said("openai", "Gemini's OpenAI route", eos="STOP", length="MAX_TOKENS",
+          content_filter="SAFETY RECITATION BLOCKLIST PROHIBITED_CONTENT SPII", abort="MALFORMED_FUNCTION_CALL"),
+    Said("openai", "content_filter: PROHIBITED_CONTENT", "content_filter", "Gemini's OpenAI route"),
+    Said("openai", "function_call_filter: MALFORMED_FUNCTION_CALL", "abort", "Gemini's OpenAI route"),
+    *said("openai", "litellm#23273", content_filter="guardrail_intervened", unknown="finish_reason_unspecified",
+          abort="malformed_function_call"),
+    *said("anthropic", "anthropic.types.beta.BetaStopReason", eos="end_turn", stop_sequence="stop_sequence",
+          length="max_tokens model_context_window_exceeded", tool_calls="tool_use", refusal="refusal",
+          pause="pause_turn compaction"),
+    *said("anthropic", "Bedrock", content_filter="guardrail_intervened content_filtered",
+          abort="malformed_tool_use malformed_model_output"),
+    *said("bedrock", "StopReason in botocore's service model", eos="end_turn", stop_sequence="stop_sequence",
+          length="max_tokens model_context_window_exceeded", tool_calls="tool_use",
+          content_filter="guardrail_intervened content_filtered", abort="malformed_model_output malformed_tool_use"),
+    *said("responses", "openai.types.responses.ResponseStatus", eos="completed", abort="failed cancelled incomplete"),
+    *said("incomplete", "openai.types.responses.response.IncompleteDetails", length="max_output_tokens",
+          content_filter="content_filter"),
+    *said("incomplete", "Responses, docs", length="max_messages", pause="steered"),
+    *said("incomplete", "servers that pass on the name of chat completions", length="max_tokens"),
+    *said("gemini", "google.genai.types.FinishReason", eos="STOP", length="MAX_TOKENS CONTINUATION",
+          content_filter="SAFETY RECITATION LANGUAGE BLOCKLIST PROHIBITED_CONTENT SPII IMAGE_SAFETY ESCALATION "
+          "IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION PUP_LIMITED_DISABLED MODEL_ARMOR",
+          abort="MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL TOO_MANY_TOOL_CALLS MISSING_THOUGHT_SIGNATURE "
+          "MALFORMED_RESPONSE NO_IMAGE IMAGE_OTHER OTHER",
+          unknown="FINISH_REASON_UNSPECIFIED"),
+    *said("ollama", "docs/api.md", eos="stop", length="length"),
+    *said("ollama", "server/routes.go", eos="load unload"),
+    *said("ollama", "servers in Ollama's form", tool_calls="tool_calls"),
+    *said("sglang", "schedule_batch.py", eos="stop", length="length", abort="abort"),
+    *said("llama_cpp", "tools/server/README.md", eos="eos", stop_sequence="word", length="limit", abort="none"),
+    *said("tgi", "huggingface_hub.TextGenerationOutputFinishReason", eos="eos_token", length="length",
+          stop_sequence="stop_sequence"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case.api}-{case.word} ({case.source})")
+def test_a_word_is_read(case: Said) -> None:
+    finish = Finish(case.reason, raw=case.word)  # type: ignore[arg-type]
+    assert read(case.api.replace("incomplete", "responses"), payload(case.api, case.word)) == finish
+    assert read(case.api.replace("incomplete", "responses"), as_object(payload(case.api, case.word))) == finish
+
+
+# Said in another place than the least payload's.
+ELSEWHERE = {"stopped_word", "stopped_eos", "stopped_limit"} | {
+    f"finish_{end}" for end in ("matched_str", "matched_token", "length", "abort")
+}
+
+
+def test_every_word_of_the_table_is_tested() -> None:
+    assert {case.word.lower().partition(": ")[0] for case in TABLE} | ELSEWHERE == set(WORDS)
+    assert all(word == word.lower() for word in WORDS)
+
+
+@pytest.mark.parametrize("api", [*APIS, "incomplete"])
+def test_a_word_that_nobody_documented_is_unknown(api: str) -> None:
+    for word in ("bored", "Ende gut", "stop!", "\ud800"):
+        assert read(api.replace("incomplete", "responses"), payload(api, word)) == Finish("unknown", raw=word)
+
+
+# A line of Ollama that is done has ended, whatever else it says.
+@pytest.mark.parametrize("api", [api for api in APIS if api != "ollama"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param("", id="sglang#3912, ollama#4357, spring-ai#1358"),
+        pytest.param("null", id="KoboldCpp"),
+        pytest.param("None", id="sglang before 0.4"),
+        pytest.param(None, id="OpenAI"),
+    ],
+)
+def test_the_stream_goes_on(api: str, word: str | None) -> None:
+    assert read(api, payload(api, word)) is None
+    assert read(api, as_object(payload(api, word))) is None
