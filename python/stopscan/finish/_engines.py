@@ -17,8 +17,9 @@ def from_ollama(payload: object, /) -> Finish | None:
     >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
     'length'
     """
-    if not field(payload, "done"):
-        return unfinished("Ollama done_reason", payload)
+    done = field(payload, "done")
+    if not done:
+        return unfinished("Ollama done_reason", payload) if done is None else None
     word = spoken(field(payload, "done_reason"))
     report = Finish("eos") if word is None else finish(word)
     if report.reason == "eos" and items(field(field(payload, "message"), "tool_calls")):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from stopscan.finish._finish import Finish
@@ -18,10 +19,12 @@ def from_gemini(payload: object, /) -> Finish | None:
     candidates = field(payload, "candidates")
     candidate = payload if candidates is None else first(candidates)
     word = spoken(_either(candidate, "finish_reason", "finishReason"))
-    if word is None:
-        return (None if candidates else _blocked(payload)) or unfinished("Gemini finishReason", payload)
-    report = finish(word)
-    return Finish("tool_calls", raw=word) if report.reason == "eos" and _calls(candidate) else report
+    if word is not None:
+        report = finish(word)
+        return Finish("tool_calls", raw=word) if report.reason == "eos" and _calls(candidate) else report
+    if candidate is not None and candidate is not payload:
+        return None  # most chunks
+    return _blocked(payload) or unfinished("Gemini finishReason", payload)
 
 
 def _blocked(payload: object) -> Finish | None:
@@ -35,5 +38,6 @@ def _calls(candidate: object) -> bool:
 
 
 def _either(part: object, name: str, on_the_wire: str) -> Any:
-    value = field(part, name)
-    return field(part, on_the_wire) if value is None else value
+    if isinstance(part, Mapping):
+        return part.get(name, part.get(on_the_wire))
+    return getattr(part, name if hasattr(part, name) else on_the_wire, None)
