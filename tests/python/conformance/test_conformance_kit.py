@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import pytest
 from tokenizers import Tokenizer
 
+import stopscan.testing
 from stopscan import StopSet
 from stopscan.conformance import Case, Result, Server, cases
 from stopscan.conformance.__main__ import main
@@ -362,7 +363,7 @@ def test_command_without_a_server() -> None:
 
 
 def test_vectors_command(tmp_path: Path) -> None:
-    vectors = Path(__file__).parents[2] / "vectors"
+    vectors = Path(stopscan.testing.__file__).parent / "vectors"
     command = [sys.executable, "-m", "stopscan.conformance.vectors", str(vectors), str(tmp_path / "made")]
     subprocess.run(command, check=True, capture_output=True)
     tokenizer = Tokenizer.from_file(str(tmp_path / "made" / "tokenizer.json"))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
+import stopscan.testing
 from stopscan import StopSet
 from stopscan.conformance import APIS, cases
 from stopscan.conformance._scenarios import SCENARIOS, Scenario, load_vectors
@@ -15,7 +16,7 @@ from stopscan.conformance.vectors import reciter
 from stopscan.testing.reciter import SCRIPTS, THINKING
 from stopscan.tokens import TokenScanner
 
-VECTORS = Path(__file__).parents[2] / "vectors"
+VECTORS = Path(stopscan.testing.__file__).parent / "vectors"
 CHECKPOINT = reciter(VECTORS)
 ALL = [*SCENARIOS, *load_vectors(VECTORS)[1]]
 

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from server_harness import CountingEngine, served
 
+import stopscan.testing
 from stopscan.conformance import Case, Result, Server, cases
 from stopscan.conformance.vectors import reciter
 
-VECTORS = Path(__file__).parents[2] / "vectors"
+VECTORS = Path(stopscan.testing.__file__).parent / "vectors"
 CASES = cases(vectors=VECTORS)
 
 
