@@ -6,14 +6,11 @@ of the wheel.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from datetime import date
 from pathlib import Path
@@ -22,6 +19,7 @@ import charts
 from cases import Case, compile_cases, empty_method, feeding, generated, rival_cases, scanning, search_cases, streaming
 from measure import Timing, interleaved
 from memory import SCANNERS, measured
+from report import Table, machine, markdown, nanoseconds, ratio
 from workload import LONG, REALISTIC, long_text, numbered, scattered, windows
 
 import stopscan
@@ -30,14 +28,12 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ["tokenizers", "mlx-lm", "ahocorasick_rs", "pyahocorasick", "hyperscan"]
 MEGABYTE = 1_000_000
 
-Table = list[tuple[str, ...]]
-
 
 class Report:
     """The tables, and the rows of the one that compares with what must hold."""
 
     def __init__(self) -> None:
-        self.musts: Table = [("measure", "must", "measured", "holds")]
+        self.musts: list[tuple[str, ...]] = [("measure", "must", "measured", "holds")]
         self.parts: list[str] = []
 
     def must(self, measure: str, must: str, figure: str, holds: bool) -> None:
@@ -49,44 +45,13 @@ class Report:
 
     def text(self) -> str:
         intro = (
-            f"# Benchmarks\n\n{date.today()}, {machine()}.\n\n"
+            f"# Benchmarks\n\n{date.today()}, {machine(PACKAGES)}.\n\n"
             "`python benches/run.py` wrote this. All of a table's cases ran in turn in one process, on new string "
             "objects each time, and every result was checked. A time is that of the fastest of several passes, part by "
             "part, because other work on the machine can only add to it; another process may differ by a tenth, as "
             "its code and data lie elsewhere. *Net* is less the bare loop over the same deltas."
         )
         return "\n\n".join([intro, markdown(self.musts), *self.parts]) + "\n"
-
-
-def markdown(table: Table) -> str:
-    head, *rows = table
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
-
-
-def machine() -> str:
-    names = [line.split(":")[1].strip() for line in cpu_lines() if line.startswith("model name")]
-    versions = [f"{package} {importlib.metadata.version(package)}" for package in PACKAGES if is_installed(package)]
-    optimized = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
-    build = "optimized" if optimized else "not optimized"
-    parts = [
-        f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
-        f"{platform.system()} {platform.machine()}",
-        f"{platform.python_implementation()} {platform.python_version()} ({build}, {platform.python_compiler()})",
-    ]
-    return "; ".join([*parts, f"stopscan {importlib.metadata.version('stopscan')}", *versions])
-
-
-def cpu_lines() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def is_installed(package: str) -> bool:
-    try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def deltas(report: Report) -> None:
@@ -320,14 +285,6 @@ def in_unit(nanoseconds: float, throughput: dict[str, int] | None) -> str:
             return f"{count / nanoseconds:.2f} GB/s"
         case _:
             return f"{nanoseconds / 1000:,.1f} us"
-
-
-def ratio(one: Timing, other: Timing) -> float:
-    return one.fastest / other.fastest
-
-
-def nanoseconds(timing: Timing) -> str:
-    return f"{timing.fastest:,.1f}"
 
 
 def main() -> None:
