@@ -2,7 +2,8 @@
 
 from stopscan._stopscan import Segmenter, SegmentSet, SegmentStream, split
 from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit
-from stopscan.segments._formats import FORMATS, Format
+from stopscan.segments._format import Format
+from stopscan.segments._formats import FORMATS
 from stopscan.segments._response_template import from_response_template
 
 __all__ = [

@@ -1,11 +1,127 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from stopscan.segments._formats import Format
+from stopscan.segments._format import Format
+
+# As transformers 5.23 knows them. An unknown key could change what the others mean.
+TEMPLATE_KEYS = {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern"}
+FIELD_KEYS = {"open", "close", "content", "content_args", "repeats", "join", "optional", "transform", "transform_each"}
+PATTERNS = {"open_pattern": "open", "close_pattern": "close"}
+
+REGIONS = {
+    "content": "answer",
+    "reasoning": "reasoning",
+    "reasoning_content": "reasoning",
+    "thinking": "reasoning",
+    "tool_calls": "tool_call",
+}
+OUTSIDE = "outside"
 
 
 def from_response_template(template: Mapping[str, Any], /) -> Format:
-    """The markers of a transformers ``response_template``."""
-    raise NotImplementedError
+    """The markers of a transformers ``response_template``, for ``SegmentSet``.
+
+    Its fields are the regions: ``content`` is ``answer``, ``thinking``, ``reasoning`` and ``reasoning_content`` are
+    ``reasoning``, ``tool_calls`` is ``tool_call``, others keep their names. A stream begins in the field without
+    ``open``, or in ``outside``, whose text transformers drops. What is made of the text (``content``, ``transform``,
+    ``join``, white space stripped) is left to the caller, and so is ``start_anchor``: it ends what is not the
+    assistant's own in the prompt, so ``region_after`` takes what follows its last occurrence.
+
+    A ``ValueError`` names the field and the key for what literal markers cannot say: a regular expression, or a marker
+    that begins like a shorter one (transformers waits for the longer, a segmenter takes what ends first).
+
+    >>> template = {
+    ...     "start_anchor": "<|im_start|>assistant\\n",
+    ...     "fields": {"thinking": {"open": "<think>", "close": "</think>"}, "content": {"close": "<|im_end|>"}},
+    ... }
+    >>> segments = SegmentSet(from_response_template(template))
+    >>> segments.region_after(prompt.rpartition(template["start_anchor"])[2])
+    'reasoning'
+    """
+    fields = _fields(template)
+    implicit = [field for field in fields if not field.opening]
+    if len(implicit) > 1:
+        raise ValueError(f"fields {implicit[0].name!r} and {implicit[1].name!r}: only one may be without 'open'")
+    outer = implicit[0].region if implicit else OUTSIDE
+    names = [outer, *(field.region for field in fields if field.opening)]
+    for field in fields:
+        if names.count(field.region) > 1:
+            raise ValueError(f"field {field.name!r}: two fields are the region {field.region!r}")
+    # Of equal markers transformers takes an opening one, and of these that of the first name.
+    anchors = [anchor for field in fields for anchor in field.opening]
+    anchors += [anchor for field in implicit for anchor in field.closing]
+    regions = {outer: _markers(anchors, outer)}
+    regions.update({field.region: _markers(field.closing, outer) for field in fields if field.opening})
+    return Format(regions, source="a response template")
+
+
+class _Anchor(NamedTuple):
+    marker: str
+    where: str  # field, key and marker
+    leads_to: str | None  # None: back to the outer region
+
+
+class _Field(NamedTuple):
+    name: str
+    region: str
+    opening: list[_Anchor]
+    closing: list[_Anchor]
+
+
+def _fields(template: Mapping[str, Any]) -> list[_Field]:
+    """The fields in the order of their names."""
+    if not isinstance(template, Mapping):
+        raise TypeError(f"a response template is a mapping, not {type(template).__name__}")
+    _check_keys(template, TEMPLATE_KEYS, "response template")
+    if template.get("version", 1) != 1:
+        raise ValueError(f"response template: 'version' {template['version']!r} is not known, only 1 is")
+    fields = template.get("fields")
+    if not isinstance(fields, Mapping) or not fields:
+        raise ValueError("response template: 'fields' must be a mapping with at least one field")
+    return [_field(name, fields[name]) for name in sorted(fields)]
+
+
+def _field(name: str, field: Any) -> _Field:
+    where = f"field {name!r}"
+    if not isinstance(field, Mapping):
+        raise ValueError(f"{where}: must be a mapping, not {type(field).__name__}")
+    for pattern, literal in PATTERNS.items():
+        if pattern in field:
+            raise ValueError(
+                f"{where}: {pattern!r} is a regular expression; give the marker itself as {literal!r} instead: what "
+                "the expression takes besides, such as white space or a name, is then text of a region"
+            )
+    _check_keys(field, FIELD_KEYS, where)
+    region = REGIONS.get(name, name)
+    opening = [_Anchor(marker, f"{where}: 'open' {marker!r}", region) for marker in _literals(field, "open", where)]
+    closing = [_Anchor(marker, f"{where}: 'close' {marker!r}", None) for marker in _literals(field, "close", where)]
+    return _Field(name, region, opening, closing)
+
+
+def _check_keys(mapping: Mapping[str, Any], known: set[str], where: str) -> None:
+    for key in mapping:
+        if key not in known:
+            raise ValueError(f"{where}: unknown key {key!r}")
+
+
+def _literals(field: Mapping[str, Any], key: str, where: str) -> list[str]:
+    if key not in field:
+        return []
+    value = field[key]
+    literals = [value] if isinstance(value, str) else value
+    if not isinstance(literals, list) or not literals or not all(isinstance(text, str) and text for text in literals):
+        raise ValueError(f"{where}: {key!r} must be a string or a list of strings, none of them empty")
+    return literals
+
+
+def _markers(anchors: list[_Anchor], outer: str) -> dict[str, str]:
+    """The markers of one region, and where they lead; the first of equal ones counts."""
+    markers: dict[str, str] = {}
+    for anchor in anchors:
+        for other in anchors:
+            if other.marker in anchor.marker[:-1]:
+                raise ValueError(f"{anchor.where} can never be reached: {other.where} ends inside it")
+        markers.setdefault(anchor.marker, anchor.leads_to or outer)
+    return markers
