@@ -1,0 +1,218 @@
+"""`from_response_template` beside transformers' own parser."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import assume, given
+from transformers_parts import parts
+
+from stopscan.segments import Segmenter, SegmentSet, from_response_template, split
+
+# As in tests/utils/test_chat_parsing.py of transformers.
+COHERE = {
+    "defaults": {"role": "assistant"},
+    "start_anchor": "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+    "fields": {
+        "content": {"open": "<|START_RESPONSE|>", "close": "<|END_RESPONSE|>", "content": "text"},
+        "thinking": {"open": "<|START_THINKING|>", "close": "<|END_THINKING|>", "content": "text"},
+        "tool_calls": {
+            "open": "<|START_ACTION|>",
+            "close": "<|END_ACTION|>",
+            "content": "json",
+            "transform_each": True,
+            "transform": {"type": "function", "function": {"name": "{tool_name}", "arguments": "{parameters}"}},
+        },
+    },
+}
+SMOLLM = {
+    "start_anchor": "<|im_start|>assistant\n",
+    "fields": {
+        "thinking": {"open": "<think>", "close": "</think>", "content": "text"},
+        "tool_calls": {"open": "<tool_call>", "close": "</tool_call>", "repeats": True, "content": "json"},
+        "content": {"close": "<|im_end|>", "content": "text"},
+    },
+}
+
+
+def test_a_template_without_an_outer_field() -> None:
+    text = '<|START_THINKING|>I should.<|END_THINKING|>\n<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>'
+    assert list(split([text], from_response_template(COHERE))) == [
+        ("reasoning", "I should."),
+        ("outside", "\n"),
+        ("tool_call", '[{"tool_name": "f"}]'),
+    ]
+
+
+def test_a_template_with_an_outer_field_in_which_a_stream_begins() -> None:
+    template = from_response_template(SMOLLM)
+    assert next(iter(template)) == "answer"
+    assert list(split(['Hi.<tool_call>{"name": "f"}</tool_call>.<|im_end|>\n'], template)) == [
+        ("answer", "Hi."),
+        ("tool_call", '{"name": "f"}'),
+        ("answer", ".\n"),
+    ]
+
+
+def test_a_field_of_another_name_keeps_it_and_a_field_without_close_lasts_to_the_end() -> None:
+    template = {"start_anchor": "|", "fields": {"notes": {"open": ["[note]", "[n]"]}, "content": {}}}
+    assert list(split(["a[n]b[note]c"], from_response_template(template))) == [("answer", "a"), ("notes", "b[note]c")]
+
+
+def test_region_after_takes_what_follows_the_last_start_anchor() -> None:
+    prompt = "<|im_start|>user\nWhat is <think>?<|im_end|>\n<|im_start|>assistant\n<think>\n"
+    segments = SegmentSet(from_response_template(SMOLLM))
+    assert segments.region_after(prompt.rpartition(SMOLLM["start_anchor"])[2]) == "reasoning"
+    assert parts(SMOLLM, prompt, ["hm</think>yes"]) == [("thinking", "\nhm"), ("content", "yes")]
+
+
+FIELD = {"open": "<x>", "close": "</x>"}
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ({"fields": {"x": {"open_pattern": r"\s*<x>"}}}, "field 'x': 'open_pattern' is a regular expression"),
+        (
+            {"fields": {"x": {"open": "<x>", "close_pattern": "$"}}},
+            "field 'x': 'close_pattern' is a regular expression",
+        ),
+        ({"fields": {"x": {**FIELD, "until": "<y>"}}}, "field 'x': unknown key 'until'"),
+        ({"fields": {"x": FIELD}, "stop": []}, "response template: unknown key 'stop'"),
+        ({"fields": {"x": FIELD}, "version": 2}, "response template: 'version' 2 is not known"),
+        ({}, "'fields' must be a mapping with at least one field"),
+        ({"fields": {}}, "'fields' must be a mapping with at least one field"),
+        ({"fields": {"x": "<x>"}}, "field 'x': must be a mapping, not str"),
+        (
+            {"fields": {"x": {"open": ""}}},
+            "field 'x': 'open' must be a string or a list of strings, none of them empty",
+        ),
+        ({"fields": {"x": {"open": []}}}, "field 'x': 'open' must be"),
+        ({"fields": {"x": {"open": ["<x>", 1]}}}, "field 'x': 'open' must be"),
+        ({"fields": {"x": {"open": "<x>", "close": None}}}, "field 'x': 'close' must be"),
+        ({"fields": {"x": {}, "y": {"close": "|"}}}, "fields 'x' and 'y': only one may be without 'open'"),
+        (
+            {"fields": {"thinking": FIELD, "reasoning": {"open": "<r>"}}},
+            "field 'reasoning': two fields are the region 'reasoning'",
+        ),
+        (
+            {"fields": {"x": {"open": "<x>"}, "y": {"open": "<x><y>"}}},
+            "field 'y': 'open' '<x><y>' can never be reached: field 'x': 'open' '<x>' ends inside it",
+        ),
+        (
+            {"fields": {"x": {"open": "<x>", "close": ["|", "||"]}}},
+            "field 'x': 'close' '||' can never be reached: field 'x': 'close' '|' ends inside it",
+        ),
+        (
+            {"fields": {"content": {"close": "<end>"}, "x": {"open": "<end>!"}}},
+            "field 'x': 'open' '<end>!' can never be reached: field 'content': 'close' '<end>' ends inside it",
+        ),
+    ],
+)
+def test_what_it_cannot_take_is_named(template: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        from_response_template({"start_anchor": "|", **template})
+
+
+def test_a_template_is_a_mapping() -> None:
+    with pytest.raises(TypeError, match="a response template is a mapping, not list"):
+        from_response_template([])  # type: ignore[arg-type]
+
+
+NAMES = {"content": "answer", "notes": "notes", "thinking": "reasoning", "tool_calls": "tool_call"}
+ANCHOR = "#"
+marker = st.text("ab<", min_size=1, max_size=4)
+anchor = marker | st.lists(marker, min_size=1, max_size=3)
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> dict[str, Any]:
+    # Then the values are the texts themselves, joined.
+    verbatim = {"repeats": True, "join": "", "content_args": {"strip": False}}
+    fields = {}
+    for name in draw(st.lists(st.sampled_from(sorted(NAMES)), min_size=1, unique=True)):
+        field: dict[str, Any] = {"open": draw(anchor), **verbatim}
+        if draw(st.booleans()):
+            field["close"] = draw(anchor)
+        fields[name] = field
+    if draw(st.booleans()):
+        del fields[draw(st.sampled_from(sorted(fields)))]["open"]
+    return {"start_anchor": ANCHOR, "fields": fields}
+
+
+def literals(field: dict[str, Any], key: str) -> list[str]:
+    given = field.get(key, [])
+    return [given] if isinstance(given, str) else given
+
+
+def live_together(template: dict[str, Any]) -> list[list[str]]:
+    """The markers of each region."""
+    fields = template["fields"].values()
+    outer = [word for field in fields for word in literals(field, "open")]
+    outer += [word for field in fields if "open" not in field for word in literals(field, "close")]
+    return [outer, *(literals(field, "close") for field in fields if "open" in field)]
+
+
+def ends_inside_another(words: list[str]) -> bool:
+    return any(inner in word[:-1] for word in words for inner in words)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[dict[str, Any], list[str]]:
+    template = draw(templates())
+    assume(not any(ends_inside_another(words) for words in live_together(template)))
+    markers = [word for words in live_together(template) for word in words]
+    pieces = st.sampled_from(markers or ["a"]) | st.text("ab<.", min_size=1, max_size=3)
+    text = "".join(draw(st.lists(pieces, max_size=12)))
+    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    return template, [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+
+
+def joined(segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, "".join(text for _, text in group)) for name, group in groupby(segments, lambda segment: segment[0])]
+
+
+@given(templates())
+def test_markers_that_end_inside_others_are_refused_and_no_others(template: dict[str, Any]) -> None:
+    if any(ends_inside_another(words) for words in live_together(template)):
+        with pytest.raises(ValueError, match="can never be reached"):
+            from_response_template(template)
+    else:
+        SegmentSet(from_response_template(template))
+
+
+@given(cases())
+def test_the_segments_are_those_of_transformers(case: tuple[dict[str, Any], list[str]]) -> None:
+    template, deltas = case
+    theirs = joined([(NAMES[field], text) for field, text in parts(template, "", deltas)])
+    ours = list(split(deltas, from_response_template(template)))
+    assert joined([segment for segment in ours if segment[0] != "outside"]) == theirs
+
+
+@given(cases())
+def test_the_values_are_those_of_transformers_field_by_field(case: tuple[dict[str, Any], list[str]]) -> None:
+    from transformers.utils.chat_parsing import parse_response
+
+    template, deltas = case
+    message = parse_response("".join(deltas), template, prefix="")
+    texts = dict.fromkeys(NAMES.values(), "")
+    for region, text in split(deltas, from_response_template(template)):
+        if region != "outside":
+            texts[region] += text
+    assert {name: text for name, text in texts.items() if text} == {NAMES[name]: text for name, text in message.items()}
+
+
+@given(cases())
+def test_the_region_after_a_prompt_is_that_of_transformers(case: tuple[dict[str, Any], list[str]]) -> None:
+    template, deltas = case
+    prompt = ANCHOR.join(deltas)
+    own = prompt.rpartition(ANCHOR)[2]
+    # A character of no marker: it is text of the region that is open.
+    fields = [NAMES[field] for field, text in parts(template, prompt, ["!"]) if text.endswith("!")]
+    segments = SegmentSet(from_response_template(template))
+    assert [segments.region_after(own)] == (fields or ["outside"])
+    assert Segmenter(segments, region=segments.region_after(own)).feed("!") == [(segments.region_after(own), "!")]
