@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def blocks(language: str) -> list[Any]:
     """The blocks of a language; the words after it name the optional packages that a block needs."""
     found = []
-    for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md"):
+    for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md", "docs/formats.md"):
         text = (ROOT / document).read_text(encoding="utf-8")
         for match in BLOCK.finditer(text):
             if match[1] == language:
