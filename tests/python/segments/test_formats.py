@@ -47,6 +47,7 @@ def test_each_marker_of_each_form_is_in_an_answer() -> None:
 def test_a_form_compiles_and_names_its_source(form: str) -> None:
     markers = FORMATS[form]
     segments = SegmentSet(markers, stop=["END"], stop_in=["answer"])
+    assert segments.markers == {region: dict(leads) for region, leads in markers.items()}
     assert segments.regions[0] in {"answer", "header"}
     assert re.match(r".+: .+", markers.source)
 
