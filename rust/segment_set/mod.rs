@@ -8,7 +8,7 @@ mod builder;
 
 pub use builder::SegmentSetBuilder;
 
-/// AsRegions markers that cut a text into segments, and stops: immutable, cheap to clone, shared by any number of
+/// Compiled markers that cut a text into segments, and stops: immutable, cheap to clone, shared by any number of
 /// threads and segmenters.
 ///
 /// Only the markers and stops of the region that is open are live. The earliest end wins, the longest at the same
