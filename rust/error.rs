@@ -32,6 +32,8 @@ pub(crate) enum ErrorKind {
     TwoRegions { name: String },
     NoRegions,
     NothingProtected,
+    Pattern { index: usize, pattern: String, problem: String },
+    PatternsTooLarge { patterns: usize },
     TooLarge { bytes: usize },
     TooManyRegions { regions: usize },
 }
@@ -60,6 +62,10 @@ impl fmt::Display for StopSetError {
             ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
             ErrorKind::NoRegions => write!(f, "there are no regions"),
+            ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
+            ErrorKind::PatternsTooLarge { patterns } => {
+                write!(f, "the {patterns} patterns together need too large an automaton")
+            }
             ErrorKind::NothingProtected => write!(f, "start_protected needs a set that protects a region"),
             ErrorKind::TooLarge { bytes } => {
                 write!(f, "the stops and markers have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")

@@ -40,6 +40,7 @@
 mod automaton;
 mod error;
 mod held;
+mod patterns;
 mod plain;
 #[cfg(feature = "python")]
 mod python;

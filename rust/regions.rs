@@ -5,14 +5,38 @@
 //! are live, and one region for each closing marker; its markers stay in the text. A `SegmentSet` has the regions that
 //! it is given; its markers are taken out.
 
+use std::collections::HashSet;
+
 use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT, State};
+use crate::error::{ErrorKind, StopSetError};
+use crate::patterns::{MAX_HELD, Machine, PatternHit, Source, Threads};
 use crate::plain::Plain;
 use crate::stop_match::{Place, StopMatch};
 use crate::words::{Kind, Words};
 
+/// What a region is made of.
+pub(crate) struct Draft {
+    pub(crate) words: Words,
+    /// The region that each marker leads to.
+    pub(crate) leads: Vec<u32>,
+    /// Whether the set's patterns are live in it.
+    pub(crate) with_patterns: bool,
+}
+
+/// The patterns of a set, and how many code points may be held for one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PatternList {
+    pub(crate) patterns: Vec<String>,
+    /// Where each stands in the list that the user gave.
+    indices: Vec<usize>,
+    pub(crate) max_held: Option<usize>,
+}
+
 #[derive(Debug)]
-pub(crate) struct Region {
+struct Region {
     automaton: Automaton,
+    /// Reads the patterns, where some are live.
+    machine: Option<Machine>,
     /// The region that each marker leads to.
     leads: Vec<u32>,
 }
@@ -22,6 +46,7 @@ pub(crate) struct Regions {
     regions: Box<[Region]>,
     /// Where each stop stands in the list that the user gave.
     indices: Vec<u32>,
+    patterns: PatternList,
 }
 
 /// Where reading stands: in which region, and in what state of its automaton.
@@ -38,9 +63,16 @@ pub(crate) struct Word {
     pub(crate) index: u32,
 }
 
-/// A word that completed, and where it ends in the text that was read, in bytes.
+/// What completed.
+#[derive(Clone, Copy)]
+pub(crate) enum Completed {
+    Word(Word),
+    Pattern(PatternHit),
+}
+
+/// What completed, and where it ends in the text that was read, in bytes.
 pub(crate) struct Completion {
-    pub(crate) word: Word,
+    pub(crate) completed: Completed,
     pub(crate) end: usize,
 }
 
@@ -52,20 +84,24 @@ impl Cursor {
 }
 
 impl Regions {
-    /// Compiles the words of each region, with the regions that its markers lead to; also returns which of the words
-    /// can never complete.
+    /// Compiles the regions; also returns which words of each can never complete.
     pub(crate) fn new(
-        regions: Vec<(Words, Vec<u32>)>,
+        drafts: Vec<Draft>,
         indices: Vec<u32>,
+        patterns: PatternList,
         holds_markers: bool,
-    ) -> (Regions, Vec<Vec<bool>>) {
-        let config = Config { holds_markers, dense_limit: DENSE_LIMIT / regions.len() };
-        let compile = |(words, leads)| {
-            let (automaton, pruned) = Automaton::new(words, config);
-            (Region { automaton, leads }, pruned)
-        };
-        let (regions, pruned): (Vec<Region>, _) = regions.into_iter().map(compile).unzip();
-        (Regions { regions: regions.into(), indices }, pruned)
+    ) -> Result<(Regions, Vec<Vec<bool>>), StopSetError> {
+        let config = Config { holds_markers, dense_limit: DENSE_LIMIT / drafts.len() };
+        let mut source = patterns.source()?;
+        let mut regions = Vec::new();
+        let mut pruned = Vec::new();
+        for Draft { words, leads, with_patterns } in drafts {
+            let source = source.as_mut().filter(|_| with_patterns);
+            let (region, hopeless) = Region::new(words, leads, source, config, &patterns)?;
+            regions.push(region);
+            pruned.push(hopeless);
+        }
+        Ok((Regions { regions: regions.into(), indices, patterns }, pruned))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,17 +112,25 @@ impl Regions {
         self.regions[region as usize].automaton.words()
     }
 
+    pub(crate) fn patterns(&self) -> &PatternList {
+        &self.patterns
+    }
+
+    pub(crate) fn machine(&self, region: u32) -> Option<&Machine> {
+        self.regions[region as usize].machine.as_ref()
+    }
+
     /// What is plain text in a region, where no word has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, region: u32) -> &Plain {
         self.regions[region as usize].automaton.plain()
     }
 
-    /// Reads `text` up to the first byte that completes a marker or, if `armed`, a stop. The cursor is then behind it:
-    /// in the region that the marker leads to.
+    /// Reads `text` up to the first byte that completes a marker or, if `armed`, a stop that is a string. The cursor is
+    /// then behind it: in the region that the marker leads to.
     #[inline]
     pub(crate) fn read(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
-        let Region { automaton, leads } = &self.regions[cursor.region as usize];
+        let Region { automaton, leads, .. } = &self.regions[cursor.region as usize];
         let mut end = 0;
         loop {
             end += automaton.advance(&mut cursor.state, &text.as_bytes()[end..])?;
@@ -95,23 +139,74 @@ impl Regions {
                 if let Some(marker) = index.checked_sub(automaton.words().stops()) {
                     *cursor = Cursor::start(leads[marker]);
                 }
-                return Some(Completion { word, end });
+                return Some(Completion { completed: Completed::Word(word), end });
             }
             // A stop, in unarmed text.
         }
     }
 
-    /// As `read`, but reads on behind markers: the stop that completes first.
+    /// As `read`, but also for stops that are patterns. `text` begins at `place`.
+    pub(crate) fn read_patterns(
+        &self,
+        cursor: &mut Cursor,
+        threads: &mut Threads,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        let region = cursor.region;
+        let word = self.read(cursor, text, armed);
+        let seen = &text[..word.as_ref().map_or(text.len(), |word| word.end)];
+        let max_held = self.patterns.max_held.unwrap_or(MAX_HELD);
+        let hit = self.machine(region).and_then(|machine| threads.read(machine, seen, place, armed, max_held));
+        if let Some(hit) = hit.filter(|hit| word.as_ref().is_none_or(|word| self.beats(hit, word, place))) {
+            cursor.region = region;
+            return Some(Completion { completed: Completed::Pattern(hit), end: hit.end });
+        }
+        if cursor.region != region
+            || word.as_ref().is_some_and(|word| self.is_marker(word))
+            || self.machine(region).is_none()
+        {
+            threads.forget(seen); // no match crosses a marker
+        }
+        word
+    }
+
+    /// As `read_patterns`, but reads on behind markers: the stop that completes first.
     #[inline]
-    pub(crate) fn read_to_stop(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
+    pub(crate) fn read_to_stop(
+        &self,
+        cursor: &mut Cursor,
+        mut threads: Option<&mut Threads>,
+        text: &str,
+        mut place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
         let mut end = 0;
         loop {
-            let completion = self.read(cursor, &text[end..], armed)?;
+            let rest = &text[end..];
+            let completion = match &mut threads {
+                None => self.read(cursor, rest, armed)?,
+                Some(threads) => self.read_patterns(cursor, threads, rest, place, armed)?,
+            };
             end += completion.end;
-            if self.kind(completion.word) != Kind::Marker {
+            if !self.is_marker(&completion) {
                 return Some(Completion { end, ..completion });
             }
+            if threads.is_some() {
+                place.pass(&rest[..completion.end]);
+            }
         }
+    }
+
+    /// What the end of the text confirms.
+    pub(crate) fn confirmed_at_end(&self, cursor: Cursor, threads: &Threads) -> Option<Completed> {
+        threads.confirmed_at_end(self.machine(cursor.region)?).map(Completed::Pattern)
+    }
+
+    /// Threads for a stream, if there are patterns.
+    pub(crate) fn threads(&self) -> Option<Threads> {
+        (!self.patterns.patterns.is_empty()).then(Threads::new)
     }
 
     /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
@@ -119,6 +214,10 @@ impl Regions {
     #[inline]
     pub(crate) fn held(&self, cursor: Cursor, hides_stops: bool) -> usize {
         self.regions[cursor.region as usize].automaton.held(cursor.state, hides_stops)
+    }
+
+    pub(crate) fn is_marker(&self, completion: &Completion) -> bool {
+        matches!(completion.completed, Completed::Word(word) if self.kind(word) == Kind::Marker)
     }
 
     pub(crate) fn kind(&self, word: Word) -> Kind {
@@ -129,10 +228,15 @@ impl Regions {
         self.words(word.region).text(word.index as usize)
     }
 
-    /// The match of a stop that ends at `end`.
-    pub(crate) fn stop_match(&self, stop: Word, end: Place) -> StopMatch<'_> {
+    /// The match of a string that ends at `end`.
+    pub(crate) fn word_match(&self, stop: Word, end: Place) -> StopMatch<'_> {
         let visible = self.kind(stop) == Kind::Visible;
-        StopMatch::new(self.text(stop), self.indices[stop.index as usize] as usize, visible, end)
+        StopMatch::of_word(self.text(stop), self.indices[stop.index as usize] as usize, visible, end)
+    }
+
+    /// The match of a pattern, whose text `sequence` ends at `end`.
+    pub(crate) fn pattern_match<'a>(&'a self, index: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
+        StopMatch::of_pattern(sequence, &self.patterns.patterns[index], self.patterns.indices[index], end)
     }
 
     /// The stop of this text.
@@ -153,5 +257,78 @@ impl Regions {
     pub(crate) fn resume(&self, region: u32, partial: &str) -> Option<Cursor> {
         let state = self.regions.get(region as usize)?.automaton.state(partial)?;
         Some(Cursor { region, state })
+    }
+
+    /// Whether a pattern comes before a string that also completes: the one that completes first, with the same
+    /// character the one that began first, from the same place on the longer one.
+    fn beats(&self, hit: &PatternHit, word: &Completion, place: Place) -> bool {
+        let Completed::Word(completed) = word.completed else {
+            return false;
+        };
+        let start = place.bytes + word.end - self.text(completed).len();
+        hit.completed < word.end || hit.start.bytes < start || (hit.start.bytes == start && hit.end > word.end)
+    }
+}
+
+impl Region {
+    fn new(
+        words: Words,
+        leads: Vec<u32>,
+        mut source: Option<&mut Source>,
+        config: Config,
+        patterns: &PatternList,
+    ) -> Result<(Region, Vec<bool>), StopSetError> {
+        let hopeless = match &mut source {
+            // A stop in which a match completes can never fire. A marker can, in unarmed text.
+            Some(source) => words.iter().take(words.stops()).map(|stop| source.completes_inside(stop)).collect(),
+            None => Vec::new(),
+        };
+        let (automaton, pruned) = Automaton::new(words, &hopeless, config);
+        let machine = source.map(|source| patterns.machine(source, &automaton)).transpose()?;
+        Ok((Region { automaton, machine, leads }, pruned))
+    }
+}
+
+impl PatternList {
+    pub(crate) fn extend<I>(&mut self, patterns: I)
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        self.patterns.extend(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()));
+    }
+
+    /// The same, each pattern once.
+    pub(crate) fn distinct(&self) -> PatternList {
+        let mut seen = HashSet::new();
+        let distinct = self.patterns.iter().enumerate().filter(|(_, pattern)| seen.insert(*pattern));
+        let (indices, patterns) = distinct.map(|(index, pattern)| (index, pattern.clone())).unzip();
+        PatternList { patterns, indices, max_held: self.max_held }
+    }
+
+    fn source(&self) -> Result<Option<Source>, StopSetError> {
+        let patterns: Vec<&str> = self.patterns.iter().map(String::as_str).collect();
+        (!patterns.is_empty()).then(|| Source::new(&patterns)).transpose()
+    }
+
+    fn machine(&self, source: &mut Source, automaton: &Automaton) -> Result<Machine, StopSetError> {
+        let too_large = ErrorKind::PatternsTooLarge { patterns: self.patterns.len() };
+        let machine = Machine::new(source, automaton).ok_or(too_large)?;
+        if self.max_held.is_none() && machine.lives_on() {
+            return Err(self.unbounded(automaton));
+        }
+        Ok(machine)
+    }
+
+    /// The error that names the pattern which holds text for ever.
+    #[cold]
+    fn unbounded(&self, automaton: &Automaton) -> StopSetError {
+        let lives_on = |pattern: &String| {
+            let machine = Source::new(&[pattern]).ok().and_then(|mut source| Machine::new(&mut source, automaton));
+            machine.is_some_and(|machine| machine.lives_on())
+        };
+        let index = self.patterns.iter().position(lives_on).unwrap_or_default();
+        let problem = "it can hold text for ever; max_held says for how many characters it may".into();
+        ErrorKind::Pattern { index, pattern: self.patterns[index].clone(), problem }.into()
     }
 }

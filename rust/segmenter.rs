@@ -5,6 +5,7 @@ use std::vec;
 
 use crate::error::{ErrorKind, StopSetError};
 use crate::held::Released;
+use crate::regions::{Completed, Completion};
 use crate::segment_set::SegmentSet;
 use crate::stop_match::StopMatch;
 use crate::stream::{AsRegions, Stream};
@@ -192,10 +193,7 @@ impl Segmenter {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn flush(&mut self) -> Segments<'_> {
-        let released = match self.stream.matched {
-            Some(_) => Released::default(),
-            None => self.stream.bypass(""),
-        };
+        let released = self.stream.flush();
         let mut segments = Segments { stop_match: self.stop_match(), ..Segments::default() };
         segments.push(self.region(), self.stream.held.text(released, "").into());
         segments
@@ -274,7 +272,7 @@ impl Segmenter {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn unused(&self) -> &str {
-        &self.stream.unused
+        self.stream.unused()
     }
 
     /// The set that it reads with.
@@ -296,17 +294,19 @@ impl Segmenter {
         let mut rest = delta;
         let (region, released) = loop {
             let region = stream.cursor.region;
-            if stream.matched.is_some() {
+            if stream.has_fired() {
                 break (region, Released::default());
             }
             if stream.pass_plain(rest) {
                 break (region, Released::all_of(rest));
             }
-            match stream.set.as_regions().read(&mut stream.cursor, rest, armed) {
+            match stream.next(rest, armed) {
                 None => break (region, stream.pass(rest)),
-                Some(marker) if stream.set.as_regions().kind(marker.word) == Kind::Marker => {
-                    let (through, behind) = rest.split_at(marker.end);
-                    let released = stream.cut(through, marker.word);
+                Some(Completion { completed: Completed::Word(word), end })
+                    if stream.set.as_regions().kind(word) == Kind::Marker =>
+                {
+                    let (through, behind) = rest.split_at(end);
+                    let released = stream.cut(through, word);
                     before.push((region, stream.held.text_of_its_own(released, through)));
                     rest = behind;
                 }

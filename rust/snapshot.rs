@@ -1,10 +1,11 @@
+use crate::patterns::{Begun, Threads};
 use crate::regions::Regions;
 use crate::segment_set::SegmentSet;
 use crate::segmenter::Segmenter;
 use crate::stop_match::Place;
 use crate::stop_scanner::StopScanner;
 use crate::stop_set::StopSet;
-use crate::stream::{AsRegions, Stream};
+use crate::stream::{AsRegions, Fired, FiredStop, More, Stream};
 
 /// The state of a stream, to go on with elsewhere: in another process, on another machine, in another version.
 ///
@@ -35,7 +36,10 @@ pub struct Snapshot {
     pub(crate) partial: String,
     /// How much text was read.
     pub(crate) read: Place,
-    pub(crate) matched: Option<String>,
+    /// What the set's patterns have begun.
+    pub(crate) begun: Option<Begun>,
+    /// The text of the stop that fired, and the pattern's place if it is one.
+    pub(crate) fired: Option<(String, Option<usize>)>,
     pub(crate) unused: String,
 }
 
@@ -101,14 +105,23 @@ impl Segmenter {
 
 impl<S: AsRegions> Stream<S> {
     fn snapshot(&self) -> Snapshot {
+        let kept = |threads: &Threads| match self.include_stop {
+            true => threads.begun(threads.text(), self.read),
+            false => threads.begun(self.held.as_str(), self.read),
+        };
+        let fired = self.fired().map(|fired| match &fired.stop {
+            FiredStop::Word(word) => (self.set.as_regions().text(*word).into(), None),
+            FiredStop::Pattern { index, sequence } => (sequence.clone().into(), Some(*index)),
+        });
         Snapshot {
             include_stop: self.include_stop,
             start: self.start,
             region: self.cursor.region,
             partial: self.set.as_regions().partial(self.cursor),
             read: self.read,
-            matched: self.stop_match().map(|found| found.sequence().into()),
-            unused: self.unused.clone().into(),
+            begun: self.threads().map(kept),
+            fired,
+            unused: self.unused().into(),
         }
     }
 
@@ -120,22 +133,48 @@ impl<S: AsRegions> Stream<S> {
         let mut stream = Stream::new(set, snapshot.start, snapshot.include_stop);
         stream.cursor = regions.resume(snapshot.region, &snapshot.partial)?;
         stream.read = snapshot.read;
-        stream.unused = snapshot.unused.as_str().into();
-        let least = snapshot.matched.as_ref().unwrap_or(&snapshot.partial);
+        let least = snapshot.fired.as_ref().map_or(&snapshot.partial, |fired| &fired.0);
         let length = Place::after(least);
         if snapshot.read.code_points < length.code_points || snapshot.read.bytes < length.bytes {
             return None;
         }
-        match &snapshot.matched {
-            Some(sequence) => stream.matched = Some(regions.stop(sequence)?),
-            None => stream.hold(&snapshot.partial),
+        match &snapshot.fired {
+            Some(fired) => stream.end(fired, &snapshot.unused)?,
+            None => stream.resume(snapshot)?,
         }
         Some(stream)
     }
 
-    /// Holds what is to be held of `partial`, which was read.
-    fn hold(&mut self, partial: &str) {
-        let held = self.set.as_regions().held(self.cursor, !self.include_stop);
-        self.held.pass(&partial[partial.len() - held..], held);
+    fn end(&mut self, (sequence, pattern): &(String, Option<usize>), unused: &str) -> Option<()> {
+        let regions = self.set.as_regions();
+        let stop = match *pattern {
+            None => FiredStop::Word(regions.stop(sequence)?),
+            Some(index) if index < regions.patterns().patterns.len() => {
+                FiredStop::Pattern { index, sequence: sequence.as_str().into() }
+            }
+            Some(_) => return None,
+        };
+        self.more = Some(Box::new(More { threads: None, fired: Some(Fired { stop, unused: unused.into() }) }));
+        Some(())
+    }
+
+    /// Begins again what was begun, and holds what is to be held of it.
+    fn resume(&mut self, Snapshot { partial, begun, .. }: &Snapshot) -> Option<()> {
+        let regions = self.set.as_regions();
+        let mut held = regions.held(self.cursor, !self.include_stop);
+        let mut text = partial.as_str();
+        match (&mut self.more, begun) {
+            (None, None) => {}
+            (Some(more), Some(begun)) => {
+                let machine = regions.machine(self.cursor.region);
+                more.threads = Some(Threads::resume(machine, begun, self.read, self.include_stop)?);
+                if !self.include_stop && begun.text.len() > held {
+                    (text, held) = (&begun.text, begun.text.len());
+                }
+            }
+            _ => return None,
+        }
+        self.held.pass(text.get(text.len() - held..)?, held);
+        Some(())
     }
 }

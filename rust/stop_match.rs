@@ -13,6 +13,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StopMatch<'a> {
     pub(crate) sequence: &'a str,
+    pub(crate) pattern: Option<&'a str>,
     pub(crate) index: usize,
     pub(crate) visible: bool,
     pub(crate) start: Place,
@@ -32,6 +33,12 @@ impl Place {
         Place { code_points: code_points(text), bytes: text.len() }
     }
 
+    /// The place where `text` begins that ends here.
+    fn before(self, text: &str) -> Place {
+        let length = Place::after(text);
+        Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
+    }
+
     #[inline]
     pub(crate) fn pass(&mut self, text: &str) {
         self.code_points += code_points(text);
@@ -40,19 +47,28 @@ impl Place {
 }
 
 impl<'a> StopMatch<'a> {
-    /// The match of `sequence`, which ends at `end`.
-    pub(crate) fn new(sequence: &'a str, index: usize, visible: bool, end: Place) -> StopMatch<'a> {
-        let length = Place::after(sequence);
-        let start = Place { code_points: end.code_points - length.code_points, bytes: end.bytes - length.bytes };
-        StopMatch { sequence, index, visible, start, end }
+    /// The match of a string, which ends at `end`.
+    pub(crate) fn of_word(sequence: &'a str, index: usize, visible: bool, end: Place) -> StopMatch<'a> {
+        StopMatch { sequence, pattern: None, index, visible, start: end.before(sequence), end }
     }
 
-    /// The stop, as the user gave it.
+    /// The match of a pattern, whose text ends at `end`.
+    pub(crate) fn of_pattern(sequence: &'a str, pattern: &'a str, index: usize, end: Place) -> StopMatch<'a> {
+        StopMatch { sequence, pattern: Some(pattern), index, visible: false, start: end.before(sequence), end }
+    }
+
+    /// The stop, as the user gave it, or the text that matched a pattern.
     pub fn sequence(&self) -> &'a str {
         self.sequence
     }
 
-    /// Which one of its list it is, that of the hidden or that of the visible stops; of equal ones, the first.
+    /// The pattern that matched, as the user gave it; `None` for a string.
+    pub fn pattern(&self) -> Option<&'a str> {
+        self.pattern
+    }
+
+    /// Which one of its list it is, that of the hidden stops, of the visible ones or of the patterns; of equal ones, the
+    /// first.
     pub fn index(&self) -> usize {
         self.index
     }

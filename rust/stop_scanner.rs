@@ -2,7 +2,7 @@ use crate::error::StopSetError;
 use crate::held::Released;
 use crate::stop_match::StopMatch;
 use crate::stop_set::{Options, StopSet};
-use crate::stream::{AsRegions, Stream};
+use crate::stream::Stream;
 
 /// Scans one stream: deltas in, safe text out.
 ///
@@ -124,14 +124,14 @@ impl StopScanner {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
-        let released = match self.stream.matched {
-            Some(_) => Released::default(),
-            None => self.stream.bypass(text),
+        let released = match self.stream.has_fired() {
+            true => Released::default(),
+            false => self.stream.bypass(text),
         };
         self.output(text, released)
     }
 
-    /// The held text, at the end of the stream. No stop spans a flush.
+    /// The held text, at the end of the stream. No stop spans a flush; a pattern that ends with `\b` may complete here.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -142,7 +142,8 @@ impl StopScanner {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn flush(&mut self) -> Output<'_> {
-        self.bypass("")
+        let released = self.stream.flush();
+        self.output("", released)
     }
 
     /// Goes back to the start of a stream.
@@ -199,7 +200,7 @@ impl StopScanner {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn unused(&self) -> &str {
-        &self.stream.unused
+        self.stream.unused()
     }
 
     /// The stops it scans for.
@@ -227,10 +228,10 @@ impl StopScanner {
         if stream.pass_plain(delta) {
             return Released::all_of(delta);
         }
-        if stream.matched.is_some() {
+        if stream.has_fired() {
             return Released::default();
         }
-        match stream.set.as_regions().read_to_stop(&mut stream.cursor, delta, armed) {
+        match stream.next_stop(delta, armed) {
             Some(stop) => stream.stop(delta, stop),
             None => stream.pass(delta),
         }

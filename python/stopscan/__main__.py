@@ -55,6 +55,13 @@ def argument_parser() -> argparse.ArgumentParser:
     stop: dict[str, Any] = {"action": _AddStop, "default": [], "metavar": "S"}
     parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
     parser.add_argument("--visible", **stop, help="a stop that stays in the output")
+    parser.add_argument("--pattern", **stop, help="a regular expression, of which a match is cut from the output")
+    parser.add_argument(
+        "--max-held",
+        type=int,
+        metavar="N",
+        help="give a match of a pattern up when it has more than N characters and is not complete",
+    )
     parser.add_argument(
         "--protect",
         action="append",
@@ -90,6 +97,8 @@ def stop_set(options: argparse.Namespace) -> StopSet:
     read = unescaped if options.escapes else str
     return StopSet(
         map(read, options.stop),
+        patterns=options.pattern,
+        max_held=options.max_held,
         visible=map(read, options.visible),
         protect=[(read(opening), read(closing)) for opening, closing in options.protect],
     )
@@ -146,8 +155,10 @@ def write(text: str) -> None:
 
 def report(match: StopMatch | None, *, as_json: bool) -> None:
     if as_json:
-        fields = ("sequence", "offset", "end")
-        note(json.dumps({name: getattr(match, name, None) for name in fields}))
+        fields = {name: getattr(match, name, None) for name in ("sequence", "offset", "end")}
+        if match is not None and match.pattern is not None:
+            fields["pattern"] = match.pattern
+        note(json.dumps(fields))
     elif match is not None:
         note(f"stopscan: stop {match.sequence!r} at {match.offset}")
 

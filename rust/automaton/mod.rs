@@ -73,9 +73,11 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// The automaton of `words`, which are distinct and not empty, and which of them can never complete.
-    pub(crate) fn new(words: Words, config: Config) -> (Automaton, Vec<bool>) {
+    /// The automaton of `words`, which are distinct and not empty, and which of them can never complete. Those that are
+    /// `hopeless` for another reason are left out.
+    pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len() as u32).collect();
+        order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by_key(|&word| words.text(word as usize));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
@@ -128,6 +130,28 @@ impl Automaton {
             true => self.holds[number] as usize,
             false => self.marker_holds.get(number).map_or(0, |&held| held as usize),
         }
+    }
+
+    /// The state after one more byte, and whether a word completes there.
+    pub(crate) fn follow(&self, state: State, byte: u8) -> (State, bool) {
+        let next = self.step(state, byte);
+        (next & !HIT, next & HIT != 0)
+    }
+
+    /// Whether `next` is all of `state` and a byte.
+    pub(crate) fn extends(&self, state: State, byte: u8, next: State) -> bool {
+        self.child(self.number(state), byte) == Some(self.number(next))
+    }
+
+    /// Whether all of `state` is a word.
+    pub(crate) fn is_word(&self, state: State) -> bool {
+        let number = self.number(state);
+        self.outputs[number] != NONE && self.outputs[number] != self.outputs[self.fallbacks[number] as usize]
+    }
+
+    /// Bytes of one column are the same to all states.
+    pub(crate) fn column(&self, byte: u8) -> u8 {
+        self.columns[byte as usize]
     }
 
     /// The text of `state`.

@@ -153,7 +153,7 @@ impl<C: Core> Guarded<C> {
     }
 
     pub(super) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.with(|state| PyString::new(py, &state.core.stream().unused))
+        self.with(|state| PyString::new(py, state.core.stream().unused()))
     }
 }
 

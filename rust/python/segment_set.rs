@@ -10,8 +10,8 @@ use super::stop_set::{Rebuild, rebuild};
 ///
 /// ``markers`` has the regions, and for each its markers with the region that each leads to; a stream begins in the
 /// first. Only the markers and stops of the region that is open are live; the earliest end wins, the longest at the
-/// same character. ``stop`` and ``visible`` are those of ``StopSet``; they live in the regions of ``stop_in``, by
-/// default in all. A ``SegmentSet`` in the place of ``markers`` is that set.
+/// same character. ``stop``, ``visible``, ``patterns`` and ``max_held`` are those of ``StopSet``; the stops live in the
+/// regions of ``stop_in``, by default in all. A ``SegmentSet`` in the place of ``markers`` is that set.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is both, a region that is missing, a marker that
 /// can never be reached because another one of its region ends inside it, more than 100 regions, or more than
@@ -35,6 +35,12 @@ pub(super) struct SegmentSet {
     /// The visible stops.
     #[pyo3(get)]
     visible: Py<PyTuple>,
+    /// The patterns.
+    #[pyo3(get)]
+    patterns: Py<PyTuple>,
+    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
+    #[pyo3(get)]
+    max_held: Option<usize>,
     /// The regions in which stops fire.
     #[pyo3(get)]
     stop_in: Py<PyTuple>,
@@ -47,26 +53,30 @@ struct Given {
     markers: Vec<(String, Vec<(String, String)>)>,
     stop: Vec<String>,
     visible: Vec<String>,
+    patterns: Vec<String>,
+    max_held: Option<usize>,
     stop_in: Vec<String>,
 }
 
 #[pymethods]
 impl SegmentSet {
     #[new]
-    #[pyo3(signature = (markers, /, *, stop = None, visible = None, stop_in = None))]
+    #[pyo3(signature = (markers, /, *, stop = None, visible = None, patterns = None, stop_in = None, max_held = None))]
     fn new(
         markers: &Bound<'_, PyAny>,
         stop: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
         stop_in: Option<&Bound<'_, PyAny>>,
+        max_held: Option<usize>,
     ) -> PyResult<Py<SegmentSet>> {
         if let Ok(segments) = markers.cast::<SegmentSet>() {
-            return match stop.or(visible).or(stop_in) {
-                None => Ok(segments.clone().unbind()),
-                Some(_) => Err(PyTypeError::new_err("a SegmentSet is complete: it takes no stop, visible or stop_in")),
+            return match stop.or(visible).or(patterns).or(stop_in).is_some() || max_held.is_some() {
+                false => Ok(segments.clone().unbind()),
+                true => Err(PyTypeError::new_err("a SegmentSet is complete: it takes no stops or options")),
             };
         }
-        Py::new(markers.py(), SegmentSet::compile(markers, stop, visible, stop_in)?)
+        Py::new(markers.py(), SegmentSet::compile(markers, stop, visible, patterns, stop_in, max_held)?)
     }
 
     /// The region that is open after ``prefix``, the assistant's own part of a prompt: some chat templates end with
@@ -104,13 +114,16 @@ impl SegmentSet {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut repr = format!("SegmentSet({}", self.markers(py)?.repr()?);
-        for (name, value) in [("stop", &self.stop), ("visible", &self.visible)] {
+        for (name, value) in [("stop", &self.stop), ("visible", &self.visible), ("patterns", &self.patterns)] {
             if !value.bind(py).is_empty() {
                 repr += &format!(", {name}={}", value.bind(py).repr()?);
             }
         }
         if self.given.stop_in.len() < self.names.len() {
             repr += &format!(", stop_in={}", self.stop_in.bind(py).repr()?);
+        }
+        if let Some(max_held) = self.max_held {
+            repr += &format!(", max_held={max_held}");
         }
         Ok(repr + ")")
     }
@@ -128,7 +141,9 @@ impl SegmentSet {
         let options = PyDict::new(py);
         options.set_item("stop", &set.stop)?;
         options.set_item("visible", &set.visible)?;
+        options.set_item("patterns", &set.patterns)?;
         options.set_item("stop_in", &set.stop_in)?;
+        options.set_item("max_held", set.max_held)?;
         rebuild(slf.get_type(), PyTuple::new(py, [set.markers(py)?])?, options)
     }
 }
@@ -138,12 +153,26 @@ impl SegmentSet {
         markers: &Bound<'_, PyAny>,
         stop: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
         stop_in: Option<&Bound<'_, PyAny>>,
+        max_held: Option<usize>,
     ) -> PyResult<SegmentSet> {
         let py = markers.py();
         let (stop, visible) = (Strings::new(stop, "stop")?, Strings::new(visible, "visible stop")?);
-        let mut builder = crate::SegmentSet::builder().stop(stop.texts()?).visible(visible.texts()?);
-        let mut given = Given { markers: Vec::new(), stop: Vec::new(), visible: Vec::new(), stop_in: Vec::new() };
+        let patterns = Strings::new(patterns, "pattern")?;
+        let builder = crate::SegmentSet::builder().stop(stop.texts()?).visible(visible.texts()?);
+        let mut builder = builder.patterns(patterns.texts()?);
+        if let Some(max_held) = max_held {
+            builder = builder.max_held(max_held);
+        }
+        let mut given = Given {
+            markers: Vec::new(),
+            stop: distinct(stop.texts()?),
+            visible: distinct(visible.texts()?),
+            patterns: distinct(patterns.texts()?),
+            max_held,
+            stop_in: Vec::new(),
+        };
         let mut names = Vec::new();
         for (name, leads) in items(markers, "markers")? {
             let region = text(&name, || "region".into())?.to_owned();
@@ -160,8 +189,6 @@ impl SegmentSet {
             }
         };
         let core = builder.stop_in(&live).build().map_err(value_error)?;
-        given.stop = distinct(stop.texts()?);
-        given.visible = distinct(visible.texts()?);
         given.stop_in =
             core.regions().filter(|name| live.iter().any(|other| other == name)).map(str::to_owned).collect();
         Ok(SegmentSet {
@@ -170,6 +197,8 @@ impl SegmentSet {
             names,
             stop: PyTuple::new(py, &given.stop)?.unbind(),
             visible: PyTuple::new(py, &given.visible)?.unbind(),
+            patterns: PyTuple::new(py, &given.patterns)?.unbind(),
+            max_held,
             stop_in: PyTuple::new(py, &given.stop_in)?.unbind(),
             given,
         })
@@ -177,7 +206,7 @@ impl SegmentSet {
 
     /// `segments` itself if it is a set, or the set it makes.
     pub(super) fn of(segments: &Bound<'_, PyAny>) -> PyResult<Py<SegmentSet>> {
-        SegmentSet::new(segments, None, None, None)
+        SegmentSet::new(segments, None, None, None, None, None)
     }
 
     pub(super) fn name(&self, region: u32, py: Python<'_>) -> Py<PyString> {

@@ -167,7 +167,11 @@ impl Segmenter {
 
     /// The segments of the held text.
     pub(super) fn end<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
-        self.segmenting.with(|state| self.tuples(state.core.flush(), |held| PyString::new(py, held)))?
+        self.segmenting.with(|state| {
+            let segments = self.tuples(state.core.flush(), |held| PyString::new(py, held))?;
+            state.note_match(py)?;
+            Ok(segments)
+        })?
     }
 
     fn tuples<'py>(

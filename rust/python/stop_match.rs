@@ -16,9 +16,12 @@ use crate::stop_match::code_points;
 /// 29
 #[pyclass(module = "stopscan", frozen)]
 pub(super) struct StopMatch {
-    /// The stop, as the user gave it.
+    /// The stop, as the user gave it, or the text that matched a pattern.
     #[pyo3(get)]
     sequence: Py<PyString>,
+    /// The pattern that matched, ``None`` for a string.
+    #[pyo3(get)]
+    pattern: Option<Py<PyString>>,
     /// Where the stop begins, in code points.
     #[pyo3(get)]
     offset: usize,
@@ -30,13 +33,18 @@ pub(super) struct StopMatch {
 impl StopMatch {
     pub(super) fn from_core(py: Python<'_>, found: crate::StopMatch<'_>) -> PyResult<Py<StopMatch>> {
         let sequence = PyString::new(py, found.sequence()).unbind();
-        Py::new(py, StopMatch { sequence, offset: found.offset(), end: found.end() })
+        let pattern = found.pattern().map(|pattern| PyString::new(py, pattern).unbind());
+        Py::new(py, StopMatch { sequence, pattern, offset: found.offset(), end: found.end() })
     }
 
-    fn key<'a>(&'a self, py: Python<'a>) -> PyResult<(usize, usize, &'a str)> {
-        Ok((self.offset, self.end, self.sequence.bind(py).to_str()?))
+    fn key<'a>(&'a self, py: Python<'a>) -> PyResult<(usize, usize, &'a str, Option<&'a str>)> {
+        let pattern = self.pattern.as_ref().map(|pattern| pattern.bind(py).to_str()).transpose()?;
+        Ok((self.offset, self.end, self.sequence.bind(py).to_str()?, pattern))
     }
 }
+
+/// What makes a match again.
+type Arguments = (Py<PyString>, usize, Option<Py<PyString>>);
 
 #[pymethods]
 impl StopMatch {
@@ -46,11 +54,14 @@ impl StopMatch {
     }
 
     #[new]
-    fn new(sequence: Bound<'_, PyAny>, offset: usize) -> PyResult<StopMatch> {
+    #[pyo3(signature = (sequence, offset, pattern = None))]
+    fn new(sequence: Bound<'_, PyAny>, offset: usize, pattern: Option<Bound<'_, PyAny>>) -> PyResult<StopMatch> {
         let text = string(&sequence, "sequence")?;
+        let pattern =
+            pattern.map(|pattern| Ok::<_, PyErr>(string(&pattern, "pattern")?.clone().unbind())).transpose()?;
         let end = offset.checked_add(code_points(text.to_str()?));
         let end = end.ok_or_else(|| PyValueError::new_err(format!("offset {offset} is too large")))?;
-        Ok(StopMatch { sequence: text.clone().unbind(), offset, end })
+        Ok(StopMatch { sequence: text.clone().unbind(), pattern, offset, end })
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -66,10 +77,16 @@ impl StopMatch {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("StopMatch({}, {})", self.sequence.bind(py).repr()?, self.offset))
+        let repr = format!("StopMatch({}, {}", self.sequence.bind(py).repr()?, self.offset);
+        match &self.pattern {
+            None => Ok(repr + ")"),
+            Some(pattern) => Ok(format!("{repr}, {})", pattern.bind(py).repr()?)),
+        }
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Py<PyString>, usize)) {
-        (slf.get_type(), (slf.get().sequence.clone_ref(slf.py()), slf.get().offset))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Arguments) {
+        let StopMatch { sequence, offset, pattern, .. } = slf.get();
+        let pattern = pattern.as_ref().map(|pattern| pattern.clone_ref(slf.py()));
+        (slf.get_type(), (sequence.clone_ref(slf.py()), *offset, pattern))
     }
 }

@@ -6,6 +6,7 @@ use super::arguments::{string, value_error};
 use super::guarded::{Guarded, State, same_or_new};
 use super::stop_match::StopMatch;
 use super::stop_set::StopSet;
+use crate::patterns::Begun;
 use crate::stop_match::Place;
 use crate::stream::AsRegions;
 use crate::{Options, Snapshot};
@@ -67,9 +68,14 @@ impl StopScanner {
         self.scanning.with(|state| same_or_new(delta, text, state.core.bypass(text).text))
     }
 
-    /// The held text, at the end of the stream; nothing is held after it. No stop spans a flush.
+    /// The held text, at the end of the stream; nothing is held after it. No stop spans a flush; a pattern that ends
+    /// with ``\b`` may complete here.
     pub(super) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.scanning.with(|state| PyString::new(py, state.core.flush().text))
+        self.scanning.with(|state| {
+            let held = PyString::new(py, state.core.flush().text);
+            state.note_match(py)?;
+            Ok(held)
+        })?
     }
 
     /// Goes back to the start of a stream.
@@ -149,14 +155,18 @@ fn feed<'py>(
 }
 
 /// A `Snapshot` as Python pickles it.
-pub(super) type Pickled = (bool, u32, (u32, String), (usize, usize), Option<String>, String);
+pub(super) type Pickled = (bool, u32, (u32, String), (usize, usize), Option<PickledThreads>, PickledStop, String);
+type PickledThreads = (u8, String, Vec<(usize, u8)>);
+type PickledStop = Option<(String, Option<usize>)>;
 
 pub(super) fn pickled(snapshot: Snapshot) -> Pickled {
-    let Snapshot { include_stop, start, region, partial, read, matched, unused } = snapshot;
-    (include_stop, start, (region, partial), (read.code_points, read.bytes), matched, unused)
+    let Snapshot { include_stop, start, region, partial, read, begun, fired, unused } = snapshot;
+    let begun = begun.map(|Begun { before, text, threads }| (before, text, threads));
+    (include_stop, start, (region, partial), (read.code_points, read.bytes), begun, fired, unused)
 }
 
 pub(super) fn unpickled(state: Pickled) -> Snapshot {
-    let (include_stop, start, (region, partial), (code_points, bytes), matched, unused) = state;
-    Snapshot { include_stop, start, region, partial, read: Place { code_points, bytes }, matched, unused }
+    let (include_stop, start, (region, partial), (code_points, bytes), begun, fired, unused) = state;
+    let begun = begun.map(|(before, text, threads)| Begun { before, text, threads });
+    Snapshot { include_stop, start, region, partial, read: Place { code_points, bytes }, begun, fired, unused }
 }

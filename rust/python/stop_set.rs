@@ -13,8 +13,13 @@ use crate::Options;
 /// pairs of an opening and a closing marker between which no stop fires. What is given twice counts once. A
 /// ``StopSet`` in the place of ``stop`` is that set.
 ///
-/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, or more than 8,000,000 bytes of
-/// UTF-8 or 99 pairs; ``TypeError`` for what is no string; ``UnicodeEncodeError`` for a lone surrogate.
+/// ``patterns`` are regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
+/// ``\b``: hidden stops, of which the match that completes first wins. One that has more than ``max_held`` code points
+/// and is not complete is given up, and its text released; a pattern that could hold ordinary text for ever needs that.
+///
+/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be scanned for,
+/// or more than 8,000,000 bytes of UTF-8 or 99 pairs; ``TypeError`` for what is no string; ``UnicodeEncodeError`` for a
+/// lone surrogate.
 ///
 /// >>> StopSet(["is", "a"]).find("this a")
 /// StopMatch('is', 2)
@@ -27,6 +32,12 @@ pub(super) struct StopSet {
     /// The visible stops.
     #[pyo3(get)]
     visible: Py<PyTuple>,
+    /// The patterns.
+    #[pyo3(get)]
+    patterns: Py<PyTuple>,
+    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
+    #[pyo3(get)]
+    max_held: Option<usize>,
     /// The opening and closing markers of the protected regions.
     #[pyo3(get)]
     protect: Py<PyTuple>,
@@ -35,20 +46,22 @@ pub(super) struct StopSet {
 #[pymethods]
 impl StopSet {
     #[new]
-    #[pyo3(signature = (stop = None, /, *, visible = None, protect = None))]
+    #[pyo3(signature = (stop = None, /, *, patterns = None, visible = None, protect = None, max_held = None))]
     fn new(
         py: Python<'_>,
         stop: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         protect: Option<&Bound<'_, PyAny>>,
+        max_held: Option<usize>,
     ) -> PyResult<Py<StopSet>> {
         if let Some(stops) = stop.and_then(|stop| stop.cast::<StopSet>().ok()) {
-            return match visible.or(protect) {
-                None => Ok(stops.clone().unbind()),
-                Some(_) => Err(PyTypeError::new_err("a StopSet is complete: it takes no visible or protect")),
+            return match patterns.or(visible).or(protect).is_some() || max_held.is_some() {
+                false => Ok(stops.clone().unbind()),
+                true => Err(PyTypeError::new_err("a StopSet is complete: it takes no other stops or options")),
             };
         }
-        Py::new(py, StopSet::compile(py, stop, visible, protect)?)
+        Py::new(py, StopSet::compile(py, stop, patterns, visible, protect, max_held)?)
     }
 
     /// The match that a scanner reports for the whole of ``text``, or ``None``.
@@ -84,7 +97,7 @@ impl StopSet {
         }
     }
 
-    /// How many stops there are, hidden and visible.
+    /// How many stops there are: hidden, visible and patterns.
     fn __len__(&self) -> usize {
         self.core.len()
     }
@@ -96,22 +109,31 @@ impl StopSet {
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<StopSet>().is_ok_and(|other| {
-            let (one, other) = (&self.core, &other.get().core);
-            one.stop().eq(other.stop()) && one.visible().eq(other.visible()) && one.protect().eq(other.protect())
+            let (one, other) = (self, other.get());
+            let strings =
+                |set: &StopSet| set.core.stop().eq(other.core.stop()) && set.core.visible().eq(other.core.visible());
+            let regions = |set: &StopSet| set.core.protect().eq(other.core.protect());
+            let patterns =
+                |set: &StopSet| set.core.patterns().eq(other.core.patterns()) && set.max_held == other.max_held;
+            strings(one) && regions(one) && patterns(one)
         })
     }
 
     fn __hash__(&self) -> u64 {
         let core = &self.core;
-        hash((core.stop().collect::<Vec<_>>(), core.visible().collect::<Vec<_>>(), core.protect().collect::<Vec<_>>()))
+        let strings = (core.stop().collect::<Vec<_>>(), core.visible().collect::<Vec<_>>());
+        hash((strings, core.protect().collect::<Vec<_>>(), core.patterns().collect::<Vec<_>>(), self.max_held))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut repr = format!("StopSet({}", self.stop.bind(py).repr()?);
-        for (name, value) in [("visible", &self.visible), ("protect", &self.protect)] {
+        for (name, value) in [("patterns", &self.patterns), ("visible", &self.visible), ("protect", &self.protect)] {
             if !value.bind(py).is_empty() {
                 repr += &format!(", {name}={}", value.bind(py).repr()?);
             }
+        }
+        if let Some(max_held) = self.max_held {
+            repr += &format!(", max_held={max_held}");
         }
         Ok(repr + ")")
     }
@@ -127,8 +149,10 @@ impl StopSet {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
         let set = slf.get();
         let options = PyDict::new(slf.py());
+        options.set_item("patterns", &set.patterns)?;
         options.set_item("visible", &set.visible)?;
         options.set_item("protect", &set.protect)?;
+        options.set_item("max_held", set.max_held)?;
         rebuild(slf.get_type(), PyTuple::new(slf.py(), [&set.stop])?, options)
     }
 }
@@ -137,11 +161,18 @@ impl StopSet {
     fn compile(
         py: Python<'_>,
         stop: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         protect: Option<&Bound<'_, PyAny>>,
+        max_held: Option<usize>,
     ) -> PyResult<StopSet> {
         let (stop, visible) = (Strings::new(stop, "stop")?, Strings::new(visible, "visible stop")?);
-        let mut builder = crate::StopSet::builder().stop(stop.texts()?).visible(visible.texts()?);
+        let patterns = Strings::new(patterns, "pattern")?;
+        let builder = crate::StopSet::builder().stop(stop.texts()?).visible(visible.texts()?);
+        let mut builder = builder.patterns(patterns.texts()?);
+        if let Some(max_held) = max_held {
+            builder = builder.max_held(max_held);
+        }
         for pair in &pairs(protect)? {
             let markers = pair.texts()?;
             builder = builder.protect([(markers[0], markers[1])]);
@@ -150,6 +181,8 @@ impl StopSet {
         Ok(StopSet {
             stop: PyTuple::new(py, core.stop().collect::<Vec<_>>())?.unbind(),
             visible: PyTuple::new(py, core.visible().collect::<Vec<_>>())?.unbind(),
+            patterns: PyTuple::new(py, core.patterns().collect::<Vec<_>>())?.unbind(),
+            max_held,
             protect: PyTuple::new(py, core.protect().collect::<Vec<_>>())?.unbind(),
             core,
         })
@@ -157,7 +190,7 @@ impl StopSet {
 
     /// `stop` itself if it is a set, or the set it makes.
     pub(super) fn of(stop: &Bound<'_, PyAny>) -> PyResult<Py<StopSet>> {
-        StopSet::new(stop.py(), Some(stop), None, None)
+        StopSet::new(stop.py(), Some(stop), None, None, None, None)
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::{Named, SegmentSet};
 use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
-use crate::regions::Regions;
+use crate::regions::{Draft, PatternList, Regions};
 use crate::roles::Roles;
 use crate::words::Words;
 
@@ -21,15 +21,16 @@ use crate::words::Words;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct SegmentSetBuilder {
-    regions: Vec<Draft>,
+    regions: Vec<RegionDraft>,
     stop: Vec<String>,
     visible: Vec<String>,
+    patterns: PatternList,
     stop_in: Option<Vec<String>>,
 }
 
 /// A region as it was given: its markers, and the names of the regions that they lead to.
 #[derive(Clone, Debug)]
-struct Draft {
+struct RegionDraft {
     name: String,
     markers: Vec<(String, String)>,
 }
@@ -52,7 +53,7 @@ impl SegmentSetBuilder {
         R: AsRef<str>,
     {
         let owned = |(marker, region): (M, R)| (marker.as_ref().to_owned(), region.as_ref().to_owned());
-        self.regions.push(Draft { name: name.into(), markers: markers.into_iter().map(owned).collect() });
+        self.regions.push(RegionDraft { name: name.into(), markers: markers.into_iter().map(owned).collect() });
         self
     }
 
@@ -89,6 +90,38 @@ impl SegmentSetBuilder {
         I::Item: AsRef<str>,
     {
         self.visible.extend(visible.into_iter().map(|stop| stop.as_ref().to_owned()));
+        self
+    }
+
+    /// Adds patterns: regular expressions as stops, as in [`StopSetBuilder::patterns`](crate::StopSetBuilder::patterns).
+    ///
+    /// ```
+    /// use stopscan::{SegmentSet, Segmenter};
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "a")]).patterns([r"\n\d+\."]).build()?;
+    /// assert_eq!(Segmenter::new(&set).feed("a|b\n12. c").stop_match().unwrap().sequence(), "\n12.");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn patterns<I>(mut self, patterns: I) -> SegmentSetBuilder
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        self.patterns.extend(patterns);
+        self
+    }
+
+    /// Gives a match up when it has so many code points and is not complete, as
+    /// [`StopSetBuilder::max_held`](crate::StopSetBuilder::max_held) does.
+    ///
+    /// ```
+    /// use stopscan::SegmentSet;
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "a")]).patterns(["<.*>"]).max_held(20);
+    /// assert!(set.build().is_ok());
+    /// ```
+    pub fn max_held(mut self, code_points: usize) -> SegmentSetBuilder {
+        self.patterns.max_held = Some(code_points);
         self
     }
 
@@ -141,10 +174,10 @@ impl SegmentSetBuilder {
                 true => Words::new(&hidden.texts, &visible.texts, markers),
                 false => Words::new(&[], &[], markers),
             };
-            regions.push((words, leads));
+            regions.push(Draft { words, leads, with_patterns: with_stops });
         }
         let indices = [hidden.indices, visible.indices].concat();
-        let (regions, pruned) = Regions::new(regions, indices, true);
+        let (regions, pruned) = Regions::new(regions, indices, self.patterns.distinct(), true)?;
         for (region, pruned) in pruned.into_iter().enumerate() {
             self.regions[region].check_reachable(regions.words(region as u32), &pruned)?;
         }
@@ -183,7 +216,8 @@ impl SegmentSetBuilder {
     }
 
     fn check_size(&self, with_stops: &[bool]) -> Result<(), StopSetError> {
-        let stops: usize = self.stop.iter().chain(&self.visible).map(String::len).sum();
+        let stops = self.stop.iter().chain(&self.visible).chain(&self.patterns.patterns);
+        let stops: usize = stops.map(String::len).sum();
         let markers = self.regions.iter().flat_map(|draft| &draft.markers).map(|(marker, _)| marker.len());
         let live = with_stops.iter().filter(|&&live| live).count();
         let bytes = stops * live.max(1) + markers.sum::<usize>();
@@ -194,7 +228,7 @@ impl SegmentSetBuilder {
     }
 }
 
-impl Draft {
+impl RegionDraft {
     /// The markers, each once, and the number of the region that each leads to.
     fn markers<'a>(
         &'a self,

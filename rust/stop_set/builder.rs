@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::{ORDINARY, StopSet};
 use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
-use crate::regions::Regions;
+use crate::regions::{Draft, PatternList, Regions};
 use crate::roles::Roles;
 use crate::words::Words;
 
@@ -20,6 +20,7 @@ use crate::words::Words;
 pub struct StopSetBuilder {
     stop: Vec<String>,
     visible: Vec<String>,
+    patterns: PatternList,
     protect: Vec<(String, String)>,
 }
 
@@ -61,6 +62,40 @@ impl StopSetBuilder {
         self
     }
 
+    /// Adds patterns: regular expressions as stops, in the syntax of the regex crate with ASCII `\d`, `\s`, `\w` and
+    /// `\b`. The match that completes first wins, and is cut from the output.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().patterns([r"\n(User|Human) ?\d*:"]).build()?;
+    /// let (kept, found) = set.truncate("Hi!\nUser 2: hello");
+    /// assert_eq!((kept, found.unwrap().sequence()), ("Hi!", "\nUser 2:"));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn patterns<I>(mut self, patterns: I) -> StopSetBuilder
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        self.patterns.extend(patterns);
+        self
+    }
+
+    /// Gives a match up when it has so many code points and is not complete: the text that was held for it is released.
+    /// A pattern that could hold ordinary text for ever needs this; without it, the limit is 65,536.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert!(StopSet::builder().patterns(["<.*>"]).build().is_err());
+    /// assert!(StopSet::builder().patterns(["<.*>"]).max_held(20).build().is_ok());
+    /// ```
+    pub fn max_held(mut self, code_points: usize) -> StopSetBuilder {
+        self.patterns.max_held = Some(code_points);
+        self
+    }
+
     /// Adds protected regions by their opening and closing markers: no stop fires inside.
     ///
     /// ```
@@ -85,8 +120,10 @@ impl StopSetBuilder {
     ///
     /// # Errors
     /// When a stop or marker is empty; when a string is a hidden and a visible stop, a stop and a marker, or an opening
-    /// marker with two closing ones; when all of them together are longer than [`MAX_SET_BYTES`], or the regions more
-    /// than [`MAX_REGIONS`].
+    /// marker with two closing ones; when a pattern cannot be scanned for (it can match the empty string, looks further
+    /// around than `\b` at either end and `(?m)^` at the beginning, needs too large an automaton, or can hold ordinary
+    /// text for ever); when all of them together are longer than [`MAX_SET_BYTES`], or the regions more than
+    /// [`MAX_REGIONS`].
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -103,17 +140,21 @@ impl StopSetBuilder {
         if protect.len() >= MAX_REGIONS {
             return Err(ErrorKind::TooManyRegions { regions: protect.len() + 1 }.into());
         }
-        let ordinary = Words::new(&hidden.texts, &visible.texts, protect.iter().map(|pair| pair.0));
-        let mut regions = vec![(ordinary, (1..=protect.len() as u32).collect())];
-        let closing = |(_, close)| (Words::new(&[], &[], [close]), vec![ORDINARY]);
-        regions.extend(protect.into_iter().map(closing));
+        let words = Words::new(&hidden.texts, &visible.texts, protect.iter().map(|pair| pair.0));
+        let mut drafts = vec![Draft { words, leads: (1..=protect.len() as u32).collect(), with_patterns: true }];
+        drafts.extend(protect.into_iter().map(|(_, close)| {
+            let words = Words::new(&[], &[], [close]);
+            Draft { words, leads: vec![ORDINARY], with_patterns: false }
+        }));
         let indices = [hidden.indices, visible.indices].concat();
-        Ok(StopSet(Arc::new(Regions::new(regions, indices, false).0)))
+        let (regions, _) = Regions::new(drafts, indices, self.patterns.distinct(), false)?;
+        Ok(StopSet(Arc::new(regions)))
     }
 
     fn check_size(&self) -> Result<(), StopSetError> {
         let markers = self.protect.iter().flat_map(|(open, close)| [open, close]);
-        let bytes = self.stop.iter().chain(&self.visible).chain(markers).map(String::len).sum();
+        let stops = self.stop.iter().chain(&self.visible).chain(&self.patterns.patterns);
+        let bytes = stops.chain(markers).map(String::len).sum();
         match bytes > MAX_SET_BYTES {
             true => Err(ErrorKind::TooLarge { bytes }.into()),
             false => Ok(()),

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{ErrorKind, StopSetError};
-use crate::regions::{Cursor, Regions};
+use crate::regions::{Completed, Completion, Cursor, Regions};
 use crate::stop_match::{Place, StopMatch};
 use crate::stream::AsRegions;
 use crate::words::{Kind, Words};
@@ -127,16 +127,28 @@ impl StopSet {
         self.words().of_kind(Kind::Marker).zip(closings)
     }
 
-    /// How many stops there are, hidden and visible.
+    /// The patterns, in the order given, without repetitions.
     ///
     /// ```
     /// use stopscan::StopSet;
     ///
-    /// assert_eq!(StopSet::builder().stop(["END"]).visible(["."]).build()?.len(), 2);
+    /// assert!(StopSet::builder().patterns([r"\n\d+\."]).build()?.patterns().eq([r"\n\d+\."]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn patterns(&self) -> impl Iterator<Item = &str> {
+        self.0.patterns().patterns.iter().map(String::as_str)
+    }
+
+    /// How many stops there are: hidden, visible and patterns.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert_eq!(StopSet::builder().stop(["END"]).visible(["."]).patterns([r"\d:"]).build()?.len(), 3);
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn len(&self) -> usize {
-        self.words().stops()
+        self.words().stops() + self.0.patterns().patterns.len()
     }
 
     /// Whether there are no stops, so that nothing is ever held or cut.
@@ -160,7 +172,7 @@ impl StopSet {
     /// assert_eq!(set.find("xab").unwrap().sequence(), "ab");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
-    pub fn find(&self, text: &str) -> Option<StopMatch<'_>> {
+    pub fn find<'a>(&'a self, text: &'a str) -> Option<StopMatch<'a>> {
         self.search(ORDINARY, text)
     }
 
@@ -176,7 +188,7 @@ impl StopSet {
     /// assert!(StopSet::new(["END"])?.find_with("END", options).is_err());
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
-    pub fn find_with(&self, text: &str, options: Options) -> Result<Option<StopMatch<'_>>, StopSetError> {
+    pub fn find_with<'a>(&'a self, text: &'a str, options: Options) -> Result<Option<StopMatch<'a>>, StopSetError> {
         Ok(self.search(self.start(options)?, text))
     }
 
@@ -191,7 +203,7 @@ impl StopSet {
     /// assert_eq!((kept, found.unwrap().offset()), ("The ", 4));
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
-    pub fn truncate<'t>(&self, text: &'t str) -> (&'t str, Option<StopMatch<'_>>) {
+    pub fn truncate<'a>(&'a self, text: &'a str) -> (&'a str, Option<StopMatch<'a>>) {
         self.cut(text, self.find(text), false)
     }
 
@@ -207,11 +219,11 @@ impl StopSet {
     /// assert_eq!(StopSet::new(["END"])?.truncate_with("The END.", options)?.0, "The END");
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
-    pub fn truncate_with<'t>(
-        &self,
-        text: &'t str,
+    pub fn truncate_with<'a>(
+        &'a self,
+        text: &'a str,
         options: Options,
-    ) -> Result<(&'t str, Option<StopMatch<'_>>), StopSetError> {
+    ) -> Result<(&'a str, Option<StopMatch<'a>>), StopSetError> {
         Ok(self.cut(text, self.find_with(text, options)?, options.include_stop))
     }
 
@@ -224,17 +236,26 @@ impl StopSet {
         }
     }
 
-    fn search(&self, start: u32, text: &str) -> Option<StopMatch<'_>> {
-        let stop = self.0.read_to_stop(&mut Cursor::start(start), text, true)?;
-        Some(self.0.stop_match(stop.word, Place::after(&text[..stop.end])))
+    fn search<'a>(&'a self, start: u32, text: &'a str) -> Option<StopMatch<'a>> {
+        let mut cursor = Cursor::start(start);
+        let mut threads = self.0.threads();
+        let stop = self.0.read_to_stop(&mut cursor, threads.as_mut(), text, Place::default(), true);
+        let at_end =
+            || Some(Completion { completed: self.0.confirmed_at_end(cursor, threads.as_ref()?)?, end: text.len() });
+        let Completion { completed, end } = stop.or_else(at_end)?;
+        let place = Place::after(&text[..end]);
+        Some(match completed {
+            Completed::Word(word) => self.0.word_match(word, place),
+            Completed::Pattern(hit) => self.0.pattern_match(hit.pattern, &text[hit.start.bytes..end], place),
+        })
     }
 
-    fn cut<'t, 's>(
-        &'s self,
+    fn cut<'t, 'm>(
+        &self,
         text: &'t str,
-        found: Option<StopMatch<'s>>,
+        found: Option<StopMatch<'m>>,
         include_stop: bool,
-    ) -> (&'t str, Option<StopMatch<'s>>) {
+    ) -> (&'t str, Option<StopMatch<'m>>) {
         let end = found.map_or(text.len(), |found| match include_stop || found.visible() {
             true => found.byte_end(),
             false => found.byte_offset(),
@@ -252,6 +273,7 @@ impl fmt::Debug for StopSet {
         f.debug_struct("StopSet")
             .field("stop", &self.stop().collect::<Vec<_>>())
             .field("visible", &self.visible().collect::<Vec<_>>())
+            .field("patterns", &self.patterns().collect::<Vec<_>>())
             .field("protect", &self.protect().collect::<Vec<_>>())
             .finish()
     }

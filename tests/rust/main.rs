@@ -2,6 +2,7 @@
 
 mod api;
 mod case;
+mod patterns;
 mod properties;
 mod reference;
 mod vectors;

@@ -9,7 +9,7 @@ use crate::reference::stops::{Pair, Rules};
 use crate::reference::{Match, Op};
 
 /// The generator SplitMix64: any seed is a good one.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
@@ -20,7 +20,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 

@@ -56,7 +56,7 @@ def test_a_set_of_a_set_is_that_set() -> None:
     stops = StopSet(["END"], visible=["."])
     assert StopSet(stops) is stops
     for options in ({"visible": "."}, {"protect": [("<", ">")]}):
-        with pytest.raises(TypeError, match="a StopSet is complete: it takes no visible or protect"):
+        with pytest.raises(TypeError, match="a StopSet is complete: it takes no other stops"):
             StopSet(stops, **options)
 
 

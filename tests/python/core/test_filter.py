@@ -90,6 +90,19 @@ def test_an_escape_that_is_none_is_a_usage_error(stop: str) -> None:
     assert repr(stop) in err
 
 
+def test_a_pattern() -> None:
+    status, out, err = run(b"one\nUser 12: two", "--json", "--stop", "END", "--pattern", r"\n(User|Human) ?\d*:")
+    assert (status, out) == (FIRED, b"one")
+    assert json.loads(err) == report("\nUser 12:", 3, 12) | {"pattern": r"\n(User|Human) ?\d*:"}
+
+
+def test_a_pattern_that_holds_for_ever_is_a_usage_error_without_a_limit() -> None:
+    status, _, err = run(b"<one> two", "--pattern", "<.*>")
+    assert status == BAD
+    assert "max_held" in err
+    assert run(b"<one> two", "--pattern", "<.*>", "--max-held", "9").status == FIRED
+
+
 def test_version() -> None:
     status, out, _ = run(b"", "--version")
     assert (status, out.decode().strip()) == (0, f"stopscan {version('stopscan')}")

@@ -3,6 +3,7 @@
 //! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
 //! markers complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
 
+pub mod patterns;
 pub mod segments;
 pub mod stops;
 

@@ -1,0 +1,231 @@
+//! Patterns: against the reference, and what is refused.
+
+use std::collections::HashSet;
+
+use stopscan::{Options, SegmentSet, Segmenter, StopScanner, StopSet};
+
+use crate::properties::Random;
+use crate::reference::patterns::{Lead, Pattern, Reference, Rules, check};
+
+const ALPHABETS: [&str; 3] = ["ab.", "aé\n", "a b"];
+
+/// A body over the letters of an alphabet: short, nested, repeated.
+fn body(random: &mut Random, letters: &[char], depth: usize) -> String {
+    let letter = |random: &mut Random| regex::escape(&letters[random.below(letters.len())].to_string());
+    match random.below(if depth == 0 { 2 } else { 10 }) {
+        0 | 1 => letter(random),
+        2..=5 => body(random, letters, depth - 1) + &body(random, letters, depth - 1),
+        6 => format!("(?:{}|{})", body(random, letters, depth - 1), body(random, letters, depth - 1)),
+        7 => format!("(?:{})?", body(random, letters, depth - 1)),
+        8 => format!("(?:{})+", letter(random)),
+        _ => format!("[^{}]", letter(random)),
+    }
+}
+
+fn rules(random: &mut Random, letters: &[char]) -> Rules {
+    let mut rules = Rules { include_stop: random.below(8) == 0, ..Rules::default() };
+    for _ in 0..=random.below(2) {
+        let lead = [Lead::Nothing, Lead::Nothing, Lead::Word, Lead::Line][random.below(4)];
+        let pattern = Pattern { lead, body: body(random, letters, 3), trail: random.below(4) == 0 };
+        rules.patterns.push(pattern);
+    }
+    let mut taken = HashSet::new();
+    for _ in 0..random.below(3) {
+        let word: String = (0..1 + random.below(3)).map(|_| letters[random.below(letters.len())]).collect();
+        if taken.insert(word.clone()) {
+            if random.below(3) == 0 { rules.visible.push(word) } else { rules.stop.push(word) }
+        }
+    }
+    rules
+}
+
+fn all_cuts(text: &str) -> Vec<Vec<usize>> {
+    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
+    let chosen =
+        |bits: usize| places.iter().enumerate().filter(move |(at, _)| bits >> at & 1 != 0).map(|(_, &cut)| cut);
+    (0..1_usize << places.len()).map(|bits| chosen(bits).collect()).collect()
+}
+
+/// Every text of an alphabet, every cut of it: the match, the output and the held text.
+#[test]
+fn random_patterns() {
+    let mut tried = 0;
+    for seed in 0..200 {
+        let random = &mut Random(seed);
+        let letters: Vec<char> = ALPHABETS[random.below(ALPHABETS.len())].chars().collect();
+        let rules = rules(random, &letters);
+        if rules.set().is_err() {
+            continue; // it can match the empty string
+        }
+        tried += 1;
+        let alphabet: String = letters.iter().chain(&['-']).collect();
+        let reference = Reference::new(&rules, &alphabet, 6);
+        for _ in 0..4 {
+            let text: String = (0..1 + random.below(6)).map(|_| letters[random.below(letters.len())]).collect();
+            check(&rules, &reference, &text, &all_cuts(&text), seed % 3 == 0);
+        }
+    }
+    assert!(tried > 110, "only {tried} rules compiled");
+}
+
+fn hidden(patterns: &[&str]) -> StopSet {
+    StopSet::builder().patterns(patterns).build().unwrap()
+}
+
+#[test]
+fn what_is_taken() {
+    for (pattern, text, sequence) in [
+        (r"\n(User|Human) ?\d*:", "Hi\nUser 12: x", "\nUser 12:"),
+        (r"(?i)\bend of story", "pretend of story. The End Of Story", "End Of Story"),
+        (r"(?m)^END\b", "x END\nENDS\nEND.", "END"),
+        (r"(?:\bfoo|bar\b)", "xfoo bars foo", "foo"),
+        (r"(\b)foo(\b)", "xfoo foox foo", "foo"),
+        (r"[^\d\s]x", "1x x ax", "ax"),
+        (r"[\w&&[^_]]+!", "_ab!", "ab!"),
+        ("é|日本", "e日日本", "日本"),
+        ("(?s).x", "\nx", "\nx"),
+        ("(?i)É", "eéÉ", "é"),
+    ] {
+        let set = hidden(&[pattern]);
+        assert_eq!(set.find(text).map(|found| found.sequence()), Some(sequence), "{pattern}");
+    }
+}
+
+#[test]
+fn what_is_refused() {
+    for (pattern, problem) in [
+        ("(a", "unclosed group"),
+        ("a*", "it can match the empty string"),
+        (r"\b", "it can match the empty string"),
+        ("", "it can match the empty string"),
+        (r"[^\s\S]", "it can never match"),
+        ("a$", "$ and \\z need"),
+        (r"a\z", "$ and \\z need"),
+        ("(?m)a$", "$ and \\z need"),
+        ("^a", "^ and \\A are not taken"),
+        (r"\Aa", "^ and \\A are not taken"),
+        ("a(?m)^b", "(?m)^ is taken at the beginning only"),
+        (r"a\bb", "\\b is taken at the beginning and at the end only"),
+        (r"(?:a\b)+", "\\b is taken at the beginning and at the end only"),
+        (r"\Ba", "of what looks around"),
+        (r"\b{start}a", "of what looks around"),
+        (r"\p{L}", "Unicode property not found"),
+        (r"(?-u:\xff)", "pattern can match invalid UTF-8"),
+        ("(?=a)b", "look-around"),
+        ("a.*b", "it can hold text for ever"),
+        ("(?s)<.+>", "it can hold text for ever"),
+        ("[A-Za-z ]+:", "it can hold text for ever"),
+        (r"«\S+»", "it can hold text for ever"),
+        ("(a{100}){100}b", "its automaton is too large"),
+        (&("(".repeat(1_000) + "a" + &")".repeat(1_000)), "nest"),
+    ] {
+        let error = StopSet::builder().patterns(["ok", pattern]).build().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("pattern 1, {pattern:?}: ")), "{pattern}: {error}");
+        assert!(error.contains(problem), "{pattern}: {error}");
+    }
+}
+
+#[test]
+fn runs_of_one_kind_are_no_text_without_end() {
+    for pattern in [r"\n\d+\.", r"\n[A-Z][a-z]+:", r"\s+END", "-{3,}!", r"<\w+>"] {
+        hidden(&[pattern]);
+    }
+}
+
+#[test]
+fn a_match_that_grows_too_long_is_given_up() {
+    let set = StopSet::builder().patterns(["<.*>"]).max_held(4).build().unwrap();
+    let mut scanner = StopScanner::new(&set);
+    assert_eq!(scanner.feed("é<abc").text, "é");
+    assert_eq!(scanner.feed("d").text, "<abcd");
+    assert!(scanner.feed(">").stop_match.is_none());
+    assert_eq!(scanner.feed("<ab>").stop_match.unwrap().offset(), 7);
+}
+
+#[test]
+fn a_run_without_end_is_released_at_the_limit() {
+    let mut scanner = StopScanner::new(&hidden(&[r"\n\d+\."]));
+    scanner.feed("\n");
+    let released: usize = (0..200_000).map(|_| scanner.feed("1").text.len()).sum();
+    assert_eq!(released, 200_001);
+    assert_eq!(scanner.held(), "");
+}
+
+#[test]
+fn a_pattern_that_completes_at_the_end() {
+    for include_stop in [false, true] {
+        let options = Options { include_stop, ..Options::default() };
+        let mut scanner = StopScanner::with_options(&hidden(&[r"END\b"]), options).unwrap();
+        assert_eq!(scanner.feed("The END").text, if include_stop { "The END" } else { "The " });
+        let output = scanner.flush();
+        assert_eq!(output.text, "");
+        assert_eq!(output.stop_match.unwrap().sequence(), "END");
+        assert_eq!(scanner.flush().text, "");
+    }
+}
+
+#[test]
+fn what_confirms_a_pattern_is_unused() {
+    for deltas in [vec!["The END. x"], vec!["The END", ". x"], vec!["The EN", "D. x"]] {
+        let mut scanner = StopScanner::new(&hidden(&[r"END\b"]));
+        for delta in deltas {
+            scanner.feed(delta);
+        }
+        assert_eq!(scanner.unused(), ". x");
+    }
+}
+
+#[test]
+fn a_match_of_several() {
+    let set = StopSet::builder().stop(["END"]).patterns(["x", r"\d+:", "x"]).build().unwrap();
+    assert!(set.patterns().eq(["x", r"\d+:"]));
+    assert_eq!(set.len(), 3);
+    let found = set.find("a 12: END").unwrap();
+    assert_eq!((found.sequence(), found.pattern(), found.index()), ("12:", Some(r"\d+:"), 1));
+    assert_eq!(set.find("END").unwrap().pattern(), None);
+}
+
+#[test]
+fn in_unarmed_text_a_match_goes_on() {
+    let mut scanner = StopScanner::new(&hidden(&[r"\n\d+"]));
+    assert_eq!(scanner.feed_unarmed("a\n1").text, "a");
+    assert_eq!(scanner.feed("2").stop_match.unwrap().sequence(), "\n12");
+}
+
+#[test]
+fn what_stands_before_is_remembered() {
+    let mut scanner = StopScanner::new(&hidden(&[r"(?m)^END", r"\bstop"]));
+    for delta in ["x", "END", " non", "stop", "\n"] {
+        assert!(scanner.feed(delta).stop_match.is_none(), "{delta}");
+    }
+    let mut flushed = scanner.clone();
+    flushed.flush();
+    assert!(flushed.feed("END").stop_match.is_some());
+    scanner.bypass("x");
+    assert!(scanner.feed("END").stop_match.is_none());
+    assert!(scanner.feed(".stop").stop_match.is_some());
+}
+
+#[test]
+fn patterns_among_regions() {
+    let set = StopSet::builder().patterns([r"E[NM]D"]).protect([("<think>", "</think>")]).build().unwrap();
+    let found = set.find("<think>END</think>EM<think>D</think>.EMD").unwrap();
+    assert_eq!(found.offset(), 37);
+
+    let set = SegmentSet::builder()
+        .region("answer", [("<think>", "reasoning")])
+        .region("reasoning", [("</think>", "answer")])
+        .patterns([r"E[NM]D\b", r"<t\w+k>!"])
+        .stop_in(["answer"])
+        .build()
+        .unwrap();
+    let mut segmenter = Segmenter::new(&set);
+    let mut text = String::new();
+    for delta in ["<th", "ink>EMD", "</think", ">one E", "M", "D and"] {
+        for segment in segmenter.feed(delta) {
+            text += &format!("{}:{} ", segment.region, segment.text);
+        }
+    }
+    assert_eq!(text, "reasoning:EMD answer:one  ");
+    assert_eq!((segmenter.stop_match().unwrap().sequence(), segmenter.unused()), ("EMD", " and"));
+}
