@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT, State};
 use crate::error::{ErrorKind, StopSetError};
-use crate::patterns::{MAX_HELD, Machine, PatternHit, Source, Threads};
+use crate::patterns::{MAX_HELD, Machine, PatternHit, Source, TOO_LARGE, Threads};
 use crate::plain::Plain;
 use crate::stop_match::{Place, StopMatch};
 use crate::words::{Kind, Words};
@@ -312,12 +312,26 @@ impl PatternList {
     }
 
     fn machine(&self, source: &mut Source, automaton: &Automaton) -> Result<Machine, StopSetError> {
-        let too_large = ErrorKind::PatternsTooLarge { patterns: self.patterns.len() };
-        let machine = Machine::new(source, automaton).ok_or(too_large)?;
+        let machine = Machine::new(source, automaton).ok_or_else(|| self.too_large(automaton))?;
         if self.max_held.is_none() && machine.lives_on() {
             return Err(self.unbounded(automaton));
         }
         Ok(machine)
+    }
+
+    /// The error that names the pattern which needs too large a machine, if one of them does.
+    #[cold]
+    fn too_large(&self, automaton: &Automaton) -> StopSetError {
+        let alone = |pattern: &String| {
+            Source::new(&[pattern]).ok().is_none_or(|mut source| Machine::new(&mut source, automaton).is_none())
+        };
+        match self.patterns.iter().position(alone) {
+            None => ErrorKind::PatternsTooLarge { patterns: self.patterns.len() }.into(),
+            Some(index) => {
+                let (pattern, problem) = (self.patterns[index].clone(), TOO_LARGE.into());
+                ErrorKind::Pattern { index, pattern, problem }.into()
+            }
+        }
     }
 
     /// The error that names the pattern which holds text for ever.

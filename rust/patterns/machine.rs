@@ -13,7 +13,7 @@ use super::source::{Before, Source};
 use crate::automaton::{Automaton, ROOT, State};
 
 /// The most states of a table.
-const MOST_STATES: usize = 5_000;
+const MOST_STATES: usize = 3_000;
 
 /// An entry for a byte that ends a thread.
 pub(super) const DEAD: Entry = Entry(0);

@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, StopSetError};
 /// The most memory that building may take, in bytes: patterns come from the users of a server.
 const NFA_LIMIT: usize = 1 << 20;
 const DETERMINIZE_LIMIT: usize = 4 << 20;
-const DFA_LIMIT: usize = 2 << 20;
+const DFA_LIMIT: usize = 1 << 20;
 
 /// What stands before a text, as far as the beginning of a pattern looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl Source {
     }
 }
 
-const TOO_LARGE: &str = "its automaton is too large";
+pub(crate) const TOO_LARGE: &str = "its automaton is too large";
 
 fn nfa(hirs: &[&regex_syntax::hir::Hir]) -> Result<thompson::NFA, ()> {
     let config = thompson::Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(NFA_LIMIT));

@@ -197,3 +197,42 @@ fn memory_does_not_grow_with_the_stream() {
     let kept = ALLOCATOR.allocated() - before;
     assert!(kept <= SMALL, "{kept} bytes");
 }
+
+/// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory: each either
+/// compiles within bounds, and then a million characters are read, or says that it is too large.
+#[test]
+fn hostile_patterns() {
+    let _alone = alone();
+    let alternatives = (0..1_000).map(|number| format!("word{number}")).collect::<Vec<_>>().join("|");
+    let patterns: [(&str, bool); 13] = [
+        ("(a*)*b", true),
+        ("(a|a)*b", true),
+        ("(a|aa)+b", true),
+        ("a{1,1000}b", true),
+        ("(a{1,30}){1,30}b", true),
+        (&alternatives, true),
+        ("[ab]*a[ab]{9}c", true),
+        ("[ab]*a[ab]{100}c", false),
+        ("(a{1000}){1000}b", false),
+        ("((a{100}){100}){100}b", false),
+        ("(((a?){30}){30}){30}b", false),
+        (".{1,50}x", true),
+        (".{1,900}x", false),
+    ];
+    for (pattern, compiles) in patterns {
+        println!("{pattern:.40}"); // beyond the limit the process aborts
+        ALLOCATOR.set_limit(ALLOCATOR.allocated() + 64 * MIB).unwrap();
+        let set = StopSet::builder().patterns([pattern]).max_held(2_000).build();
+        ALLOCATOR.set_limit(usize::MAX).unwrap();
+        assert_eq!(set.is_ok(), compiles, "{pattern:.40}: {:?}", set.err().map(|error| error.to_string()));
+        let Ok(set) = set else {
+            continue;
+        };
+        let mut scanner = StopScanner::new(&set);
+        let delta = "aaaaaaaaaa";
+        let before = ALLOCATOR.allocated();
+        let released: usize = (0..MILLION / 100).map(|_| scanner.feed(delta).text.len()).sum();
+        assert!(released + scanner.held().len() == MILLION / 10, "{pattern}");
+        assert!(ALLOCATOR.allocated() < before + MIB, "{pattern}: {} bytes", ALLOCATOR.allocated() - before);
+    }
+}

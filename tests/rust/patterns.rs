@@ -1,71 +1,21 @@
 //! Patterns: against the reference, and what is refused.
 
-use std::collections::HashSet;
-
+use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Options, SegmentSet, Segmenter, StopScanner, StopSet};
 
+use crate::case::patterns::Case;
 use crate::properties::Random;
-use crate::reference::patterns::{Lead, Pattern, Reference, Rules, check};
 
-const ALPHABETS: [&str; 3] = ["ab.", "aé\n", "a b"];
-
-/// A body over the letters of an alphabet: short, nested, repeated.
-fn body(random: &mut Random, letters: &[char], depth: usize) -> String {
-    let letter = |random: &mut Random| regex::escape(&letters[random.below(letters.len())].to_string());
-    match random.below(if depth == 0 { 2 } else { 10 }) {
-        0 | 1 => letter(random),
-        2..=5 => body(random, letters, depth - 1) + &body(random, letters, depth - 1),
-        6 => format!("(?:{}|{})", body(random, letters, depth - 1), body(random, letters, depth - 1)),
-        7 => format!("(?:{})?", body(random, letters, depth - 1)),
-        8 => format!("(?:{})+", letter(random)),
-        _ => format!("[^{}]", letter(random)),
-    }
-}
-
-fn rules(random: &mut Random, letters: &[char]) -> Rules {
-    let mut rules = Rules { include_stop: random.below(8) == 0, ..Rules::default() };
-    for _ in 0..=random.below(2) {
-        let lead = [Lead::Nothing, Lead::Nothing, Lead::Word, Lead::Line][random.below(4)];
-        let pattern = Pattern { lead, body: body(random, letters, 3), trail: random.below(4) == 0 };
-        rules.patterns.push(pattern);
-    }
-    let mut taken = HashSet::new();
-    for _ in 0..random.below(3) {
-        let word: String = (0..1 + random.below(3)).map(|_| letters[random.below(letters.len())]).collect();
-        if taken.insert(word.clone()) {
-            if random.below(3) == 0 { rules.visible.push(word) } else { rules.stop.push(word) }
-        }
-    }
-    rules
-}
-
-fn all_cuts(text: &str) -> Vec<Vec<usize>> {
-    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
-    let chosen =
-        |bits: usize| places.iter().enumerate().filter(move |(at, _)| bits >> at & 1 != 0).map(|(_, &cut)| cut);
-    (0..1_usize << places.len()).map(|bits| chosen(bits).collect()).collect()
-}
-
-/// Every text of an alphabet, every cut of it: the match, the output and the held text.
+/// Small rules and texts, every cut: the match, the output and, for some, the held text.
 #[test]
 fn random_patterns() {
-    let mut tried = 0;
-    for seed in 0..200 {
-        let random = &mut Random(seed);
-        let letters: Vec<char> = ALPHABETS[random.below(ALPHABETS.len())].chars().collect();
-        let rules = rules(random, &letters);
-        if rules.set().is_err() {
-            continue; // it can match the empty string
-        }
-        tried += 1;
-        let alphabet: String = letters.iter().chain(&['-']).collect();
-        let reference = Reference::new(&rules, &alphabet, 6);
-        for _ in 0..4 {
-            let text: String = (0..1 + random.below(6)).map(|_| letters[random.below(letters.len())]).collect();
-            check(&rules, &reference, &text, &all_cuts(&text), seed % 3 == 0);
-        }
-    }
-    assert!(tried > 110, "only {tried} rules compiled");
+    let cases = (0..400).map(|seed| {
+        let bytes = Random(seed).bytes(200);
+        let case = Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case");
+        case.check(seed % 4 == 0)
+    });
+    let tried = cases.filter(|&tried| tried).count();
+    assert!(tried > 250, "only {tried} rules compiled");
 }
 
 fn hidden(patterns: &[&str]) -> StopSet {

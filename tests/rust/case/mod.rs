@@ -2,6 +2,7 @@
 //!
 //! The fuzzer and the property tests draw the same cases from the same bytes.
 
+pub mod patterns;
 pub mod segments;
 pub mod stops;
 mod words;
