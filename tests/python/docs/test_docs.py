@@ -19,7 +19,8 @@ BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def blocks(language: str) -> list[Any]:
     """The blocks of a language; the words after it name the optional packages that a block needs."""
     found = []
-    for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md", "docs/formats.md"):
+    pages = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))
+    for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md", *pages):
         text = (ROOT / document).read_text(encoding="utf-8")
         for match in BLOCK.finditer(text):
             if match[1] == language:
