@@ -74,7 +74,10 @@ def protected(stops: StopSet, protect: Regions, prompt_end: str, start_protected
         opened = pairs[0]
     # The first region is the one that `start_protected` begins in.
     pairs.sort(key=lambda pair: pair != opened)
-    return StopSet(stops.stop, visible=stops.visible, protect=pairs), start_protected
+    outside = StopSet(
+        stops.stop, patterns=stops.patterns, visible=stops.visible, protect=pairs, max_held=stops.max_held
+    )
+    return outside, start_protected
 
 
 def _known(name: str, named: Mapping[str, Regions] | None) -> Regions:
