@@ -1,0 +1,8 @@
+"""Exact stops for APIs that refuse, ignore or limit ``stop``: the streams of the official clients, cut."""
+
+from stopscan.clients._ascan import AsyncEventStream, ascan_events
+from stopscan.clients._native import native_stops
+from stopscan.clients._scan import EventStream, scan_events
+from stopscan.clients._truncate import truncate_response
+
+__all__ = ["AsyncEventStream", "EventStream", "ascan_events", "native_stops", "scan_events", "truncate_response"]

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, TypeVar
+
+from stopscan import StopMatch, StopSet
+from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
+from stopscan.clients._machine import Options, stop_set
+
+E = TypeVar("E")
+
+
+class AsyncEventStream(Events[E], AsyncIterator[E]):
+    """The async twin of ``EventStream``, which ``ascan_events`` makes."""
+
+    def __init__(self, stream: Any, options: Options) -> None:
+        super().__init__(stream, options)
+        self._busy = False
+        self._iterator: AsyncIterator[E] = stream if hasattr(type(stream), "__anext__") else aiter(stream)
+        self._next = self._iterator.__anext__
+
+    def __aiter__(self) -> AsyncEventStream[E]:
+        return self
+
+    async def __anext__(self) -> E:
+        if self._busy:
+            raise RuntimeError(BUSY)
+        self._busy = True
+        try:
+            while True:
+                if self._closing:
+                    await self._close_after_stop()
+                if self._ready:
+                    return self._ready.popleft()
+                if not self._reading:
+                    self._stop(StopAsyncIteration())
+                try:
+                    event = await self._next()
+                except StopAsyncIteration:
+                    self._end()
+                except Exception as error:
+                    if not self._failed(error):
+                        raise
+                else:
+                    out = self._feed(event)
+                    if len(out) == 1 and not self._matches:
+                        return out[0]
+                    self._give(out)
+        finally:
+            self._busy = False
+
+    async def _close_after_stop(self) -> None:
+        # A cancellation leaves the events ready and the source to be closed with the next step.
+        try:
+            await self._close()
+        except Exception as error:  # the text before the stop comes first
+            self._error = error
+        self._closing = False
+
+    async def _close(self) -> None:
+        if self._closed:
+            return
+        for source in self._sources():
+            close = closer(source, "aclose", "close")
+            closing = close() if close is not None else None
+            if isawaitable(closing):
+                await closing
+        self._closed = True
+
+    async def aclose(self) -> None:
+        """Closes the source, as a stop does; the stream ends, and held text stays in ``held``.
+
+        ``RuntimeError`` while another task is in ``anext``. A close that fails changes nothing and can be repeated.
+        """
+        if self._busy:
+            raise RuntimeError(BUSY)
+        self._busy = True
+        try:
+            await self._close()
+            self._reading = self._closing = False
+            self._ready.clear()
+        finally:
+            self._busy = False
+
+    close = aclose  # what the clients' own streams call it
+
+    async def __aenter__(self) -> AsyncEventStream[E]:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class AsyncHelperStream(AsyncEventStream[E]):
+    """The async twin of ``HelperStream``."""
+
+    def __init__(self, helper: Any, options: Options) -> None:
+        self._scanned: AsyncEventStream[Any] = AsyncEventStream(helper._raw_stream, options)
+        helper._raw_stream = self._scanned
+        super().__init__(helper, options)
+
+    @property
+    def matches(self) -> dict[int, StopMatch]:
+        return self._scanned.matches
+
+    @property
+    def held(self) -> dict[int, str]:
+        return self._scanned.held
+
+    def _first(self, event: E) -> list[E]:
+        if not self._scanned._begun:
+            raise ValueError(READ_ALREADY)
+        return [event]
+
+    async def _close(self) -> None:
+        await self._scanned.aclose()
+
+
+def ascan_events(
+    stream: AsyncIterable[E],
+    stop: StopSet | str | Iterable[str] | None,
+    /,
+    *,
+    include_stop: bool = False,
+    drain: bool = False,
+) -> AsyncEventStream[E]:
+    """Returns an async iterator of the stream's events up to a stop, as ``scan_events`` does.
+
+    ``stream`` is what an async client gives when its request has been awaited. A cancelled step loses nothing: events
+    that were ready come with the next one.
+
+    >>> async def answer(client, **request):
+    ...     stream = await client.chat.completions.create(stream=True, **request)
+    ...     async with ascan_events(stream, "Observation:") as events:
+    ...         return "".join([event.choices[0].delta.content or "" async for event in events])
+    """
+    if not hasattr(stream, "__aiter__"):
+        hint = "await it first" if isawaitable(stream) else "it is no async iterable of events"
+        raise TypeError(f"ascan_events cannot read {type(stream).__name__}: {hint}")
+    options = Options(stop_set(stop), include_stop=include_stop, drain=drain)
+    return (AsyncHelperStream if is_helper(stream) else AsyncEventStream)(stream, options)

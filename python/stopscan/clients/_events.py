@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from stopscan import StopMatch
+from stopscan.clients._machine import Machine, Options
+from stopscan.clients._machines import machine_for
+from stopscan.clients._request import choices_asked
+
+E = TypeVar("E")
+
+BUSY = "another thread or task is reading this stream"
+READ_ALREADY = "this helper was read before it was given to be scanned"
+
+
+class Events(Generic[E]):
+    """What the sync and the async iterator share: all but the waiting."""
+
+    def __init__(self, stream: Any, options: Options) -> None:
+        self._stream = stream
+        self._iterator: Any
+        self._options = replace(options, asked=partial(choices_asked, stream))
+        self._machine: Machine | None = None
+        self._matches: dict[int, StopMatch] = {}
+        self._feed: Callable[[Any], list[E]] = self._first
+        self._ready: deque[E] = deque()
+        self._begun = False
+        self._reading = True  # False: the source has no more for us
+        self._closing = False  # a stop has ended the stream, and the source is not closed yet
+        self._closed = False
+        self._error: BaseException | None = None  # comes after the events that are ready
+
+    def __getattr__(self, name: str) -> Any:
+        # The client's own extras: `response`, `get_final_message`, `current_completion_snapshot`, …
+        if name.startswith("__") or name == "_stream":
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    @property
+    def matches(self) -> dict[int, StopMatch]:
+        """The stops that have fired, by the index of the choice: 0 where an API has no choices. The offset is in the
+        choice's own text, or that of the content part or block."""
+        return self._matches
+
+    @property
+    def held(self) -> dict[int, str]:
+        """The text that may still turn into a hidden stop, by the index of the choice that withholds it."""
+        return self._machine.held if self._machine is not None else {}
+
+    def _first(self, event: E) -> list[E]:
+        """``_feed`` until an event has told the API."""
+        self._begun = True
+        machine = machine_for(event, self._options)
+        if machine is None:
+            return [event]
+        self._machine, self._matches, self._feed = machine, machine.matches, machine.feed
+        return self._feed(event)
+
+    def _give(self, out: list[E]) -> None:
+        self._ready.extend(out)
+        if self._machine is not None and self._machine.ended and not self._options.drain:
+            self._reading = False
+            self._closing = True
+
+    def _end(self) -> None:
+        """The source has ended."""
+        self._reading = False
+        if self._machine is not None:
+            self._ready.extend(self._machine.end())
+
+    def _failed(self, error: Exception) -> bool:
+        """The source has failed. False: the error comes at once. True: stops had ended all, and that comes first."""
+        if self._machine is None or not self._machine.ended:
+            return False
+        self._end()
+        self._error = error
+        return True
+
+    def _sources(self) -> tuple[Any, ...]:
+        """What is to be closed: an API client's stream need not be its own iterator."""
+        iterator = self._iterator
+        return (iterator,) if iterator is self._stream else (iterator, self._stream)
+
+    def _stop(self, stop: Exception) -> None:
+        error, self._error = self._error, None
+        raise error or stop
+
+
+def is_helper(stream: Any) -> bool:
+    """Whether this is what the ``stream()`` methods of openai and anthropic give: it reads ``_raw_stream``, and makes
+    more events of that stream's."""
+    return type(stream).__module__.startswith(("openai.", "anthropic.")) and hasattr(stream, "_raw_stream")
+
+
+def closer(source: Any, *names: str) -> Any:
+    """Returns the first method of these names, of the source or of the stream that LiteLLM's wrapper has in it."""
+    for owner in (source, getattr(source, "completion_stream", None)):
+        for name in names:
+            method = getattr(owner, name, None)
+            if callable(method):
+                return method
+    return None

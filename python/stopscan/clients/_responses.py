@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from typing import Any
+
+from stopscan import StopMatch
+from stopscan.clients._logprobs import spelled
+from stopscan.clients._machine import Machine, Options, stopped
+from stopscan.clients._objects import get, replace, sibling
+from stopscan.clients._part import Part
+from stopscan.clients._responses_cut import cut_item, cut_part, cut_response
+from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, TEXT_DONE, Outline, Place, place_of
+from stopscan.finish import to_responses
+
+DELTA = "response.output_text.delta"
+OVER = (COMPLETED, "response.incomplete", "response.failed", "response.cancelled")
+
+
+class Responses(Machine):
+    """OpenAI's Responses. A text comes in deltas and then four times whole, in the events that close the text, its
+    part, its item and the response. A stop in one text ends the response."""
+
+    def __init__(self, event: Any, options: Options) -> None:
+        super().__init__(event, options)
+        self.outline = Outline()
+        self._said: dict[Place, tuple[list[str], list[Any]]] = {}  # the deltas of open texts, and their logprobs
+        self._place: Place = (0, 0)  # where a stop fired
+        self._open: list[Any] = []  # the closing events after it that have not come out
+
+    def sole(self, event: Any) -> tuple[Place, str] | None:
+        get = self.get
+        if self.matches or get(event, "type", None) != DELTA:
+            return None
+        text = get(event, "delta", None)
+        if not text:
+            return None
+        place = get(event, "output_index", None), get(event, "content_index", None)
+        deltas, rows = self._said.get(place) or self._said.setdefault(place, ([], []))
+        deltas.append(text)
+        rows += get(event, "logprobs", None) or ()
+        return place, text
+
+    def read(self, event: Any) -> list[Any]:
+        kind = self.get(event, "type", None)
+        if self.matches:
+            return self._after(event, kind)
+        if kind in (TEXT_DONE, PART_DONE, ITEM_DONE, *OVER):
+            return self._done(event, kind)
+        self.outline.learn(event, kind)
+        return [event]
+
+    def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
+        before = part.held
+        rows = part.settle(safe, spelled(get(event, "logprobs") or (), text))
+        part.source = event
+        out = [event if safe == text and not before else self._copy(event, safe, rows)]
+        if part.match is not None:
+            place = place_of(event)
+            cut, _ = cut_part(self._whole(place), self.options)
+            closing = self.outline.text_done(event, place, cut, stopped(part.match))
+            out += self._matched(part.match, place, closing)
+        return out
+
+    def _whole(self, place: Place) -> dict[str, Any]:
+        deltas, rows = self._said[place]
+        return {"type": TEXT_DONE, "text": "".join(deltas), "logprobs": rows}
+
+    def _copy(self, event: Any, text: str, rows: list[Any]) -> Any:
+        fields: dict[str, Any] = {"delta": text}
+        if get(event, "logprobs") is not None:
+            fields["logprobs"] = rows
+        return replace(event, **fields)
+
+    def _matched(self, match: StopMatch, place: Place, closing: list[Any]) -> list[Any]:
+        self.matches[0] = match
+        self.ended = True
+        self._place = place
+        self._open = closing
+        return [] if self.options.drain else self.end()
+
+    def _done(self, event: Any, kind: str) -> list[Any]:
+        cut, match = self._repeated(event, kind)
+        if match is None:
+            self.outline.learn(event, kind)
+            return [*self._close(event, kind), event]
+        # No delta had the stop: they were left out, or the stream is the rest of one that was broken off.
+        return [cut, *self._matched(match, *self._rest(cut, kind, match))]
+
+    def _rest(self, cut: Any, kind: str, match: StopMatch) -> tuple[Place, list[Any]]:
+        index, place = place_of(cut)[0], place_of(cut)
+        outline, finish = self.outline, stopped(match)
+        if kind == TEXT_DONE:
+            return place, outline.part_done(cut, place, cut, finish)
+        if kind == PART_DONE:
+            return place, outline.item_done(cut, place, get(cut, "part"), finish)
+        if kind == ITEM_DONE:
+            item = get(cut, "item")
+            return (index, len(get(item, "content")) - 1), outline.completed(cut, index, item, finish)
+        return (0, 0), []
+
+    def _repeated(self, event: Any, kind: str) -> tuple[Any, StopMatch | None]:
+        """The event up to the stop that is in the text it repeats."""
+        if kind == TEXT_DONE:
+            return cut_part(event, self.options)
+        if kind == PART_DONE:
+            name, (cut, match) = "part", cut_part(get(event, "part"), self.options)
+        elif kind == ITEM_DONE:
+            name, (cut, match) = "item", cut_item(get(event, "item"), self.options)
+        else:
+            return self._over(event)
+        return event if match is None else replace(event, **{name: cut}), match
+
+    def _over(self, event: Any) -> tuple[Any, StopMatch | None]:
+        response, match = cut_response(get(event, "response"), self.options)
+        match = match or self.matches.get(0)
+        if match is None:
+            return event, None
+        response = replace(response, **to_responses(stopped(match)))
+        if get(event, "type") == COMPLETED:
+            return replace(event, response=response), match
+        number = get(event, "sequence_number")
+        return sibling(event, "ResponseCompletedEvent", type=COMPLETED, response=response, sequence_number=number), match
+
+    def _close(self, event: Any, kind: str) -> list[Any]:
+        """The held text of the texts that this event closes."""
+        here = place_of(event)
+        out = []
+        for place, part in self.parts.items():
+            if kind in OVER or place == here or (kind == ITEM_DONE and place[0] == here[0]):
+                out += self._flush(part)
+                self._said.pop(place, None)
+        return out
+
+    def _flush(self, part: Part) -> list[Any]:
+        held, rows = part.flush()
+        return [self._copy(part.source, held, rows)] if held else []
+
+    def _after(self, event: Any, kind: str) -> list[Any]:
+        """After a match, when the stream is read on: the API's own closing events, cut, and what belongs to no item."""
+        if kind in OVER:
+            self._open = []
+            return [self._over(event)[0]]
+        index = get(event, "output_index")
+        if index is None or not self._open:
+            return [event]
+        part = get(event, "content_index", self._place[1])
+        if (index, part) == self._place and kind in (TEXT_DONE, PART_DONE, ITEM_DONE):
+            self._open = [closing for closing in self._open if get(closing, "type") != kind]
+            return [self._repeated(event, kind)[0]]
+        return [event] if (index, part) < self._place else []
+
+    def end(self) -> list[Any]:
+        if self.matches:
+            out, self._open = self._open, []
+            return out
+        return [piece for part in self.parts.values() for piece in self._flush(part)]
+
+    @property
+    def held(self) -> dict[int, str]:
+        held = "".join(part.scanner.held for part in self.parts.values())
+        return {0: held} if held else {}

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
+
+from stopscan import StopMatch, StopSet
+from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
+from stopscan.clients._machine import Options, stop_set
+
+E = TypeVar("E")
+
+
+class EventStream(Events[E], Iterator[E]):
+    """The events of an API's stream up to a stop: an iterator and a context manager, which ``scan_events`` makes.
+
+    What the client's own stream has beside them, such as ``response``, is here, too.
+    """
+
+    def __init__(self, stream: Any, options: Options) -> None:
+        super().__init__(stream, options)
+        self._turn = [None]  # who takes it may read or close; a list's pop is atomic, and a lock costs three times that
+        # A client's stream makes a generator around itself when it is iterated; its own `next` does without.
+        self._iterator: Iterator[E] = stream if hasattr(type(stream), "__next__") else iter(stream)
+        self._next = self._iterator.__next__
+
+    def __iter__(self) -> EventStream[E]:
+        return self
+
+    def __next__(self) -> E:
+        try:
+            self._turn.pop()
+        except IndexError:
+            raise RuntimeError(BUSY) from None
+        try:
+            while not self._ready:
+                if not self._reading:
+                    self._stop(StopIteration())
+                try:
+                    event = self._next()
+                except StopIteration:
+                    self._end()
+                except Exception as error:
+                    if not self._failed(error):
+                        raise
+                else:
+                    out = self._feed(event)
+                    if len(out) == 1 and not self._matches:
+                        return out[0]
+                    self._give(out)
+                    if self._closing:
+                        self._close_after_stop()
+            return self._ready.popleft()
+        finally:
+            self._turn.append(None)
+
+    def _close_after_stop(self) -> None:
+        self._closing = False
+        try:
+            self._close()
+        except Exception as error:  # the text before the stop comes first
+            self._error = error
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        for source in self._sources():
+            close = closer(source, "close")
+            if close is not None:
+                close()
+        self._closed = True
+
+    def close(self) -> None:
+        """Closes the source, as a stop does; the stream ends, and held text stays in ``held``.
+
+        ``RuntimeError`` while another thread is in ``next``. A close that fails changes nothing and can be repeated.
+        """
+        try:
+            self._turn.pop()
+        except IndexError:
+            raise RuntimeError(BUSY) from None
+        try:
+            self._close()
+            self._reading = False
+            self._ready.clear()
+        finally:
+            self._turn.append(None)
+
+    def __enter__(self) -> EventStream[E]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class HelperStream(EventStream[E]):
+    """The events of a client's ``stream()`` helper, which reads the scanned stream in place of its own."""
+
+    def __init__(self, helper: Any, options: Options) -> None:
+        self._scanned: EventStream[Any] = EventStream(helper._raw_stream, options)
+        helper._raw_stream = self._scanned
+        super().__init__(helper, options)
+
+    @property
+    def matches(self) -> dict[int, StopMatch]:
+        return self._scanned.matches
+
+    @property
+    def held(self) -> dict[int, str]:
+        return self._scanned.held
+
+    def _first(self, event: E) -> list[E]:
+        if not self._scanned._begun:
+            raise ValueError(READ_ALREADY)
+        return [event]
+
+    def _close(self) -> None:
+        self._scanned.close()
+
+
+def scan_events(
+    stream: Iterable[E],
+    stop: StopSet | str | Iterable[str] | None,
+    /,
+    *,
+    include_stop: bool = False,
+    drain: bool = False,
+) -> EventStream[E]:
+    """Returns an iterator of the stream's events up to a stop in the assistant's text, with ``matches``.
+
+    The stream is closed when stops have ended all of its choices, so that nothing more is generated; the API's own
+    closing events follow, without usage. ``drain=True`` reads on for the usage and gives out nothing else.
+
+    An event that is not touched is the very object, a cut one a copy. Text that may still turn into a stop is held
+    back: its event comes with less or no text, and the rest later, at the latest before the event that closes its part.
+    If the source raises, the error comes through and ``held`` has that text.
+
+    ``stream`` is what an official client (openai, anthropic, google-genai, ollama, boto3) or LiteLLM gives for a
+    streaming request, or any iterable of events of those shapes. A ``stream()`` helper accumulates what is left.
+    Anything else is a ``TypeError``.
+
+    >>> chunks = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in ["one E", "ND", "two"]]
+    >>> stream = scan_events(chunks, "END")
+    >>> [chunk["choices"][0]["delta"].get("content") for chunk in stream]
+    ['one ', '', None]
+    >>> stream.matches[0].sequence
+    'END'
+    """
+    if not hasattr(stream, "__iter__"):
+        hint = "use ascan_events" if hasattr(stream, "__aiter__") else "it is no iterable of events"
+        raise TypeError(f"scan_events cannot read {type(stream).__name__}: {hint}")
+    options = Options(stop_set(stop), include_stop=include_stop, drain=drain)
+    return (HelperStream if is_helper(stream) else EventStream)(stream, options)

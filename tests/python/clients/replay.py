@@ -1,0 +1,164 @@
+"""A server that replays recorded streams in the APIs' wire forms, an event at a time, and notes when its client goes.
+
+A request is answered with the recording whose name it gives as its model. The wire forms are those of the APIs'
+references, as the official clients' types have them.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Event = dict[str, Any]
+
+
+@dataclass
+class Recording:
+    """The answer to one model's requests. A server of its own would go on after `pause`; this one waits there for its
+    client to leave, and counts the events that it sent."""
+
+    events: list[Event] = field(default_factory=list)
+    whole: Event | None = None  # what a request without a stream gets
+    pause: int | None = None  # after so many events
+    broken: bool = False  # the connection is lost where the events end
+    sent: int = 0
+    gone: threading.Event = field(default_factory=threading.Event)
+    requests: list[Event] = field(default_factory=list)
+
+
+Answer = Recording | Callable[[Event], Recording]
+
+
+def sse(event: Event) -> bytes:
+    name = f"event: {event['type']}\n" if isinstance(event.get("type"), str) else ""
+    return f"{name}data: {json.dumps(event)}\n\n".encode()
+
+
+def line(event: Event) -> bytes:
+    return json.dumps(event).encode() + b"\n"
+
+
+def aws(event: Event) -> bytes:
+    """An event of Converse in AWS's binary event stream: prelude, headers, payload, checksums."""
+    ((name, payload),) = event.items()
+    data = json.dumps(payload).encode()
+    headers = b""
+    for key, value in ((":event-type", name), (":content-type", "application/json"), (":message-type", "event")):
+        headers += bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+    prelude = struct.pack(">II", len(headers) + len(data) + 16, len(headers))
+    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + data
+    return message + struct.pack(">I", zlib.crc32(message))
+
+
+class Replay(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.recordings: dict[str, Answer] = {}
+        self.default: Answer = Recording()
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def record(self, answer: Answer) -> str:
+        """The name of a model that answers so."""
+        name = f"model-{len(self.recordings)}"
+        self.recordings[name] = answer
+        return name
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that leave are what this is about."""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # headers and first event go out together
+    server: Replay
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        path = self.path.partition("?")[0]
+        answer = self.server.recordings.get(body.get("model") or _model_in(path), self.server.default)
+        recording = answer if isinstance(answer, Recording) else answer(body)
+        recording.requests.append(body)
+        streamed = "stream" in path or body.get("stream", path.startswith("/api/"))
+        if not streamed:
+            self._whole(recording.whole)
+        elif path.endswith("/converse-stream"):
+            self._stream("application/vnd.amazon.eventstream", recording, aws)
+        elif path.startswith("/api/"):
+            self._stream("application/x-ndjson", recording, line)
+        else:
+            self._stream("text/event-stream", recording, sse, b"data: [DONE]\n\n" if _ends_with_done(path) else b"")
+
+    def _whole(self, answer: Event | None) -> None:
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def _stream(self, media: str, recording: Recording, form: Callable[[Event], bytes], last: bytes = b"") -> None:
+        self.send_response(200)
+        self.send_header("content-type", media)
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for number, event in enumerate(recording.events):
+            if number == recording.pause and self._client_left(20):
+                recording.gone.set()
+                self.close_connection = True
+                return
+            self._send(form(event))
+            recording.sent += 1
+        if recording.broken:
+            self.close_connection = True
+            return
+        if last:
+            self._send(last)
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()
+
+    def _send(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def _client_left(self, seconds: float) -> bool:
+        readable, _, _ = select.select([self.connection], [], [], seconds)
+        try:
+            return bool(readable) and self.connection.recv(1) == b""
+        except OSError:
+            return True
+
+
+def _model_in(path: str) -> str:
+    return path.rpartition("models/")[2].partition(":")[0] if "models/" in path else path.split("/")[2]
+
+
+def _ends_with_done(path: str) -> bool:
+    return path.endswith("completions")
+
+
+@contextmanager
+def replaying() -> Iterator[Replay]:
+    with Replay() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

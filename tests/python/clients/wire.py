@@ -1,0 +1,303 @@
+"""The events of whole streams, as the APIs send them for a text that comes in given pieces.
+
+Sources: the streaming references of OpenAI, Anthropic, Gemini, Ollama and Bedrock, and the clients' types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Event = dict[str, Any]
+Deltas = Sequence[str]
+
+TOKENS = 4711  # what the usage of every stream counts
+
+
+def chat_chunk(choices: list[Event], **fields: Any) -> Event:
+    named = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return {**named, "system_fingerprint": "fp", "choices": choices, **fields}
+
+
+def chat_choice(index: int = 0, finish_reason: str | None = None, **delta: Any) -> Event:
+    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+
+
+def chat(deltas: Deltas, usage: bool = True) -> list[Event]:
+    events = [chat_chunk([chat_choice(role="assistant", content="", refusal=None)])]
+    events += [chat_chunk([chat_choice(content=delta)]) for delta in deltas]
+    events.append(chat_chunk([chat_choice(finish_reason="stop")]))
+    if usage:
+        counts = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
+        events.append(chat_chunk([], usage=counts))
+    return events
+
+
+def chat_whole(text: str, **message: Any) -> Event:
+    message = {"role": "assistant", "content": text, "refusal": None, **message}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
+    return {**chat_chunk([choice]), "object": "chat.completion", "usage": usage}
+
+
+def completions_choice(text: str, index: int = 0, finish_reason: str | None = None, logprobs: Any = None) -> Event:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish_reason}
+
+
+def completions_chunk(choices: list[Event], **fields: Any) -> Event:
+    return {"id": "cmpl-1", "object": "text_completion", "created": 1, "model": "m", "choices": choices, **fields}
+
+
+def completions(deltas: Deltas) -> list[Event]:
+    events = [completions_chunk([completions_choice(delta)]) for delta in deltas]
+    usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
+    return [*events, completions_chunk([completions_choice("", finish_reason="stop")]), completions_chunk([], usage=usage)]
+
+
+def completions_whole(text: str) -> Event:
+    usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
+    return completions_chunk([completions_choice(text, finish_reason="length")], usage=usage)
+
+
+def anthropic_start() -> Event:
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+    usage = {"input_tokens": 3, "output_tokens": 1}
+    return {
+        "type": "message_start",
+        "message": {**message, "stop_reason": None, "stop_sequence": None, "usage": usage},
+    }
+
+
+def anthropic_block(index: int, block: Event, deltas: Sequence[Event]) -> list[Event]:
+    return [
+        {"type": "content_block_start", "index": index, "content_block": block},
+        *[{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas],
+        {"type": "content_block_stop", "index": index},
+    ]
+
+
+def anthropic_text(index: int, deltas: Deltas) -> list[Event]:
+    return anthropic_block(index, {"type": "text", "text": ""}, [{"type": "text_delta", "text": d} for d in deltas])
+
+
+def anthropic_end(stop_reason: str = "end_turn") -> list[Event]:
+    delta = {"stop_reason": stop_reason, "stop_sequence": None}
+    return [{"type": "message_delta", "delta": delta, "usage": {"output_tokens": TOKENS}}, {"type": "message_stop"}]
+
+
+def anthropic(deltas: Deltas) -> list[Event]:
+    start, *block = anthropic_text(0, deltas)
+    return [anthropic_start(), start, {"type": "ping"}, *block, *anthropic_end()]
+
+
+def anthropic_whole(content: list[Event]) -> Event:
+    usage = {"input_tokens": 3, "output_tokens": TOKENS}
+    return {**anthropic_start()["message"], "content": content, "stop_reason": "end_turn", "usage": usage}
+
+
+def response_object(output: list[Event], status: str = "in_progress", usage: Event | None = None) -> Event:
+    options = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "metadata": {}}
+    named = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": status, **options}
+    return {**named, "error": None, "incomplete_details": None, "instructions": None, "output": output, "usage": usage}
+
+
+def output_text(text: str, **fields: Any) -> Event:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": [], **fields}
+
+
+def output_message(content: list[Event], status: str = "completed", item_id: str = "msg_1") -> Event:
+    return {"id": item_id, "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+class ResponsesStream:
+    """Numbers the events of a Responses stream, and repeats its texts as the API does."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.output: list[Event] = []
+        for kind in ("created", "in_progress"):
+            self.add(f"response.{kind}", response=response_object([]))
+
+    def add(self, kind: str, **fields: Any) -> None:
+        self.events.append({"type": kind, "sequence_number": len(self.events), **fields})
+
+    def item(self, item: Event) -> None:
+        """An item that comes at once: reasoning, a call."""
+        index = len(self.output)
+        self.add("response.output_item.added", output_index=index, item={**item, "status": "in_progress"})
+        self.add("response.output_item.done", output_index=index, item=item)
+        self.output.append(item)
+
+    def message(self, *parts: Deltas) -> None:
+        index = len(self.output)
+        item_id = f"msg_{index}"
+        self.add("response.output_item.added", output_index=index, item=output_message([], "in_progress", item_id))
+        for number, deltas in enumerate(parts):
+            where = {"item_id": item_id, "output_index": index, "content_index": number}
+            text = "".join(deltas)
+            self.add("response.content_part.added", **where, part=output_text(""))
+            for delta in deltas:
+                self.add("response.output_text.delta", **where, delta=delta, logprobs=[])
+            self.add("response.output_text.done", **where, text=text, logprobs=[])
+            self.add("response.content_part.done", **where, part=output_text(text))
+        item = output_message([output_text("".join(deltas)) for deltas in parts], item_id=item_id)
+        self.add("response.output_item.done", output_index=index, item=item)
+        self.output.append(item)
+
+    def completed(self) -> list[Event]:
+        details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+        usage = {"input_tokens": 3, "output_tokens": TOKENS, "total_tokens": 3 + TOKENS, **details}
+        self.add("response.completed", response=response_object(self.output, "completed", usage))
+        return self.events
+
+
+def responses(deltas: Deltas) -> list[Event]:
+    stream = ResponsesStream()
+    stream.message(deltas)
+    return stream.completed()
+
+
+def responses_whole(output: list[Event]) -> Event:
+    return response_object(output, "completed")
+
+
+def candidate(*parts: Event, **fields: Any) -> Event:
+    return {"content": {"role": "model", "parts": [*parts]}, "index": 0, **fields}
+
+
+def gemini_chunk(candidates: list[Event], tokens: int = 0) -> Event:
+    usage = {"promptTokenCount": 3, "candidatesTokenCount": tokens, "totalTokenCount": 3 + tokens}
+    return {"candidates": candidates, "usageMetadata": usage, "modelVersion": "m", "responseId": "r"}
+
+
+def gemini(deltas: Deltas) -> list[Event]:
+    events = [gemini_chunk([candidate({"text": delta})], number) for number, delta in enumerate(deltas, 1)]
+    return [*events, gemini_chunk([candidate({"text": ""}, finishReason="STOP")], TOKENS)]
+
+
+def ollama_line(done: bool = False, **fields: Any) -> Event:
+    end = {"done_reason": "stop", "total_duration": 5, "prompt_eval_count": 3, "eval_count": TOKENS} if done else {}
+    return {"model": "m", "created_at": "2026-11-01T00:00:00Z", **fields, "done": done, **end}
+
+
+def ollama(deltas: Deltas) -> list[Event]:
+    lines = [ollama_line(message={"role": "assistant", "content": delta}) for delta in deltas]
+    return [*lines, ollama_line(done=True, message={"role": "assistant", "content": ""})]
+
+
+def generate(deltas: Deltas) -> list[Event]:
+    return [*[ollama_line(response=delta) for delta in deltas], ollama_line(done=True, response="")]
+
+
+def bedrock(deltas: Deltas) -> list[Event]:
+    usage = {"usage": {"inputTokens": 3, "outputTokens": TOKENS, "totalTokens": 3 + TOKENS}, "metrics": {"latencyMs": 1}}
+    return [
+        {"messageStart": {"role": "assistant"}},
+        *[{"contentBlockDelta": {"delta": {"text": delta}, "contentBlockIndex": 0}} for delta in deltas],
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"messageStop": {"stopReason": "end_turn"}},
+        {"metadata": usage},
+    ]
+
+
+def bedrock_whole(content: list[Event]) -> Event:
+    usage = {"inputTokens": 3, "outputTokens": TOKENS, "totalTokens": 3 + TOKENS}
+    message = {"role": "assistant", "content": content}
+    return {"output": {"message": message}, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
+
+
+# A part of an answer: its kind ("text", "reasoning", "call") and the pieces in which it comes.
+Parts = Sequence[tuple[str, Deltas]]
+
+
+def chat_mixed(parts: Parts) -> list[Event]:
+    events = [chat_chunk([chat_choice(role="assistant", content="", refusal=None)])]
+    for kind, deltas in parts:
+        for delta in deltas:
+            call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "f", "arguments": delta}}
+            field = {"text": {"content": delta}, "reasoning": {"reasoning_content": delta}, "call": {"tool_calls": [call]}}
+            events.append(chat_chunk([chat_choice(**field[kind])]))
+    return [*events, chat_chunk([chat_choice(finish_reason="stop")])]
+
+
+def anthropic_mixed(parts: Parts) -> list[Event]:
+    events = [anthropic_start()]
+    for index, (kind, deltas) in enumerate(parts):
+        if kind == "text":
+            events += anthropic_text(index, deltas)
+        elif kind == "reasoning":
+            thoughts = [{"type": "thinking_delta", "thinking": delta} for delta in deltas]
+            events += anthropic_block(index, {"type": "thinking", "thinking": "", "signature": ""}, thoughts)
+        else:
+            inputs = [{"type": "input_json_delta", "partial_json": delta} for delta in deltas]
+            events += anthropic_block(index, {"type": "tool_use", "id": "t", "name": "f", "input": {}}, inputs)
+    return [*events, *anthropic_end()]
+
+
+def responses_mixed(parts: Parts) -> list[Event]:
+    stream = ResponsesStream()
+    for kind, deltas in parts:
+        text = "".join(deltas)
+        if kind == "text":
+            stream.message(deltas)
+        elif kind == "reasoning":
+            stream.item({"id": "rs", "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]})
+        else:
+            call = {"id": "fc", "type": "function_call", "call_id": "c", "name": "f", "arguments": text}
+            stream.item({**call, "status": "completed"})
+    return stream.completed()
+
+
+def gemini_mixed(parts: Parts) -> list[Event]:
+    events = []
+    for kind, deltas in parts:
+        for delta in deltas:
+            call = {"functionCall": {"name": "f", "args": {"x": delta}}}
+            part = {"text": {"text": delta}, "reasoning": {"text": delta, "thought": True}, "call": call}[kind]
+            events.append(gemini_chunk([candidate(part)], len(events)))
+    return [*events, gemini_chunk([candidate({"text": ""}, finishReason="STOP")], TOKENS)]
+
+
+def ollama_mixed(parts: Parts) -> list[Event]:
+    events = []
+    for kind, deltas in parts:
+        for delta in deltas:
+            call = {"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": delta}}}]}
+            field = {"text": {"content": delta}, "reasoning": {"content": "", "thinking": delta}, "call": call}[kind]
+            events.append(ollama_line(message={"role": "assistant", **field}))
+    return [*events, ollama_line(done=True, message={"role": "assistant", "content": ""})]
+
+
+def bedrock_mixed(parts: Parts) -> list[Event]:
+    events: list[Event] = [{"messageStart": {"role": "assistant"}}]
+    for index, (kind, deltas) in enumerate(parts):
+        if kind == "call":
+            start = {"start": {"toolUse": {"toolUseId": "t", "name": "f"}}, "contentBlockIndex": index}
+            events.append({"contentBlockStart": start})
+        for delta in deltas:
+            field = {"reasoning": {"reasoningContent": {"text": delta}}, "call": {"toolUse": {"input": delta}}}
+            block = {"delta": field.get(kind, {"text": delta}), "contentBlockIndex": index}
+            events.append({"contentBlockDelta": block})
+        events.append({"contentBlockStop": {"contentBlockIndex": index}})
+    return [*events, *bedrock([])[-2:]]
+
+
+MIXED: dict[str, Callable[[Parts], list[Event]]] = {
+    "chat": chat_mixed,
+    "responses": responses_mixed,
+    "anthropic": anthropic_mixed,
+    "gemini": gemini_mixed,
+    "ollama": ollama_mixed,
+    "bedrock": bedrock_mixed,
+}
+
+WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
+    "chat": chat,
+    "completions": completions,
+    "responses": responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "ollama": ollama,
+    "generate": generate,
+    "bedrock": bedrock,
+}
