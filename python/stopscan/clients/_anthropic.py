@@ -53,7 +53,10 @@ class Anthropic(BlockMachine):
     def message_end(self, event: Any, finish: Finish) -> list[Any]:
         # The schema and the client's own accumulation want the count of tokens. It is null: nobody knows it.
         fields = {"type": self.MESSAGE_END, "delta": to_anthropic(finish), "usage": {"output_tokens": None}}
-        return [_make(event, "RawMessageDeltaEvent", **fields), _make(event, "RawMessageStopEvent", type="message_stop")]
+        return [
+            _make(event, "RawMessageDeltaEvent", **fields),
+            _make(event, "RawMessageStopEvent", type="message_stop"),
+        ]
 
     def with_finish(self, event: Any, finish: Finish) -> Any:
         return replace(event, delta=replace(get(event, "delta"), **to_anthropic(finish)))

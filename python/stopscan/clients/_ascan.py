@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from stopscan import StopMatch, StopSet
 from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
+from stopscan.clients._genai import http_responses
 from stopscan.clients._machine import Options, stop_set
 
 E = TypeVar("E")
@@ -62,17 +63,18 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
     async def _close(self) -> None:
         if self._closed:
             return
-        for source in self._sources():
-            close = closer(source, "aclose", "close")
-            closing = close() if close is not None else None
-            if isawaitable(closing):
-                await closing
+        try:
+            await _close(self._iterator)
+        finally:
+            if self._stream is not self._iterator:
+                await _close(self._stream)
         self._closed = True
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does; the stream ends, and held text stays in ``held``.
+        """Closes the source, as a stop does; the stream ends with what is ready, and held text stays in ``held``.
 
-        ``RuntimeError`` while another task is in ``anext``. A close that fails changes nothing and can be repeated.
+        If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
+        is with the ``RuntimeError`` while another task is in the stream.
         """
         if self._busy:
             raise RuntimeError(BUSY)
@@ -80,7 +82,6 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
         try:
             await self._close()
             self._reading = self._closing = False
-            self._ready.clear()
         finally:
             self._busy = False
 
@@ -93,6 +94,14 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+async def _close(source: Any) -> None:
+    for open_ in (source, *http_responses(source)):
+        close = closer(open_, "aclose", "close")
+        closing = close() if close is not None else None
+        if isawaitable(closing):
+            await closing
 
 
 class AsyncHelperStream(AsyncEventStream[E]):

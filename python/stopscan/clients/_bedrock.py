@@ -23,8 +23,8 @@ class Bedrock(BlockMachine):
         return next(iter(event), None)
 
     def index(self, event: Any) -> int | None:
-        index: int | None = next(iter(event.values()), {}).get("contentBlockIndex")
-        return index
+        fields: dict[str, Any] = next(iter(event.values()), {})
+        return fields.get("contentBlockIndex")
 
     def text(self, event: Any) -> str:
         return ""  # the start of a block has a tool's name, or nothing

@@ -13,7 +13,7 @@ from stopscan.clients._request import choices_asked
 
 E = TypeVar("E")
 
-BUSY = "another thread or task is reading this stream"
+BUSY = "the stream is in use by another thread or task"
 READ_ALREADY = "this helper was read before it was given to be scanned"
 
 
@@ -79,11 +79,6 @@ class Events(Generic[E]):
         self._end()
         self._error = error
         return True
-
-    def _sources(self) -> tuple[Any, ...]:
-        """What is to be closed: an API client's stream need not be its own iterator."""
-        iterator = self._iterator
-        return (iterator,) if iterator is self._stream else (iterator, self._stream)
 
     def _stop(self, stop: Exception) -> None:
         error, self._error = self._error, None

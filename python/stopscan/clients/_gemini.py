@@ -16,7 +16,6 @@ REMARKS = frozenset({"text", "thought", "thought_signature", "thoughtSignature",
 class Gemini(ChoiceMachine):
     """Gemini: candidates with parts. Neighbouring parts of text are one text, in one event or in several."""
 
-
     def __init__(self, event: Any, options: Options) -> None:
         super().__init__(event, options)
         wire = isinstance(event, dict) and not any("_" in name for name in event)  # REST, and no model_dump

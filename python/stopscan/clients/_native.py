@@ -7,7 +7,7 @@ from stopscan import StopSet
 
 
 class Limit(NamedTuple):
-    count: int | None  # how many stops a request may have; None: no limit is documented
+    most: int | None  # how many stops a request may have; None: no limit is documented
     blank: bool  # whether a stop may be nothing but white space
     source: str
 
@@ -21,8 +21,12 @@ LIMITS = {
     "gemini": Limit(5, True, "GenerationConfig, `stopSequences`: the set of character sequences (up to 5)"),
     "mistral": Limit(4, True, "langchain#38047, tried on the API"),
     "deepseek": Limit(16, True, "create chat completion, `stop`: a string or up to 16"),
-    "grok": Limit(0, True, "xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are"),
-    "bedrock": Limit(2500, True, "API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none"),
+    "grok": Limit(
+        0, True, "xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are"
+    ),
+    "bedrock": Limit(
+        2500, True, "API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none"
+    ),
     "ollama": Limit(None, True, "docs/modelfile.md: multiple stop patterns may be set"),
     "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
 }
@@ -48,7 +52,7 @@ def native_stops(api: str, stop: str | Iterable[str] | None, /) -> tuple[list[st
     stops = StopSet(stop).stop
     able = [stop for stop in stops if limit.blank or stop.strip()]
     while True:
-        native = able[: limit.count]
+        native = able[: limit.most]
         left = [stop for stop in stops if stop not in native]
         hiding = [stop for stop in native if any(_hides(stop, other) for other in left)]
         if not hiding:

@@ -76,9 +76,10 @@ def _construct(cls: type, fields: dict[str, Any]) -> Any:
         return cls(fields)
     if not hasattr(cls, "model_construct"):
         return SimpleNamespace(**fields)
+    made: Any = cls
     if "__init__" in vars(cls):  # LiteLLM's classes: what they set there is not in the declared fields
-        return cls(**fields)
-    return cls.model_construct(**fields)
+        return made(**fields)
+    return made.model_construct(**fields)
 
 
 def _stored(obj: Any, name: str, default: Any) -> Any:

@@ -15,7 +15,6 @@ COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_d
 class Ollama(ChoiceMachine):
     """Ollama's chat and generate: an event is its only choice."""
 
-
     def __init__(self, event: Any, options: Options) -> None:
         super().__init__(event, options)
         self.chat = get(event, "message") is not None

@@ -16,7 +16,6 @@ GOES_ON = (None, "", "null", "None")
 class Chat(ChoiceMachine):
     """Chat completions: OpenAI's, LiteLLM's, and those of the many servers that speak them."""
 
-
     def __init__(self, event: Any, options: Options) -> None:
         super().__init__(event, options)
         self.body = "message" if options.whole else "delta"

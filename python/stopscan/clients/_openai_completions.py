@@ -15,7 +15,6 @@ COLUMNS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")  # lists o
 class Completions(ChoiceMachine):
     """Text completions. Echoed prompts are the prompt's text, but nothing in them says so: they are scanned."""
 
-
     def sole(self, event: Any) -> tuple[int, str] | None:
         get = self.get
         choices = get(event, "choices", None)

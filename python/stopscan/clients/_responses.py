@@ -7,8 +7,8 @@ from stopscan.clients._logprobs import spelled
 from stopscan.clients._machine import Machine, Options, stopped
 from stopscan.clients._objects import get, replace, sibling
 from stopscan.clients._part import Part
-from stopscan.clients._responses_cut import cut_item, cut_part, cut_response
-from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, TEXT_DONE, Outline, Place, place_of
+from stopscan.clients._responses_cut import TEXT_DONE, cut_item, cut_part, cut_response
+from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, place_of
 from stopscan.finish import to_responses
 
 DELTA = "response.output_text.delta"
@@ -118,7 +118,9 @@ class Responses(Machine):
         if get(event, "type") == COMPLETED:
             return replace(event, response=response), match
         number = get(event, "sequence_number")
-        return sibling(event, "ResponseCompletedEvent", type=COMPLETED, response=response, sequence_number=number), match
+        return sibling(
+            event, "ResponseCompletedEvent", type=COMPLETED, response=response, sequence_number=number
+        ), match
 
     def _close(self, event: Any, kind: str) -> list[Any]:
         """The held text of the texts that this event closes."""

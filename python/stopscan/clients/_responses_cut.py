@@ -28,7 +28,9 @@ def part_with(part: Any, text: str) -> Any:
     """Returns the part with the beginning ``text`` of its text, and what is said of that."""
     fields: dict[str, Any] = {"text": text}
     if get(part, "logprobs"):
-        fields["logprobs"] = [row for begin, row in spelled(get(part, "logprobs"), get(part, "text")) if begin < len(text)]
+        fields["logprobs"] = [
+            row for begin, row in spelled(get(part, "logprobs"), get(part, "text")) if begin < len(text)
+        ]
     if get(part, "annotations"):
         fields["annotations"] = within(get(part, "annotations"), text)
     return replace(without(part, "parsed"), **fields)

@@ -64,16 +64,18 @@ class EventStream(Events[E], Iterator[E]):
     def _close(self) -> None:
         if self._closed:
             return
-        for source in self._sources():
-            close = closer(source, "close")
-            if close is not None:
-                close()
+        try:
+            _close(self._iterator)
+        finally:
+            if self._stream is not self._iterator:
+                _close(self._stream)
         self._closed = True
 
     def close(self) -> None:
-        """Closes the source, as a stop does; the stream ends, and held text stays in ``held``.
+        """Closes the source, as a stop does; the stream ends with what is ready, and held text stays in ``held``.
 
-        ``RuntimeError`` while another thread is in ``next``. A close that fails changes nothing and can be repeated.
+        If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
+        is with the ``RuntimeError`` while another thread is in the stream.
         """
         try:
             self._turn.pop()
@@ -82,7 +84,6 @@ class EventStream(Events[E], Iterator[E]):
         try:
             self._close()
             self._reading = False
-            self._ready.clear()
         finally:
             self._turn.append(None)
 
@@ -93,6 +94,12 @@ class EventStream(Events[E], Iterator[E]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _close(source: Any) -> None:
+    close = closer(source, "close")
+    if close is not None:
+        close()
 
 
 class HelperStream(EventStream[E]):

@@ -28,14 +28,18 @@ def truncate_response(response: R, stop: StopSet | str | Iterable[str] | None, /
     [{'type': 'text', 'text': 'one '}]
     """
     options = Options(stop_set(stop), include_stop=include_stop, whole=True)
-    whole: Any = response
-    if get(whole, "type") == "message" and isinstance(get(whole, "content"), list):
-        return _anthropic(whole, options)
-    if isinstance(get(whole, "output"), list):
-        return cut_response(whole, options)[0]
-    if isinstance(whole, dict) and isinstance(get(whole.get("output"), "message"), dict):
-        return _bedrock(whole, options)
-    machine = choice_machine_for(whole, options)
+    cut: R = _cut(response, options)
+    return cut
+
+
+def _cut(response: Any, options: Options) -> Any:
+    if get(response, "type") == "message" and isinstance(get(response, "content"), list):
+        return _anthropic(response, options)
+    if isinstance(get(response, "output"), list):
+        return cut_response(response, options)[0]
+    if isinstance(response, dict) and isinstance(get(response.get("output"), "message"), dict):
+        return _bedrock(response, options)
+    machine = choice_machine_for(response, options)
     if machine is None:
         raise TypeError(f"no response of an API that is known here: {type(response).__name__}")
     return machine.feed(response)[0]

@@ -7,7 +7,7 @@ import pytest
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or its import looks for a list of prices on the network
 
-from replay import Replay, replaying  # noqa: E402
+from replay import Replay, replaying
 
 
 @pytest.fixture(scope="session")

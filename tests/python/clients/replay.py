@@ -117,13 +117,16 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", media)
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for number, event in enumerate(recording.events):
-            if number == recording.pause and self._client_left(20):
-                recording.gone.set()
-                self.close_connection = True
-                return
-            self._send(form(event))
-            recording.sent += 1
+        try:
+            for number, event in enumerate(recording.events):
+                if number == recording.pause and self._client_left(20):
+                    raise ConnectionError
+                self._send(form(event))
+                recording.sent += 1
+        except ConnectionError:
+            recording.gone.set()
+            self.close_connection = True
+            return
         if recording.broken:
             self.close_connection = True
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -86,7 +87,10 @@ def test_any_interleaving(api: str, as_objects: bool, steps: list[Step], stop: l
                 ends[index] -= bool(choice.get(reason))
         assert not any(expected.values()), "late or lost"
         assert not any(value for index, value in ends.items() if not oracles[index].match)
-        done = [oracle.match or (index in [i for i, d in sum(grouped, []) if not d]) for index, oracle in oracles.items()]
+        done = [
+            oracle.match or (index in [i for i, d in chain.from_iterable(grouped) if not d])
+            for index, oracle in oracles.items()
+        ]
         if machine.ended:
             assert all(done)
             break

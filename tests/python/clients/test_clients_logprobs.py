@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -121,7 +122,7 @@ def test_any_tokens(api: str, as_objects: bool, chunks: Any, stop: list[str], in
     oracle = Reference(stop, include_stop=include_stop)
     text = oracle.feed("".join("".join(tokens) for tokens in chunks)) + oracle.flush()
     tokens, begin = [], 0
-    for number, token in enumerate(sum(chunks, [])):
+    for number, token in enumerate(chain.from_iterable(chunks)):
         if begin < len(text):
             tokens.append((token, -number / 100))
         begin += len(token)

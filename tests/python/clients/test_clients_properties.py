@@ -64,7 +64,7 @@ def run(api: str, as_objects: bool, events: list[Any], stop: list[str], **option
 
 
 def finishes(api: str, events: list[Any]) -> list[Any]:
-    read = getattr(finish, f"from_{ {'chat': 'openai', 'completions': 'openai', 'generate': 'ollama'}.get(api, api)}")
+    read = getattr(finish, f"from_{ {'chat': 'openai', 'completions': 'openai', 'generate': 'ollama'}.get(api, api) }")
     return [told for event in events if (told := read(event)) is not None]
 
 
@@ -136,7 +136,7 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
 @given(deltas=pieces, stop=stops)
 def test_a_stream_that_is_read_on_gives_its_own_closing_events(api: str, deltas: list[str], stop: list[str]) -> None:
     events = WIRES[api](deltas)
-    machine, outs = run(api, False, events, stop, drain=True)
+    _, outs = run(api, False, events, stop, drain=True)
     oracle = Reference(stop)
     text = oracle.feed("".join(deltas)) + oracle.flush()
     came = [event for out in outs for event in out]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ CASES = [
 def chunkings(text: str) -> Iterator[list[str]]:
     for cuts in range(2 ** (len(text) - 1)):
         places = [0, *[place for place in range(1, len(text)) if cuts >> (place - 1) & 1], len(text)]
-        yield [text[begin:end] for begin, end in zip(places, places[1:], strict=False)]
+        yield [text[begin:end] for begin, end in pairwise(places)]
 
 
 def check(api: Api, events: list[Any], stream: Any, bare: list[Any], text: str, stop: list[str]) -> None:

@@ -51,7 +51,11 @@ def completions_chunk(choices: list[Event], **fields: Any) -> Event:
 def completions(deltas: Deltas) -> list[Event]:
     events = [completions_chunk([completions_choice(delta)]) for delta in deltas]
     usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}
-    return [*events, completions_chunk([completions_choice("", finish_reason="stop")]), completions_chunk([], usage=usage)]
+    return [
+        *events,
+        completions_chunk([completions_choice("", finish_reason="stop")]),
+        completions_chunk([], usage=usage),
+    ]
 
 
 def completions_whole(text: str) -> Event:
@@ -190,7 +194,10 @@ def generate(deltas: Deltas) -> list[Event]:
 
 
 def bedrock(deltas: Deltas) -> list[Event]:
-    usage = {"usage": {"inputTokens": 3, "outputTokens": TOKENS, "totalTokens": 3 + TOKENS}, "metrics": {"latencyMs": 1}}
+    usage = {
+        "usage": {"inputTokens": 3, "outputTokens": TOKENS, "totalTokens": 3 + TOKENS},
+        "metrics": {"latencyMs": 1},
+    }
     return [
         {"messageStart": {"role": "assistant"}},
         *[{"contentBlockDelta": {"delta": {"text": delta}, "contentBlockIndex": 0}} for delta in deltas],
@@ -214,8 +221,17 @@ def chat_mixed(parts: Parts) -> list[Event]:
     events = [chat_chunk([chat_choice(role="assistant", content="", refusal=None)])]
     for kind, deltas in parts:
         for delta in deltas:
-            call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "f", "arguments": delta}}
-            field = {"text": {"content": delta}, "reasoning": {"reasoning_content": delta}, "call": {"tool_calls": [call]}}
+            call = {
+                "index": 0,
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "get_weather", "arguments": delta},
+            }
+            field = {
+                "text": {"content": delta},
+                "reasoning": {"reasoning_content": delta},
+                "call": {"tool_calls": [call]},
+            }
             events.append(chat_chunk([chat_choice(**field[kind])]))
     return [*events, chat_chunk([chat_choice(finish_reason="stop")])]
 
@@ -230,7 +246,9 @@ def anthropic_mixed(parts: Parts) -> list[Event]:
             events += anthropic_block(index, {"type": "thinking", "thinking": "", "signature": ""}, thoughts)
         else:
             inputs = [{"type": "input_json_delta", "partial_json": delta} for delta in deltas]
-            events += anthropic_block(index, {"type": "tool_use", "id": "t", "name": "f", "input": {}}, inputs)
+            events += anthropic_block(
+                index, {"type": "tool_use", "id": "t", "name": "get_weather", "input": {}}, inputs
+            )
     return [*events, *anthropic_end()]
 
 
@@ -243,7 +261,7 @@ def responses_mixed(parts: Parts) -> list[Event]:
         elif kind == "reasoning":
             stream.item({"id": "rs", "type": "reasoning", "summary": [{"type": "summary_text", "text": text}]})
         else:
-            call = {"id": "fc", "type": "function_call", "call_id": "c", "name": "f", "arguments": text}
+            call = {"id": "fc", "type": "function_call", "call_id": "c", "name": "get_weather", "arguments": text}
             stream.item({**call, "status": "completed"})
     return stream.completed()
 
@@ -252,7 +270,7 @@ def gemini_mixed(parts: Parts) -> list[Event]:
     events = []
     for kind, deltas in parts:
         for delta in deltas:
-            call = {"functionCall": {"name": "f", "args": {"x": delta}}}
+            call = {"functionCall": {"name": "get_weather", "args": {"x": delta}}}
             part = {"text": {"text": delta}, "reasoning": {"text": delta, "thought": True}, "call": call}[kind]
             events.append(gemini_chunk([candidate(part)], len(events)))
     return [*events, gemini_chunk([candidate({"text": ""}, finishReason="STOP")], TOKENS)]
@@ -262,7 +280,7 @@ def ollama_mixed(parts: Parts) -> list[Event]:
     events = []
     for kind, deltas in parts:
         for delta in deltas:
-            call = {"content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": delta}}}]}
+            call = {"content": "", "tool_calls": [{"function": {"name": "get_weather", "arguments": {"x": delta}}}]}
             field = {"text": {"content": delta}, "reasoning": {"content": "", "thinking": delta}, "call": call}[kind]
             events.append(ollama_line(message={"role": "assistant", **field}))
     return [*events, ollama_line(done=True, message={"role": "assistant", "content": ""})]
@@ -272,7 +290,7 @@ def bedrock_mixed(parts: Parts) -> list[Event]:
     events: list[Event] = [{"messageStart": {"role": "assistant"}}]
     for index, (kind, deltas) in enumerate(parts):
         if kind == "call":
-            start = {"start": {"toolUse": {"toolUseId": "t", "name": "f"}}, "contentBlockIndex": index}
+            start = {"start": {"toolUse": {"toolUseId": "t", "name": "get_weather"}}, "contentBlockIndex": index}
             events.append({"contentBlockStart": start})
         for delta in deltas:
             field = {"reasoning": {"reasoningContent": {"text": delta}}, "call": {"toolUse": {"input": delta}}}

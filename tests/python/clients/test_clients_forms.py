@@ -1,0 +1,358 @@
+"""What stands around the text in each API: reasoning, calls, refusals, repeats, usage, and other servers' ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+import wire
+from apis import APIS, client
+from objects import MAKERS, field, text_of
+from replay import Recording, Replay
+
+from stopscan.clients import scan_events, truncate_response
+
+BY_NAME = {api.name: api for api in APIS}
+MIXED = [("reasoning", ["think END", "."]), ("text", ["one E", "N"]), ("call", ["{END}"])]
+
+
+def kinds(events: Any) -> list[str]:
+    return [event["type"].removeprefix("response.") for event in events]
+
+
+@pytest.mark.parametrize("api", sorted(wire.MIXED))
+def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call(server: Replay, api: str) -> None:
+    events = wire.MIXED[api](MIXED)
+    stream = scan_events(BY_NAME[api].open(server.url, server.record(Recording(events))), "END")
+    out = list(stream)
+    assert stream.matches == {}
+    places = {mark: [n for n, event in enumerate(out) if mark in str(event)] for mark in ("think END", "{END}")}
+    texts = [(n, text) for n, event in enumerate(out) if (text := BY_NAME[api].text(event))]
+    assert [text for _, text in texts] == ["one ", "EN"]
+    assert max(places["think END"][:1]) < texts[0][0]
+    assert texts[1][0] < min(places["{END}"])
+
+
+@pytest.mark.parametrize("api", sorted(wire.MIXED))
+def test_a_stop_in_the_text_ends_the_answer_before_the_call(server: Replay, api: str) -> None:
+    """What comes after it would be made up: datarobot-genai#287."""
+    events = wire.MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
+    for drain in (False, True):
+        stream = scan_events(BY_NAME[api].open(server.url, server.record(Recording(events))), "END", drain=drain)
+        out = list(stream)
+        assert BY_NAME[api].read(out) == "one "
+        assert "get_weather" not in repr(out)
+        assert len([event for event in out if BY_NAME[api].finish(event)]) == 1
+        # The usage is the API's own, and there when its stream was read to the end.
+        assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
+
+
+def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    both = wire.chat_chunk([wire.chat_choice(content="one EN", tool_calls=[call])])
+    assert [id(event) for event in scan_events([both], "END")] == [id(both)]
+    cut = [*scan_events([wire.chat_chunk([wire.chat_choice(content="one END", tool_calls=[call])])], "END")]
+    assert cut[0]["choices"][0]["delta"] == {"content": "one ", "tool_calls": None}
+
+
+def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    deltas: list[dict[str, Any]] = [{"content": "EN"}, {"tool_calls": [call]}, {"content": "D END"}]
+    stream = scan_events([wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas], "END")
+    told = [event["choices"][0]["delta"].get("content") for event in stream]
+    assert told == ["", "EN", None, "D ", None]
+    assert stream.matches[0].offset == 4, "counted in all the text of the choice"
+
+
+def test_chat_refusals_are_not_scanned() -> None:
+    events = [wire.chat_chunk([wire.chat_choice(refusal=word)]) for word in ("I END", " here")]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
+    """One choice says both: its reason becomes the stop's, and nothing follows."""
+    last = wire.chat_chunk([{**wire.chat_choice(content="ND two"), "finish_reason": "length"}])
+    events = [*wire.chat(["one E"], usage=False)[:-1], last]
+    out = list(scan_events(events, "END"))
+    assert out[-1]["choices"] == [
+        {**wire.chat_choice(content=""), "finish_reason": "stop", "matched_stop": "END"},
+    ]
+    assert len(out) == len(events)
+    held = [
+        *wire.chat(["one"], usage=False)[:-1],
+        wire.chat_chunk([{**wire.chat_choice(content=" E"), "finish_reason": "stop"}]),
+    ]
+    assert list(scan_events(held, "END"))[-1] is held[-1], "held for no time"
+
+
+@pytest.mark.parametrize("word", ["", "null", "None"])
+def test_chat_servers_that_always_say_a_reason(word: str) -> None:
+    """sglang#3912, KoboldCpp: it is no end, and the text is held on."""
+    chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
+    stream = scan_events(chunks, "END")
+    assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]
+
+
+def test_chat_a_choice_that_vllm_ended_by_a_token_says_what_ended_it_here() -> None:
+    choice = {**wire.chat_choice(content="one END"), "finish_reason": "stop", "stop_reason": 151645}
+    (event,) = scan_events([wire.chat_chunk([choice])], "END")
+    assert event["choices"][0]["stop_reason"] is None
+    assert event["choices"][0]["matched_stop"] == "END"
+
+
+def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
+    """vLLM's continuous_usage_stats: what is said with the text stays, the closing chunk makes up none."""
+    counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
+    texts = ("one E", "ND")
+    events = [wire.chat_chunk([wire.chat_choice(content=t)], usage=u) for t, u in zip(texts, counts, strict=True)]
+    assert [event["usage"] for event in scan_events(events, "END")] == [*counts, None]
+
+
+def test_chat_mistral_parts_of_reasoning_pass() -> None:
+    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}]
+    events = [wire.chat_chunk([wire.chat_choice(content=thought)]), wire.chat_chunk([wire.chat_choice(content="one")])]
+    assert list(scan_events(events, "END")) == events
+
+
+def test_ollama_thinking_passes_and_the_counts_stay() -> None:
+    events = wire.ollama_mixed([("reasoning", ["END"]), ("text", ["one END"])])
+    out = list(scan_events(events, "END", drain=True))
+    assert out[0] is events[0]
+    assert out[-1] == {**events[-1], "done_reason": "stop"}
+
+
+def test_anthropic_the_start_of_a_block_may_have_text() -> None:
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one E"}}
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ND"}}
+    out = list(scan_events([wire.anthropic_start(), start, delta], "END"))
+    assert out[1]["content_block"] == {"type": "text", "text": "one "}
+    assert kinds(out[2:]) == ["content_block_delta", "content_block_stop", "message_delta", "message_stop"]
+    out = list(scan_events([start, {"type": "content_block_stop", "index": 0}], "END"))
+    assert out[1] == {**delta, "delta": {"type": "text_delta", "text": "E"}}
+
+
+def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
+    events = [e for e in wire.anthropic(["one E"]) if e["type"] != "content_block_stop"]
+    out = list(scan_events(events, "END"))
+    assert [text_of("anthropic", e) for e in out if e["type"] == "content_block_delta"] == ["one ", "E"]
+    assert kinds(out[-3:]) == ["content_block_delta", "message_delta", "message_stop"]
+
+
+def test_anthropic_reading_on_without_the_end_of_the_block_closes_it() -> None:
+    events = [e for e in wire.anthropic(["one END"]) if e["type"] != "content_block_stop"]
+    out = list(scan_events(events, "END", drain=True))
+    assert kinds(out[-3:]) == ["content_block_stop", "message_delta", "message_stop"]
+    assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
+    assert out[-2]["usage"] == {"output_tokens": wire.TOKENS}
+
+
+def test_anthropic_the_closing_events_are_the_clients_objects_and_name_no_usage(server: Replay) -> None:
+    out = list(
+        scan_events(BY_NAME["anthropic"].open(server.url, server.record(Recording(wire.anthropic(["END"])))), "END")
+    )
+    assert [type(event).__name__ for event in out[-3:]] == [
+        "RawContentBlockStopEvent",
+        "RawMessageDeltaEvent",
+        "RawMessageStopEvent",
+    ]
+    assert (out[-2].delta.stop_reason, out[-2].delta.stop_sequence) == ("stop_sequence", "END")
+    assert out[-2].usage.output_tokens is None
+
+
+def test_gemini_parts_of_one_event() -> None:
+    """Text may go on in the next part; a call ends it, and what follows the call is another text."""
+    call = {"functionCall": {"name": "f", "args": {}}}
+    thought = {"text": "END", "thought": True}
+    event = wire.gemini_chunk([wire.candidate(thought, {"text": "a EN"}, {"text": "x"}, call, {"text": "b END"})])
+    for made in (event, MAKERS["gemini"](event)):
+        stream = scan_events([made], "END")
+        first, last = stream
+        parts = field(first, "candidates", 0, "content", "parts")
+        assert [field(part, "text") for part in parts] == ["END", "a EN", "x", None, "b "]
+        assert field(last, "candidates", 0, "content", "parts", 0, "text") == ""
+        assert stream.matches[0].offset == 7
+    split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, call)])
+    first, _ = scan_events([split], "END")
+    assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+
+
+def test_gemini_held_text_comes_before_a_call_of_the_same_event() -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    event = wire.gemini_chunk([wire.candidate({"text": "EN"}, call, {"text": "D"})])
+    assert list(scan_events([event], "END")) == [event], "two texts: no stop, and nothing is held at the call"
+    out = list(
+        scan_events(
+            [wire.gemini_chunk([wire.candidate({"text": "EN"})]), wire.gemini_chunk([wire.candidate(call)])], "END"
+        )
+    )
+    assert [field(e, "candidates", 0, "content", "parts", 0) for e in out] == [{"text": ""}, {"text": "EN"}, call]
+
+
+def test_gemini_signatures_stay_with_their_parts() -> None:
+    event = wire.gemini_chunk([wire.candidate({"text": "one END", "thoughtSignature": "c2ln"})])
+    first, _ = scan_events([MAKERS["gemini"](event)], "END")
+    part = first.candidates[0].content.parts[0]
+    assert (part.text, part.thought_signature) == ("one ", b"sig")
+
+
+def test_gemini_the_reason_is_of_the_clients_own_kind(server: Replay) -> None:
+    out = list(scan_events(BY_NAME["gemini"].open(server.url, server.record(Recording(wire.gemini(["END"])))), "END"))
+    assert out[-1].candidates[0].finish_reason.name == "STOP"
+    assert out[-1].text == ""
+    assert out[-1].usage_metadata is None
+    assert (out[-1].model_version, out[-1].response_id) == ("m", "r")
+
+
+def test_gemini_dicts_of_the_python_client_have_other_names() -> None:
+    dumped = [MAKERS["gemini"](event).model_dump(exclude_none=True) for event in wire.gemini(["one END"])]
+    out = list(scan_events(dumped, "END"))
+    assert out[-1]["candidates"][0]["finish_reason"] == "STOP"
+    assert "usage_metadata" in out[0]
+
+
+def test_bedrock_metadata_comes_when_the_stream_is_read_on() -> None:
+    events = wire.bedrock(["one END", "more"])
+    out = list(scan_events(events, "END", drain=True))
+    assert [next(iter(event)) for event in out[-3:]] == ["contentBlockStop", "messageStop", "metadata"]
+    assert out[-1] is events[-1]
+    assert out[-2] == {"messageStop": {"stopReason": "stop_sequence"}}
+
+
+class TestResponses:
+    def events(self, *parts: list[str]) -> list[Any]:
+        stream = wire.ResponsesStream()
+        stream.item({"id": "rs", "type": "reasoning", "summary": []})
+        stream.message(*parts)
+        stream.message(["later"])
+        return stream.completed()
+
+    def test_the_repeats_are_cut_too(self) -> None:
+        for drain in (False, True):
+            out = list(scan_events(self.events(["first"], ["one E", "ND two"], ["third"]), "END", drain=drain))
+            told = {event["type"].removeprefix("response."): event for event in out}
+            assert told["output_text.done"]["text"] == "one "
+            assert told["content_part.done"]["part"]["text"] == "one "
+            assert [part["text"] for part in told["output_item.done"]["item"]["content"]] == ["first", "one "]
+            assert told["output_item.done"]["item"]["status"] == "completed"
+            response = told["completed"]["response"]
+            assert [item["type"] for item in response["output"]] == ["reasoning", "message"]
+            assert [part["text"] for part in response["output"][1]["content"]] == ["first", "one "]
+            assert (response["status"], response["incomplete_details"]) == ("completed", None)
+            assert (response["usage"] is None) == (not drain)
+            assert "END" not in repr(out)
+            assert "later" not in repr(out)
+            assert kinds(out)[-4:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+
+    def test_the_numbers_go_on(self) -> None:
+        out = list(scan_events(self.events(["one E", "ND two"]), "END"))
+        assert [event["sequence_number"] for event in out] == list(range(len(out)))
+
+    def test_what_was_not_cut_is_the_very_object(self) -> None:
+        events = self.events(["one E", "N"], ["D"])
+        out = list(scan_events(events, "END"))
+        deltas = [event["delta"] for event in out if event["type"] == "response.output_text.delta"]
+        assert deltas == ["one ", "", "EN", "D", "later"]
+        ours = [event for event in out if not any(event is one for one in events)]
+        assert len(ours) == 3
+        assert len(out) == len(events) + 1
+
+    def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete(self) -> None:
+        events = self.events(["one END"])
+        response = {
+            **events[-1]["response"],
+            "status": "incomplete",
+            "incomplete_details": {"reason": "max_output_tokens"},
+        }
+        events[-1] = {**events[-1], "type": "response.incomplete", "response": response}
+        for made in (events, [MAKERS["responses"](event) for event in events]):
+            last = list(scan_events(made, "END", drain=True))[-1]
+            assert field(last, "type") == "response.completed"
+            assert field(last, "response", "status") == "completed"
+            assert field(last, "response", "incomplete_details") is None
+            assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+
+    def test_a_text_that_comes_without_deltas_is_cut_where_it_comes(self) -> None:
+        events = [event for event in self.events(["one END two"]) if not event["type"].endswith("text.delta")]
+        whole = list(scan_events(self.events(["one END two"]), "END"))[-4:]
+        for skipped in range(4):
+            closing = whole[skipped:]
+            kept = [e for e in events if e["type"] not in [closed["type"] for closed in whole[:skipped]]]
+            stream = scan_events(kept, "END")
+            out = list(stream)
+            assert stream.matches[0].offset == 4
+            assert kinds(out)[-len(closing) :] == kinds(closing)
+            assert "END" not in repr(out)
+            assert "later" not in repr(out)
+
+    def test_the_rest_of_a_stream_that_was_broken_off(self) -> None:
+        """`starting_after`: there was no `response.created`, and the first deltas are gone."""
+        rest = self.events(["one ", "two E", "ND three"])[-12:]
+        assert kinds(rest)[0] == "output_text.delta"
+        for made in (rest, [MAKERS["responses"](event) for event in rest]):
+            stream = scan_events(made, "END")
+            out = list(stream)
+            assert [field(e, "type").removeprefix("response.") for e in out[-4:]] == [
+                "output_text.done",
+                "content_part.done",
+                "output_item.done",
+                "completed",
+            ]
+            assert field(out[-1], "response", "output", 0, "content", 0, "text") == "two "
+
+    def test_annotations_beyond_the_stop_go_with_the_text(self) -> None:
+        stream = wire.ResponsesStream()
+        stream.message(["one [a] E", "ND [b]"])
+        where = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+        cites = [
+            {"type": "url_citation", "start_index": b, "end_index": e, "url": "u", "title": "t"}
+            for b, e in ((4, 7), (12, 15))
+        ]
+        number = next(n for n, event in enumerate(stream.events) if event["type"].endswith("text.delta"))
+        for cite in cites:
+            added = {"type": "response.output_text.annotation.added", "annotation_index": 0, "annotation": cite}
+            stream.events.insert(number + 1, {**added, **where, "sequence_number": 99})
+        stream.output[0]["content"][0]["annotations"] = cites
+        for drain in (False, True):
+            out = list(scan_events(stream.completed(), "END", drain=drain))
+            assert out[-1]["response"]["output"][0]["content"][0]["annotations"] == cites[:1]
+
+    def test_refusals_are_not_scanned(self) -> None:
+        stream = wire.ResponsesStream()
+        refusal = {"type": "refusal", "refusal": "I END"}
+        where = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+        stream.add("response.output_item.added", output_index=0, item=wire.output_message([], "in_progress"))
+        stream.add("response.content_part.added", **where, part={"type": "refusal", "refusal": ""})
+        stream.add("response.refusal.delta", **where, delta="I END")
+        stream.add("response.refusal.done", **where, refusal="I END")
+        stream.add("response.content_part.done", **where, part=refusal)
+        stream.output.append(wire.output_message([refusal]))
+        stream.add("response.output_item.done", output_index=0, item=stream.output[0])
+        events = stream.completed()
+        assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+    def test_reasoning_text_is_not_scanned(self) -> None:
+        events = self.events(["one"])
+        part = {"type": "reasoning_text", "text": "END"}
+        where = {"item_id": "rs", "output_index": 0, "content_index": 0, "sequence_number": 0}
+        events[2:2] = [
+            {"type": "response.reasoning_text.delta", **where, "delta": "END"},
+            {"type": "response.content_part.done", **where, "part": part},
+        ]
+        assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+    def test_the_cut_events_are_the_clients_objects(self, server: Replay) -> None:
+        recording = Recording(wire.responses(["one END"]))
+        opened = client(openai.OpenAI, server.url).responses.create(
+            model=server.record(recording), input="x", stream=True
+        )
+        out = list(scan_events(opened, "END"))
+        assert [type(event).__name__ for event in out[-4:]] == [
+            "ResponseTextDoneEvent",
+            "ResponseContentPartDoneEvent",
+            "ResponseOutputItemDoneEvent",
+            "ResponseCompletedEvent",
+        ]
+        assert out[-1].response.output_text == "one "
+        assert out[-1].response.id == "resp_1"
+        assert truncate_response(out[-1].response, "END") is out[-1].response

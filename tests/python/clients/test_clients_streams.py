@@ -1,0 +1,418 @@
+"""The iterators themselves: closing, errors, cancellation, threads, and what is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import wire
+
+import stopscan
+from stopscan.clients import AsyncEventStream, EventStream, ascan_events, scan_events
+
+
+def texts(events: Any) -> list[str | None]:
+    return [event["choices"][0]["delta"].get("content") for event in events]
+
+
+def chunks(*deltas: str) -> list[Any]:
+    return [wire.chat_chunk([wire.chat_choice(content=delta)]) for delta in deltas]
+
+
+class Source:
+    """A stream that can be closed, and counts it; closing fails as often as is asked for."""
+
+    def __init__(self, *events: Any, failures: int = 0) -> None:
+        self.events = iter(events)
+        self.failures = failures
+        self.closed = 0
+
+    def __iter__(self) -> Source:
+        return self
+
+    def __next__(self) -> Any:
+        event = next(self.events)
+        if isinstance(event, BaseException):
+            raise event
+        return event
+
+    def close(self) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OSError("cannot be closed")
+        self.closed += 1
+
+
+class AsyncSource(Source):
+    def __init__(self, *events: Any, failures: int = 0, slow_close: bool = False) -> None:
+        super().__init__(*events, failures=failures)
+        self.slow_close = slow_close
+
+    def __aiter__(self) -> AsyncSource:
+        return self
+
+    async def __anext__(self) -> Any:
+        await asyncio.sleep(0)
+        try:
+            event = super().__next__()
+        except StopIteration:
+            raise StopAsyncIteration from None
+        return await event if asyncio.isfuture(event) else event
+
+    async def close(self) -> None:  # type: ignore[override]
+        if self.slow_close:
+            self.slow_close = False
+            await asyncio.sleep(30)
+        super().close()
+
+
+def test_a_stop_closes_the_source_once() -> None:
+    source = Source(*chunks("one E", "ND", "more"))
+    stream = scan_events(source, "END")
+    assert texts(stream) == ["one ", "", None]
+    assert source.closed == 1
+    stream.close()
+    assert source.closed == 1
+    assert len(list(source)) == 1
+
+
+def test_an_iterable_that_is_not_its_own_iterator_is_closed_with_it() -> None:
+    class Response:
+        closed = 0
+
+        def __iter__(self) -> Iterator[Any]:
+            try:
+                yield from chunks("END", "more")
+            finally:
+                self.closed += 1
+
+        def close(self) -> None:
+            self.closed += 10
+
+    response = Response()
+    list(scan_events(response, "END"))
+    assert response.closed == 11
+
+
+def test_a_close_that_fails_at_a_stop_comes_after_the_events() -> None:
+    source = Source(*chunks("one END"), failures=1)
+    stream = scan_events(source, "END")
+    assert texts([next(stream), next(stream)]) == ["one ", None]
+    with pytest.raises(OSError, match="cannot be closed"):
+        next(stream)
+    assert list(stream) == []
+    stream.close()
+    assert source.closed == 1
+
+
+def test_a_close_that_fails_changes_nothing() -> None:
+    source = Source(*chunks("one", "two"), failures=2)
+    stream = scan_events(source, "END")
+    next(stream)
+    with pytest.raises(OSError, match="cannot be closed"):
+        stream.close()
+    assert texts([next(stream)]) == ["two"]
+    with pytest.raises(OSError, match="cannot be closed"), stream:
+        pass
+    stream.close()
+    assert (source.closed, list(stream)) == (1, [])
+
+
+def test_closing_leaves_the_held_text() -> None:
+    with scan_events(Source(*chunks("one EN", "D")), "END") as stream:
+        assert texts([next(stream)]) == ["one "]
+    assert (list(stream), stream.held, stream.matches) == ([], {0: "EN"}, {})
+
+
+def test_an_error_of_the_source_comes_through_and_the_text_is_held() -> None:
+    source = Source(*chunks("one EN"), ConnectionError("lost"))
+    stream = scan_events(source, "END")
+    assert texts([next(stream)]) == ["one "]
+    with pytest.raises(ConnectionError):
+        next(stream)
+    assert stream.held == {0: "EN"}
+    assert texts(stream) == ["EN"], "with the next step: the source has ended"
+    assert stream.held == {}
+
+
+@pytest.mark.parametrize("api", sorted(wire.WIRES))
+def test_an_error_while_reading_on_comes_after_what_the_stop_has_ended(api: str) -> None:
+    events = wire.WIRES[api](["one END", "more"])
+    last = next(number for number, event in enumerate(events) if "more" in str(event))
+    stream = scan_events(Source(*events[: last + 1], ConnectionError("lost")), "END", drain=True)
+    whole = [*scan_events(events[: last + 1], "END")]
+    came = [event for _, event in zip(whole, stream, strict=False)]
+    assert came == whole
+    with pytest.raises(ConnectionError):
+        next(stream)
+    assert list(stream) == []
+
+
+def test_a_close_in_another_threads_step_is_refused_and_can_be_repeated() -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def source() -> Iterator[Any]:
+        yield from chunks("one")
+        reached.set()
+        go_on.wait(10)
+        yield from chunks("two", "three")
+
+    stream = scan_events(source(), "END")
+    got: list[Any] = []
+    reader = threading.Thread(target=lambda: got.extend([next(stream), next(stream)]))
+    reader.start()
+    assert reached.wait(10)
+    for refused in (stream.close, stream.__next__):
+        with pytest.raises(RuntimeError, match="in use"):
+            refused()
+    go_on.set()
+    reader.join(10)
+    assert texts(got) == ["one", "two"]
+    stream.close()
+    assert list(stream) == []
+
+
+def test_a_source_that_closes_its_own_stream_is_refused() -> None:
+    def source() -> Iterator[Any]:
+        yield from chunks("one")
+        stream.close()
+
+    stream = scan_events(source(), "END")
+    next(stream)
+    with pytest.raises(RuntimeError, match="in use"):
+        next(stream)
+
+
+def test_many_threads_take_each_event_once() -> None:
+    stream = scan_events(chunks(*map(str, range(2000))), "never")
+    taken: list[str | None] = []
+
+    def take() -> None:
+        while True:
+            try:
+                taken.extend(texts([next(stream)]))
+            except RuntimeError:
+                continue
+            except StopIteration:
+                return
+
+    readers = [threading.Thread(target=take) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join(60)
+    assert sorted(map(int, filter(None, taken))) == list(range(2000))
+
+
+def test_async_a_stop_closes_the_source_whose_close_is_async() -> None:
+    async def read() -> None:
+        source = AsyncSource(*chunks("one E", "ND", "more"))
+        stream = ascan_events(source, "END")
+        assert texts([event async for event in stream]) == ["one ", "", None]
+        assert source.closed == 1
+        await stream.close()
+        assert source.closed == 1
+
+    asyncio.run(read())
+
+
+def test_async_a_close_that_fails() -> None:
+    async def read() -> None:
+        source = AsyncSource(*chunks("one", "two END"), failures=2)
+        stream = ascan_events(source, "END")
+        assert texts([await anext(stream)]) == ["one"]
+        with pytest.raises(OSError, match="cannot be closed"):
+            await stream.aclose()
+        assert texts([await anext(stream), await anext(stream)]) == ["two ", None]
+        with pytest.raises(OSError, match="cannot be closed"):
+            await anext(stream)
+        await stream.aclose()
+        assert source.closed == 1
+
+    asyncio.run(read())
+
+
+def test_async_a_cancelled_close_at_a_stop_loses_nothing_and_is_made_up_for() -> None:
+    async def read() -> None:
+        source = AsyncSource(*chunks("one END"), slow_close=True)
+        stream = ascan_events(source, "END")
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(stream), 0.05)
+        assert (source.closed, stream.matches[0].offset) == (0, 4)
+        assert texts([event async for event in stream]) == ["one ", None]
+        assert source.closed == 1
+
+    asyncio.run(read())
+
+
+def test_async_a_cancelled_step_that_can_go_on_does() -> None:
+    async def read() -> None:
+        late = asyncio.get_running_loop().create_future()
+        stream = ascan_events(AsyncSource(*chunks("one EN"), late, *chunks("D")), "END")
+        assert texts([await anext(stream)]) == ["one "]
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(stream), 0.05)
+        assert stream.held == {0: "EN"}
+        assert texts([event async for event in stream]) == ["", None]
+        assert stream.matches[0].sequence == "END"
+
+    asyncio.run(read())
+
+
+def test_async_another_task_is_refused() -> None:
+    async def read() -> None:
+        late = asyncio.get_running_loop().create_future()
+        source = AsyncSource(late)
+        stream = ascan_events(source, "END")
+        step = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.01)
+        for refused in (stream.aclose, stream.__anext__):
+            with pytest.raises(RuntimeError, match="in use"):
+                await refused()
+        late.set_result(chunks("one")[0])
+        assert texts([await step]) == ["one"]
+        await stream.aclose()
+        assert source.closed == 1
+
+    asyncio.run(read())
+
+
+def test_async_an_error_while_reading_on() -> None:
+    async def read() -> None:
+        stream = ascan_events(AsyncSource(*chunks("one END"), ConnectionError("lost")), "END", drain=True)
+        assert texts([await anext(stream), await anext(stream)]) == ["one ", None]
+        with pytest.raises(ConnectionError):
+            await anext(stream)
+        assert [event async for event in stream] == []
+
+    asyncio.run(read())
+
+
+def test_async_an_error_in_mid_stream_leaves_the_text() -> None:
+    async def read() -> None:
+        stream = ascan_events(AsyncSource(*chunks("one EN"), ConnectionError("lost")), "END")
+        assert texts([await anext(stream)]) == ["one "]
+        with pytest.raises(ConnectionError):
+            await anext(stream)
+        assert stream.held == {0: "EN"}
+
+    asyncio.run(read())
+
+
+def test_without_stops_every_event_is_the_very_object() -> None:
+    for stop in (None, (), []):
+        for api, make in wire.WIRES.items():
+            events = make(["one", "two"])
+            assert [id(event) for event in scan_events(events, stop)] == [id(event) for event in events], api
+
+
+def test_events_that_tell_no_api_pass_until_one_does() -> None:
+    azure = {"id": "", "object": "", "choices": [], "prompt_filter_results": [{}]}
+    events = [azure, {"error": {"message": "slow"}}, *chunks("one END")]
+    out = list(scan_events(events, "END"))
+    assert out[0] is azure
+    assert out[1] is events[1]
+    assert texts(out[2:]) == ["one ", None]
+    assert list(scan_events([{"type": "ping"}, azure], "END")) == [{"type": "ping"}, azure]
+
+
+def test_objects_that_are_of_no_client_are_copied_too() -> None:
+    delta = SimpleNamespace(content="one END")
+    choice = SimpleNamespace(index=0, delta=delta, finish_reason=None)
+    out = list(scan_events([SimpleNamespace(choices=[choice])], "END"))
+    assert [event.choices[0].delta.content for event in out[:1]] == ["one "]
+    assert (out[1].choices[0].finish_reason, out[1].choices[0].matched_stop) == ("stop", "END")
+    assert delta.content == "one END", "the source's own object is not changed"
+
+
+def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
+    stops = stopscan.StopSet("END", visible=["."], protect=[("<think>", "</think>")])
+    stream = scan_events(chunks("<think>END.</think>", "one E", "at. two"), stops)
+    assert texts(stream) == ["<think>END.</think>", "one ", "Eat.", None]
+    assert stream.matches[0].sequence == "."
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: scan_events(ascan_events(AsyncSource(), "x"), "END"), "use ascan_events"),
+        (lambda: scan_events(7, "END"), "no iterable of events"),
+        (lambda: ascan_events([], "END"), "no async iterable of events"),
+        (lambda: next(scan_events(["one"], "END")), "no event of an API"),
+        (lambda: next(scan_events([b"data: {}"], "END")), "no event of an API"),
+        (lambda: next(scan_events([{"delta": "x"}], "END")), "'delta'"),
+        (lambda: next(scan_events([{"type": "content.delta", "delta": "x"}], "END")), r"stream\(\) helper"),
+    ],
+)
+def test_what_is_refused(call: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+def test_a_request_that_was_not_awaited_is_refused() -> None:
+    async def request() -> None: ...
+
+    coroutine = request()
+    with pytest.raises(TypeError, match="await it first"):
+        ascan_events(coroutine, "END")  # type: ignore[arg-type]
+    coroutine.close()
+
+
+def test_a_bad_stop_is_refused_before_the_stream_is_touched() -> None:
+    source = Source(*chunks("one"))
+    for stop, error in (("", ValueError), (["a", 1], TypeError), (b"END", TypeError)):
+        with pytest.raises(error):
+            scan_events(source, stop)  # type: ignore[arg-type]
+    assert len(list(source)) == 1
+
+
+def test_a_lone_surrogate_is_an_error_and_the_stream_goes_on() -> None:
+    stream = scan_events(chunks("one EN", "\ud83d", "D two"), "END")
+    next(stream)
+    with pytest.raises(UnicodeEncodeError):
+        next(stream)
+    assert texts(stream) == ["", None]
+
+
+def test_it_is_an_iterator_and_says_so() -> None:
+    assert isinstance(scan_events([], "END"), EventStream)
+    assert iter(stream := scan_events([], "END")) is stream
+    assert isinstance(ascan_events(AsyncSource(), "END"), AsyncEventStream)
+    assert list(scan_events([], "END")) == []
+
+
+def test_a_stream_that_is_dropped_leaves_nothing() -> None:
+    def source() -> Iterator[Any]:
+        try:
+            yield from chunks("one", "two")
+        finally:
+            closed.append(True)
+
+    closed: list[bool] = []
+    stream = scan_events(source(), "END")
+    next(stream)
+    del stream
+    gc.collect()
+    assert closed == [True]
+
+
+def test_an_async_generator_is_closed() -> None:
+    closed: list[bool] = []
+
+    async def source() -> AsyncIterator[Any]:
+        try:
+            for chunk in chunks("one END", "two"):
+                yield chunk
+        finally:
+            closed.append(True)
+
+    async def read() -> None:
+        assert texts([event async for event in ascan_events(source(), "END")]) == ["one ", None]
+        assert closed == [True]
+
+    asyncio.run(read())
