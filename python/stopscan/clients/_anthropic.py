@@ -17,16 +17,16 @@ class Anthropic(BlockMachine):
     BLOCK_END = "content_block_stop"
     MESSAGE_END = "message_delta"
 
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        get = self.get
-        if self.matches or get(event, "type", None) != self.DELTA:
+    def sole(self, event: Any) -> tuple[Any, str] | None:
+        told = self.fields(event)
+        if self.matches or told.get("type") != self.DELTA:
             return None
-        delta = get(event, "delta", None)
-        text = get(delta, "text", None) if get(delta, "type", None) == "text_delta" else None
-        return (get(event, "index", None), text) if text else None
+        delta = self.fields(told.get("delta"))
+        text = delta.get("text") if delta.get("type") == "text_delta" else None
+        return (told.get("index"), text) if text else None
 
     def kind(self, event: Any) -> str | None:
-        kind: str | None = self.get(event, "type", None)
+        kind: str | None = get(event, "type")
         if kind == "text":
             raise TypeError(HELPER)
         return kind

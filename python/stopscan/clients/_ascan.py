@@ -46,8 +46,8 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
                         raise
                 else:
                     out = self._feed(event)
-                    if len(out) == 1 and not self._matches:
-                        return out[0]
+                    if out is None:
+                        return event
                     self._give(out)
         finally:
             self._busy = False
@@ -120,10 +120,15 @@ class AsyncHelperStream(AsyncEventStream[E]):
     def held(self) -> dict[int, str]:
         return self._scanned.held
 
-    def _first(self, event: E) -> list[E]:
+    def __getattr__(self, name: str) -> Any:
+        # The helper's own: `get_final_message`, `current_completion_snapshot`, `text_stream`, …
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    def _first(self, event: E) -> None:
         if not self._scanned._begun:
             raise ValueError(READ_ALREADY)
-        return [event]
 
     async def _close(self) -> None:
         await self._scanned.aclose()

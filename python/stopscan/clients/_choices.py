@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from stopscan.clients._machine import Machine, Options, stopped
-from stopscan.clients._objects import replace, without
+from stopscan.clients._objects import get, replace, without
 from stopscan.clients._part import Part, Token
 from stopscan.finish import Finish
 
@@ -20,7 +20,7 @@ class ChoiceMachine(Machine):
         self._late: list[Any] = []  # closing events, to come after it
 
     def choices(self, event: Any) -> Any:
-        return self.get(event, "choices", None) or ()
+        return get(event, "choices") or ()
 
     def with_choices(self, event: Any, choices: list[Any]) -> Any:
         return replace(event, choices=choices)
@@ -30,7 +30,7 @@ class ChoiceMachine(Machine):
         return without(event, "usage")
 
     def index(self, choice: Any) -> int:
-        return self.get(choice, "index", None) or 0
+        return get(choice, "index") or 0
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         """The text that the choice brings, and whether something in it ends that text."""

@@ -26,7 +26,7 @@ class Events(Generic[E]):
         self._options = replace(options, asked=partial(choices_asked, stream))
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
-        self._feed: Callable[[Any], list[E]] = self._first
+        self._feed: Callable[[Any], list[E] | None] = self._first
         self._ready: deque[E] = deque()
         self._begun = False
         self._reading = True  # False: the source has no more for us
@@ -34,11 +34,10 @@ class Events(Generic[E]):
         self._closed = False
         self._error: BaseException | None = None  # comes after the events that are ready
 
-    def __getattr__(self, name: str) -> Any:
-        # The client's own extras: `response`, `get_final_message`, `current_completion_snapshot`, …
-        if name.startswith("__") or name == "_stream":
-            raise AttributeError(name)
-        return getattr(self._stream, name)
+    @property
+    def response(self) -> Any:
+        """The HTTP response of the client's stream, where that has one."""
+        return self._stream.response
 
     @property
     def matches(self) -> dict[int, StopMatch]:
@@ -51,12 +50,12 @@ class Events(Generic[E]):
         """The text that may still turn into a hidden stop, by the index of the choice that withholds it."""
         return self._machine.held if self._machine is not None else {}
 
-    def _first(self, event: E) -> list[E]:
+    def _first(self, event: E) -> list[E] | None:
         """``_feed`` until an event has told the API."""
         self._begun = True
         machine = machine_for(event, self._options)
         if machine is None:
-            return [event]
+            return None
         self._machine, self._matches, self._feed = machine, machine.matches, machine.feed
         return self._feed(event)
 

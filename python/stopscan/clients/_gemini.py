@@ -25,7 +25,7 @@ class Gemini(ChoiceMachine):
         self.columns = ("chosenCandidates", "topCandidates") if wire else ("chosen_candidates", "top_candidates")
 
     def choices(self, event: Any) -> Any:
-        return self.get(event, "candidates", None) or ()
+        return get(event, "candidates") or ()
 
     def with_choices(self, event: Any, choices: list[Any]) -> Any:
         return replace(event, candidates=choices)
@@ -34,17 +34,17 @@ class Gemini(ChoiceMachine):
         return without(event, self.usage)
 
     def sole(self, event: Any) -> tuple[int, str] | None:
-        get = self.get
-        choices = get(event, "candidates", None)
+        fields = self.fields
+        choices = fields(event).get("candidates")
         if not choices or len(choices) > 1:
             return None
-        choice = choices[0]
-        content = get(choice, "content", None)
-        parts = get(content, "parts", None) if content else None
-        if not parts or len(parts) > 1 or get(parts[0], "thought", None) or get(choice, self.reason, None):
+        choice = fields(choices[0])
+        parts = fields(choice.get("content")).get("parts")
+        if not parts or len(parts) > 1 or choice.get(self.reason):
             return None
-        text = get(parts[0], "text", None)
-        return (get(choice, "index", None) or 0, text) if text else None
+        part = fields(parts[0])
+        text = part.get("text")
+        return (choice.get("index") or 0, text) if text and not part.get("thought") else None
 
     def scan(self, event: Any, choice: Any) -> Any:
         parts = self._parts(choice)
@@ -54,7 +54,7 @@ class Gemini(ChoiceMachine):
     def _scan_runs(self, event: Any, choice: Any, runs: list[list[Any]]) -> Any:
         """Text, a call, text again, all in one event: each run is scanned as a candidate of its own."""
         parts: list[Any] = []
-        changed = False
+        new, changed = choice, False
         for run in runs:
             later = () if run is runs[-1] else (self.reason,)
             own = self._with_parts(without(choice, self.logprobs, *later), run)
@@ -73,7 +73,7 @@ class Gemini(ChoiceMachine):
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         parts = self._parts(choice)
-        reason = self.get(choice, self.reason, None)
+        reason = get(choice, self.reason)
         if len(parts) == 1 and _is_text(parts[0]):
             return get(parts[0], "text"), reason
         return _text(parts), reason or any(map(_is_content, parts))
@@ -114,8 +114,7 @@ class Gemini(ChoiceMachine):
         return replace(choice, finish_reason=type(choice).model_validate(fields).finish_reason)
 
     def _parts(self, choice: Any) -> Any:
-        content = self.get(choice, "content", None)
-        return (content and self.get(content, "parts", None)) or ()
+        return get(get(choice, "content"), "parts") or ()
 
     def _with_parts(self, choice: Any, parts: list[Any]) -> Any:
         return replace(choice, content=replace(get(choice, "content"), parts=parts))

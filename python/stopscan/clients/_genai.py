@@ -18,7 +18,7 @@ def http_responses(stream: Any) -> list[Any]:
     """
     found: list[Any] = []
     seen: set[int] = set()
-    layers = [stream] if isinstance(stream, AsyncGeneratorType) else []
+    layers: list[Any] = [stream] if isinstance(stream, AsyncGeneratorType) else []
     while layers:
         for below in gc.get_referents(layers.pop()):
             if id(below) in seen:

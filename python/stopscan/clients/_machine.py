@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stopscan import StopMatch, StopScanner, StopSet
-from stopscan.clients._objects import getter
+from stopscan.clients._objects import fields_of
 from stopscan.clients._part import Part
 from stopscan.finish import Finish
 
@@ -27,7 +27,7 @@ class Machine:
     """
 
     def __init__(self, event: Any, options: Options) -> None:
-        self.get = getter(event)
+        self.fields = fields_of(event)
         self.options = options
         self.parts: dict[Any, Part] = {}
         self.matches: dict[int, StopMatch] = {}
@@ -35,7 +35,7 @@ class Machine:
 
     def sole(self, event: Any) -> tuple[Any, str] | None:
         """The part to which an event brings text, and the text, if it brings nothing that ends the part. Most events do
-        so, and are done with when the scanner gives the very text back."""
+        so, and are done with when the scanner gives the very text back. ``None`` where there is more to look at."""
         raise NotImplementedError
 
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
@@ -55,9 +55,12 @@ class Machine:
         """The text that each choice withholds."""
         raise NotImplementedError
 
-    def feed(self, event: Any) -> list[Any]:
-        """Returns what comes out for the next event of the source."""
-        sole = self.sole(event)
+    def feed(self, event: Any) -> list[Any] | None:
+        """Returns what comes out for the next event of the source, ``None`` if it is the event itself and no more."""
+        try:
+            sole = self.sole(event)
+        except (AttributeError, TypeError):  # null, or an object of another kind, where most events have one of theirs
+            sole = None
         if sole is None:
             return self.read(event)
         place, text = sole
@@ -68,7 +71,7 @@ class Machine:
             return self.read(event)
         safe = part.feed(text)
         if safe is text and not part.held and part.scanner.match is None:
-            return [event]
+            return None
         return self.changed(event, part, text, safe)
 
     def part(self, place: Any) -> Part:

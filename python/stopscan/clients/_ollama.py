@@ -32,15 +32,21 @@ class Ollama(ChoiceMachine):
         return 0
 
     def sole(self, event: Any) -> tuple[int, str] | None:
-        text, closes = self.look(event)
-        return None if closes or not text else (0, text)
+        line = self.fields(event)
+        if line.get("done"):
+            return None
+        if not self.chat:
+            text = line.get("response")
+            return (0, text) if text else None
+        message = self.fields(line.get("message"))
+        text = message.get("content")
+        return (0, text) if text and not message.get("tool_calls") else None
 
     def look(self, choice: Any) -> tuple[Any, Any]:
-        get = self.get
         if not self.chat:
-            return get(choice, "response", None) or "", get(choice, "done", None)
-        message = get(choice, "message", None) or {}
-        return get(message, "content", None) or "", get(choice, "done", None) or get(message, "tool_calls", None)
+            return get(choice, "response") or "", get(choice, "done")
+        message = get(choice, "message")
+        return get(message, "content") or "", get(choice, "done") or get(message, "tool_calls")
 
     def finished(self, choice: Any) -> bool:
         return self.options.whole or bool(get(choice, "done"))

@@ -21,37 +21,31 @@ class Chat(ChoiceMachine):
         self.body = "message" if options.whole else "delta"
 
     def sole(self, event: Any) -> tuple[int, str] | None:
-        get = self.get
-        choices = get(event, "choices", None)
+        choices = self.fields(event).get("choices")
         if not choices or len(choices) > 1:
             return None
-        choice = choices[0]
-        body = get(choice, self.body, None)
-        text = get(body, "content", None) if body else None
-        if not text or get(choice, "finish_reason", None) or get(body, "tool_calls", None) or type(text) is not str:
+        choice = self.fields(choices[0])
+        body = self.fields(choice.get(self.body))
+        text = body.get("content")
+        if not text or choice.get("finish_reason") or body.get("tool_calls") or not isinstance(text, str):
             return None
-        return get(choice, "index", None) or 0, text
+        return choice.get("index") or 0, text
 
     def look(self, choice: Any) -> tuple[Any, Any]:
-        get = self.get
-        body = get(choice, self.body, None) or {}
-        text = get(body, "content", None)
-        closes = (
-            get(choice, "finish_reason", None) not in GOES_ON
-            or get(body, "tool_calls", None)
-            or get(body, "function_call", None)
-        )
-        return text if isinstance(text, str) else "", closes
+        body = get(choice, self.body)
+        closes = get(choice, "finish_reason") not in GOES_ON or get(body, "tool_calls") or get(body, "function_call")
+        return _text(get(body, "content")), closes
 
     def finished(self, choice: Any) -> bool:
-        return self.options.whole or self.get(choice, "finish_reason", None) not in GOES_ON
+        return self.options.whole or get(choice, "finish_reason") not in GOES_ON
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         logprobs = get(choice, "logprobs")
         return spelled(get(logprobs, "content") or (), text)
 
     def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
-        fields = {self.body: replace(get(choice, self.body), content=text)}
+        body = get(choice, self.body)
+        fields = {self.body: replace(body, content=_with(get(body, "content"), text))}
         logprobs = get(choice, "logprobs")
         if get(logprobs, "content") is not None:
             fields["logprobs"] = replace(logprobs, content=rows)
@@ -72,3 +66,21 @@ class Chat(ChoiceMachine):
     def with_finish(self, choice: Any, finish: Finish) -> Any:
         # vLLM's own word for what ended the choice is not what ended it here.
         return replace(without(choice, "stop_reason"), **to_openai(finish))
+
+
+def _text(content: Any) -> str:
+    """The text of a content, which Mistral's reasoning models and LiteLLM may write as a list of parts."""
+    if isinstance(content, list):
+        return "".join(get(part, "text") or "" for part in content if get(part, "type") == "text")
+    return content or ""
+
+
+def _with(content: Any, text: str) -> Any:
+    if not isinstance(content, list):
+        return text
+    parts = []
+    for part in content:
+        if get(part, "type") == "text":  # the first takes all of the text
+            part, text = replace(part, text=text), ""
+        parts.append(part)
+    return parts

@@ -16,22 +16,18 @@ class Completions(ChoiceMachine):
     """Text completions. Echoed prompts are the prompt's text, but nothing in them says so: they are scanned."""
 
     def sole(self, event: Any) -> tuple[int, str] | None:
-        get = self.get
-        choices = get(event, "choices", None)
+        choices = self.fields(event).get("choices")
         if not choices or len(choices) > 1:
             return None
-        choice = choices[0]
-        text = get(choice, "text", None)
-        if not text or get(choice, "finish_reason", None):
-            return None
-        return get(choice, "index", None) or 0, text
+        choice = self.fields(choices[0])
+        text = choice.get("text")
+        return (choice.get("index") or 0, text) if text and not choice.get("finish_reason") else None
 
     def look(self, choice: Any) -> tuple[Any, Any]:
-        text = self.get(choice, "text", None)
-        return text or "", self.get(choice, "finish_reason", None) not in GOES_ON
+        return get(choice, "text") or "", get(choice, "finish_reason") not in GOES_ON
 
     def finished(self, choice: Any) -> bool:
-        return self.options.whole or self.get(choice, "finish_reason", None) not in GOES_ON
+        return self.options.whole or get(choice, "finish_reason") not in GOES_ON
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         logprobs = get(choice, "logprobs")

@@ -26,21 +26,21 @@ class Responses(Machine):
         self._place: Place = (0, 0)  # where a stop fired
         self._open: list[Any] = []  # the closing events after it that have not come out
 
-    def sole(self, event: Any) -> tuple[Place, str] | None:
-        get = self.get
-        if self.matches or get(event, "type", None) != DELTA:
+    def sole(self, event: Any) -> tuple[Any, str] | None:
+        told = self.fields(event)
+        if self.matches or told.get("type") != DELTA:
             return None
-        text = get(event, "delta", None)
+        text = told.get("delta")
         if not text:
             return None
-        place = get(event, "output_index", None), get(event, "content_index", None)
+        place: Any = (told.get("output_index"), told.get("content_index"))
         deltas, rows = self._said.get(place) or self._said.setdefault(place, ([], []))
         deltas.append(text)
-        rows += get(event, "logprobs", None) or ()
+        rows += told.get("logprobs") or ()
         return place, text
 
     def read(self, event: Any) -> list[Any]:
-        kind = self.get(event, "type", None)
+        kind = get(event, "type")
         if self.matches:
             return self._after(event, kind)
         if kind in (TEXT_DONE, PART_DONE, ITEM_DONE, *OVER):

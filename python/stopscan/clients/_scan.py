@@ -12,10 +12,7 @@ E = TypeVar("E")
 
 
 class EventStream(Events[E], Iterator[E]):
-    """The events of an API's stream up to a stop: an iterator and a context manager, which ``scan_events`` makes.
-
-    What the client's own stream has beside them, such as ``response``, is here, too.
-    """
+    """The events of an API's stream up to a stop: an iterator and a context manager, which ``scan_events`` makes."""
 
     def __init__(self, stream: Any, options: Options) -> None:
         super().__init__(stream, options)
@@ -45,8 +42,8 @@ class EventStream(Events[E], Iterator[E]):
                         raise
                 else:
                     out = self._feed(event)
-                    if len(out) == 1 and not self._matches:
-                        return out[0]
+                    if out is None:
+                        return event
                     self._give(out)
                     if self._closing:
                         self._close_after_stop()
@@ -103,7 +100,9 @@ def _close(source: Any) -> None:
 
 
 class HelperStream(EventStream[E]):
-    """The events of a client's ``stream()`` helper, which reads the scanned stream in place of its own."""
+    """The events of a client's ``stream()`` helper, which reads the scanned stream instead of its own. The helper's own
+    methods and attributes are here, too.
+    """
 
     def __init__(self, helper: Any, options: Options) -> None:
         self._scanned: EventStream[Any] = EventStream(helper._raw_stream, options)
@@ -118,10 +117,15 @@ class HelperStream(EventStream[E]):
     def held(self) -> dict[int, str]:
         return self._scanned.held
 
-    def _first(self, event: E) -> list[E]:
+    def __getattr__(self, name: str) -> Any:
+        # The helper's own: `get_final_message`, `current_completion_snapshot`, `text_stream`, …
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    def _first(self, event: E) -> None:
         if not self._scanned._begun:
             raise ValueError(READ_ALREADY)
-        return [event]
 
     def _close(self) -> None:
         self._scanned.close()

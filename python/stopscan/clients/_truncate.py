@@ -42,7 +42,7 @@ def _cut(response: Any, options: Options) -> Any:
     machine = choice_machine_for(response, options)
     if machine is None:
         raise TypeError(f"no response of an API that is known here: {type(response).__name__}")
-    return machine.feed(response)[0]
+    return machine.read(response)[0]
 
 
 def _anthropic(message: Any, options: Options) -> Any:

@@ -34,7 +34,7 @@ class Recording:
     requests: list[Event] = field(default_factory=list)
 
 
-Answer = Recording | Callable[[Event], Recording]
+Answer = Recording | Callable[[str, Event], Recording]  # of the request's path and body
 
 
 def sse(event: Event) -> bytes:
@@ -91,7 +91,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         path = self.path.partition("?")[0]
         answer = self.server.recordings.get(body.get("model") or _model_in(path), self.server.default)
-        recording = answer if isinstance(answer, Recording) else answer(body)
+        recording = answer if isinstance(answer, Recording) else answer(path, body)
         recording.requests.append(body)
         streamed = "stream" in path or body.get("stream", path.startswith("/api/"))
         if not streamed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -36,10 +37,8 @@ def left(recording: Recording) -> bool:
 def test_the_server_sees_the_client_leave(server: Replay, api: Api) -> None:
     recording = endless(api.name)
     stream = scan_events(api.open(server.url, server.record(recording)), "END")
-    for event in stream:
-        if stream.matches:
-            assert left(recording), "before the first event after the stop is given out"
-            break
+    event = next(event for event in stream if stream.matches)
+    assert left(recording), "before the first event after the stop is given out"
     rest = [event, *stream]
     assert (api.read(rest), len([e for e in rest if api.finish(e)])) == ("", 1)
 
@@ -108,7 +107,7 @@ def test_a_cancelled_step_loses_no_text(server: Replay, api: Api) -> None:
     async def read() -> None:
         stream = ascan_events(await api.aopen(server.url, server.record(recording)), "END")
         text = ""
-        with pytest.raises(asyncio.TimeoutError):
+        with contextlib.suppress(asyncio.TimeoutError):
             while True:
                 event = await asyncio.wait_for(anext(stream), 0.3)
                 text += api.text(event) or ""
@@ -174,9 +173,9 @@ def test_the_connection_stays_when_the_stream_is_read_on(server: Replay) -> None
     assert recording.sent == len(recording.events)
 
 
-def test_the_clients_own_extras_are_there(server: Replay) -> None:
+def test_the_http_response_is_there(server: Replay) -> None:
     stream = scan_events(BY_NAME["chat"].open(server.url, server.record(Recording(wire.chat(["one"])))), "END")
     assert stream.response.status_code == 200
-    with pytest.raises(AttributeError):
-        stream.nothing_of_the_kind
     stream.close()
+    with pytest.raises(AttributeError, match="response"):
+        _ = scan_events([], "END").response

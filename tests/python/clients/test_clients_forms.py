@@ -109,6 +109,17 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     assert [event["usage"] for event in scan_events(events, "END")] == [*counts, None]
 
 
+def test_chat_mistral_content_in_parts() -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}
+    chunks = [[thought], [{"type": "text", "text": "one E"}, thought], [{"type": "text", "text": "ND"}]]
+    stream = scan_events([wire.chat_chunk([wire.chat_choice(content=content)]) for content in chunks], "END")
+    told = [event["choices"][0]["delta"].get("content") for event in stream]
+    assert told == [[thought], [{"type": "text", "text": "one "}, thought], [{"type": "text", "text": ""}], None]
+    whole = wire.chat_whole([thought, {"type": "text", "text": "one "}, {"type": "text", "text": "END two"}])
+    cut = truncate_response(whole, "END")["choices"][0]["message"]["content"]
+    assert cut == [thought, {"type": "text", "text": "one "}, {"type": "text", "text": ""}]
+
+
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
     thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}]
     events = [wire.chat_chunk([wire.chat_choice(content=thought)]), wire.chat_chunk([wire.chat_choice(content="one")])]

@@ -59,7 +59,8 @@ def run(api: str, as_objects: bool, events: list[Any], stop: list[str], **option
     for event in events:
         if machine.ended and not options.get("drain"):
             break
-        out.append(machine.feed(event))
+        given_out = machine.feed(event)
+        out.append([event] if given_out is None else given_out)
     return machine, out if machine.ended and not options.get("drain") else [*out, machine.end()]
 
 

@@ -42,7 +42,7 @@ def test_every_limit_names_its_source() -> None:
 
 
 def test_an_api_that_is_not_known() -> None:
-    with pytest.raises(ValueError, match="'claude'.*anthropic"):
+    with pytest.raises(ValueError, match=r"'claude'.*anthropic"):
         native_stops("claude", "END")
 
 

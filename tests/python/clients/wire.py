@@ -33,7 +33,7 @@ def chat(deltas: Deltas, usage: bool = True) -> list[Event]:
     return events
 
 
-def chat_whole(text: str, **message: Any) -> Event:
+def chat_whole(text: Any, **message: Any) -> Event:
     message = {"role": "assistant", "content": text, "refusal": None, **message}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
     usage = {"prompt_tokens": 3, "completion_tokens": TOKENS, "total_tokens": 3 + TOKENS}

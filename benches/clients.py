@@ -1,0 +1,253 @@
+"""Stops on the client's side: what they add to an event, how late they make the text, and what others do.
+
+    python benches/clients.py > benches/results/clients.md
+
+Needs the official clients and a vocabulary from litellm (`.[test]`); `pip install dspy langchain-community` for those
+beside it. What is not installed is left out, and the first line says what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from cases import Case, empty_method, exhaust, own, streaming
+from litellm.types.utils import ModelResponseStream
+from measure import Timing, interleaved
+from report import heading, markdown, nanoseconds
+from workload import numbered, windows
+
+import stopscan
+from stopscan.clients import ascan_events, scan_events
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "python" / "clients"))
+
+from objects import MAKERS, text_of
+from wire import WIRES
+
+EVENTS = 300
+LATE = "Observation result:"  # 19 characters
+
+
+def made(api: str, deltas: list[str]) -> list[Any]:
+    """The text events of a stream, as the client makes them: new objects, as a live stream's are."""
+    if api == "litellm":
+        return [ModelResponseStream(choices=[{"index": 0, "delta": {"content": delta}}]) for delta in deltas]
+    events = [MAKERS[api](event) for event in WIRES[api](deltas)]
+    return [event for event in events if text_of(api, event)]
+
+
+def generated(events: list[Any]) -> Iterator[Any]:
+    yield from events
+
+
+async def agenerated(events: list[Any]) -> AsyncIterator[Any]:
+    for event in events:
+        yield event
+
+
+# A stream's reader reads its text: without that the first to look at an event would pay for bringing it into the cache.
+READERS: dict[str, Callable[[Any], str]] = {
+    "chat": lambda event: event.choices[0].delta.content,
+    "litellm": lambda event: event.choices[0].delta.content,
+    "completions": lambda event: event.choices[0].text,
+    "responses": lambda event: event.delta,
+    "anthropic": lambda event: event.delta.text,
+    "gemini": lambda event: event.candidates[0].content.parts[0].text,
+    "ollama": lambda event: event.message.content,
+    "generate": lambda event: event.response,
+    "bedrock": lambda event: event["contentBlockDelta"]["delta"]["text"],
+}
+
+
+def reading(stream: Iterable[Any], read: Callable[[Any], str]) -> None:
+    for event in stream:
+        read(event)
+
+
+async def reading_async(stream: Any, read: Callable[[Any], str]) -> None:
+    async for event in stream:
+        read(event)
+
+
+def sync(name: str, api: str, wrap: Callable[[Iterator[Any]], Iterable[Any]]) -> Case:
+    loop, read = own(reading), READERS[api]
+
+    def run(stream: Iterable[Any]) -> None:
+        loop(stream, read)
+
+    return Case(name, lambda deltas: wrap(generated(made(api, deltas))), run, lambda deltas: check(api, deltas, wrap))
+
+
+def check(api: str, deltas: list[str], wrap: Callable[[Iterator[Any]], Iterable[Any]]) -> None:
+    text = "".join(map(READERS[api], wrap(generated(made(api, deltas)))))
+    assert text == "".join(deltas), "no stop occurs in the text"
+
+
+def in_loop(name: str, api: str, wrap: Callable[[AsyncIterator[Any]], Any]) -> Case:
+    loop = asyncio.new_event_loop()
+
+    def run(stream: Any) -> None:
+        loop.run_until_complete(reading_async(stream, READERS[api]))
+
+    return Case(name, lambda deltas: wrap(agenerated(made(api, deltas))), run, lambda deltas: None)
+
+
+def ours(api: str) -> list[Case]:
+    cases = [sync(f"{api}: bare", api, lambda events: events)]
+    for stop in (numbered(4), ["END", "</s>", "\n\nHuman:", LATE]):
+        stops = stopscan.StopSet(stop)
+        cases.append(sync(f"{api}: {stop[0]}", api, lambda events, stops=stops: scan_events(events, stops)))
+    stops = stopscan.StopSet(numbered(4))
+    cases.append(in_loop(f"{api}: async bare", api, lambda events: events))
+    cases.append(in_loop(f"{api}: async", api, lambda events: ascan_events(events, stops)))
+    return cases
+
+
+def lm15_events(deltas: list[str]) -> list[Any]:
+    from dspy._vendor.lm15.types import StreamDeltaEvent, TextDelta
+
+    return [StreamDeltaEvent(TextDelta(delta)) for delta in deltas]
+
+
+def lm15(events: Iterable[Any], stop: list[str]) -> Iterator[Any]:
+    from dspy._vendor.lm15.result import truncate_stream_at_stop
+
+    return truncate_stream_at_stop(iter(events), tuple(stop))
+
+
+def lm15_cases() -> list[Case]:
+    return [
+        Case("lm15: bare", lambda deltas: generated(lm15_events(deltas)), own(exhaust), lambda deltas: None),
+        Case("lm15", lambda deltas: lm15(generated(lm15_events(deltas)), numbered(4)), own(exhaust), lambda _: None),
+    ]
+
+
+def langchain_each(deltas: list[str]) -> None:
+    """What it takes to cut a stream with it: the text so far, once more for each event."""
+    from langchain_community.llms.utils import enforce_stop_tokens
+
+    text = ""
+    for delta in deltas:
+        text += delta
+        enforce_stop_tokens(text, ["END", "Human:", "Question:", LATE])
+
+
+def langchain_cases() -> list[Case]:
+    return [
+        streaming("langchain: bare", lambda deltas: deltas),
+        Case("langchain", lambda deltas: deltas, langchain_each, lambda deltas: None),
+    ]
+
+
+def added(cases: list[Case], streams: list[list[str]]) -> dict[str, Timing]:
+    events = sum(map(len, streams))
+    return {name: timing.per(events) for name, timing in interleaved(cases, streams, 7).items()}
+
+
+def cost(streams: list[list[str]], rivals: list[str]) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    empty = added([empty_method("empty"), streaming("loop", lambda deltas: deltas)], streams)
+    yardstick = empty["empty"].less(empty["loop"])
+    for api in READERS:
+        timings = added(ours(api), streams)
+        bare = timings[f"{api}: bare"]
+        quiet, often = (timings[f"{api}: {stop}"].less(bare) for stop in (numbered(1)[0], "END"))
+        slow = timings[f"{api}: async"].less(timings[f"{api}: async bare"])
+        rows.append(
+            (api, nanoseconds(quiet), f"{quiet.fastest / yardstick.fastest:.0f}", nanoseconds(often), nanoseconds(slow))
+        )
+    for name, cases in (("lm15", lm15_cases), ("langchain", langchain_cases)):
+        if name in rivals:
+            timings = added(cases(), streams)
+            net = timings[name].less(timings[f"{name}: bare"])
+            rows.append((name, nanoseconds(net), f"{net.fastest / yardstick.fastest:.0f}", "", ""))
+    head = (
+        "ns per event over the bare stream",
+        "4 stops that hold nothing",
+        "in empty methods",
+        "4 that hold now and then",
+        "async",
+    )
+    return [head, *rows]
+
+
+def lateness(stream: list[str], rivals: list[str]) -> list[tuple[str, ...]]:
+    """Characters that are not out after an event, beyond those that can still become a stop."""
+    minimal = stopscan.StopScanner(LATE)
+    least = [len(minimal.held) for delta in stream if minimal.feed(delta) or True]
+    rows = [row("stopscan", released(scan_events, made("chat", stream), lambda e: text_of("chat", e)), stream, least)]
+    if "lm15" in rivals:
+        out = released(lm15, lm15_events(stream), lambda event: event.delta.text)
+        rows.append(row("lm15", out, stream, least))
+    if "langchain" in rivals:
+        rows.append(row("langchain", [0] * len(stream), stream, least))
+    return [("characters late, after each event but the last", "mean", "most"), *rows]
+
+
+def released(cut: Any, events: list[Any], text: Callable[[Any], str | None]) -> list[int]:
+    """How many characters are out after each event."""
+    read: list[int] = []
+    out, counts = 0, []
+
+    def source() -> Iterator[Any]:
+        for event in events:
+            counts.append(out)
+            yield event
+        counts.append(out)
+
+    for event in cut(source(), [LATE]):
+        out += len(text(event) or "")
+    return counts[1:] or read
+
+
+def row(name: str, out: list[int], stream: list[str], least: list[int]) -> tuple[str, ...]:
+    arrived, late = 0, []
+    for delta, released_now, held in zip(stream[:-1], out, least, strict=False):
+        arrived += len(delta)
+        late.append(arrived - released_now - held)
+    return name, f"{sum(late) / len(late):.1f}", str(max(late))
+
+
+def answers(rivals: list[str]) -> list[tuple[str, ...]]:
+    """The same text with the same stops, cut into events in every way."""
+    cuts = [(), (1,), (2,), (1, 2)]
+    ways = [["abcd"[begin:end] for begin, end in pairwise((0, *cut, 4))] for cut in cuts]
+
+    def told(cut: Callable[[list[str]], str]) -> str:
+        return ", ".join(sorted({repr(cut(way)) for way in ways}))
+
+    def scanned(way: list[str]) -> str:
+        return "".join(text_of("chat", event) or "" for event in scan_events(made("chat", way), ["abc", "b"]))
+
+    rows = [("stopscan", told(scanned))]
+    if "lm15" in rivals:
+
+        def by_lm15(way: list[str]) -> str:
+            events = lm15(lm15_events(way), ["abc", "b"])
+            return "".join(event.delta.text for event in events if event.type == "delta")
+
+        rows.append(("lm15", told(by_lm15)))
+    return [("`abcd` with the stops `abc` and `b`, in any chunks", "text"), *rows]
+
+
+def main() -> None:
+    packages = {"lm15": "dspy", "langchain": "langchain_community"}
+    rivals = [name for name, package in packages.items() if find_spec(package)]
+    names = ["openai", "anthropic", "google-genai", "ollama", "litellm", "pydantic", "dspy", "langchain-community"]
+    streams = [window[:EVENTS] for window in windows("english")[:8]]
+    print(heading("Stops on the client's side", names), end="\n\n")
+    print(f"Streams of {EVENTS} text events of a real tokenizer's deltas, as the clients' own objects. ", end="")
+    print("Not installed, and so left out: " + (", ".join({*packages} - {*rivals}) or "none") + ".", end="\n\n")
+    print(markdown(cost(streams, rivals)), end="\n\n")
+    print(markdown(lateness(windows("english")[0][:300], rivals)), end="\n\n")
+    print(markdown(answers(rivals)))
+
+
+if __name__ == "__main__":
+    main()
