@@ -11,11 +11,12 @@ import anthropic
 import openai
 import pytest
 import wire
-from apis import APIS, MESSAGES, Api, client, run
+from apis import APIS, MESSAGES, Api, client, genai, run
 from replay import Recording, Replay
 
 from stopscan.clients import ascan_events, scan_events
 
+httpx2 = pytest.importorskip("httpx2", reason="httpx2 is not installed")
 trio = pytest.importorskip("trio", reason="trio is not installed")
 
 ASYNC = [api for api in APIS if api.aopen]
@@ -53,6 +54,23 @@ def test_the_server_sees_the_async_client_leave(server: Replay, api: Api) -> Non
         assert await asyncio.to_thread(left, recording)
 
     run(read, endless(api.name))
+
+
+@pytest.mark.parametrize("runner", [asyncio.run, lambda function: trio.run(function)], ids=["asyncio", "trio"])
+def test_python_genai_2425_the_connection_of_the_async_client_is_closed(server: Replay, runner: Any) -> None:
+    """On httpx, without aiohttp. Closing its stream leaves the connection open, and there is no handle on it."""
+    recording = endless("gemini")
+
+    async def read() -> None:
+        async with httpx2.AsyncClient() as transport:
+            options = {"base_url": server.url, "httpx_async_client": transport}
+            made = genai.Client(api_key="none", http_options=options)
+            opened = await made.aio.models.generate_content_stream(model=server.record(recording), contents="hi")
+            stream = ascan_events(opened, "END")
+            assert "".join([event.text or "" async for event in stream]) == "one "
+            assert recording.gone.wait(10)
+
+    runner(read()) if runner is asyncio.run else runner(read)
 
 
 class _no_timeout:  # noqa: N801 - before 3.11

@@ -1,4 +1,4 @@
-"""Stops on the client's side against a real engine: what the server's own stops give, and no more generated than that."""
+"""Stops on the client's side, on a real engine: what the server's own stops give, and nothing generated beyond them."""
 
 from __future__ import annotations
 
