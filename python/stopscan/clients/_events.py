@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -26,7 +25,6 @@ class Events(Generic[E]):
         self._options = replace(options, asked=partial(choices_asked, stream))
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
-        self._feed: Callable[[Any], list[E] | None] = self._first
         self._ready: deque[E] = deque()
         self._begun = False
         self._reading = True  # False: the source has no more for us
@@ -50,14 +48,15 @@ class Events(Generic[E]):
         """The text that may still turn into a hidden stop, by the index of the choice that withholds it."""
         return self._machine.held if self._machine is not None else {}
 
-    def _first(self, event: E) -> list[E] | None:
-        """``_feed`` until an event has told the API."""
+    def _feed(self, event: E) -> list[E] | None:
+        """``Machine.feed``, which takes the place of this method when an event has told the API."""
         self._begun = True
         machine = machine_for(event, self._options)
         if machine is None:
             return None
-        self._machine, self._matches, self._feed = machine, machine.matches, machine.feed
-        return self._feed(event)
+        self._machine, self._matches = machine, machine.matches
+        self._feed = machine.feed  # type: ignore[method-assign]
+        return machine.feed(event)
 
     def _give(self, out: list[E]) -> None:
         self._ready.extend(out)

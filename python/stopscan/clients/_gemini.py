@@ -48,7 +48,7 @@ class Gemini(ChoiceMachine):
 
     def scan(self, event: Any, choice: Any) -> Any:
         parts = self._parts(choice)
-        runs = _runs(parts) if len(parts) > 1 else ()
+        runs = _runs(parts) if len(parts) > 1 and self.index(choice) not in self.matches else ()
         return self._scan_runs(event, choice, runs) if len(runs) > 1 else super().scan(event, choice)
 
     def _scan_runs(self, event: Any, choice: Any, runs: list[list[Any]]) -> Any:
@@ -59,8 +59,6 @@ class Gemini(ChoiceMachine):
             later = () if run is runs[-1] else (self.reason,)
             own = self._with_parts(without(choice, self.logprobs, *later), run)
             new = super().scan(event, own)
-            if new is None:
-                return None
             changed = changed or new is not own
             parts += self._parts(new)
             if self.index(choice) in self.matches:

@@ -15,12 +15,20 @@ from stopscan.clients._openai_chat import Chat
 from stopscan.clients._openai_completions import Completions
 from stopscan.clients._responses import Responses
 
-ANTHROPIC = ("message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta")
+ANTHROPIC = (
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+)
 # Made by ChatCompletionStream and MessageStream beside the API's own events, with snapshots that nobody could cut.
 HELPERS = ("chunk", "content.delta", "content.done", "refusal.delta", "text")
 BEDROCK = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop")
-# Events of streams whose kind they do not tell: errors, and OpenAI's and Azure's chunks without choices.
-NEUTRAL = ("error", "choices", "usage", "done")
+# What tells no API: errors and signs of life, and OpenAI's and Azure's chunks without choices.
+NEUTRAL_TYPES = ("error", "ping", "keepalive")
+NEUTRAL_FIELDS = ("error", "choices", "usage", "done")
 
 
 def machine_for(event: Any, options: Options) -> Machine | None:
@@ -29,6 +37,8 @@ def machine_for(event: Any, options: Options) -> Machine | None:
     ``TypeError`` for what is no event of an API that is known here.
     """
     kind = get(event, "type")
+    if isinstance(kind, str) and kind in NEUTRAL_TYPES:
+        return None
     if isinstance(kind, str):
         return _typed(event, kind, options)
     cls = _choices(event)
@@ -36,7 +46,7 @@ def machine_for(event: Any, options: Options) -> Machine | None:
         return cls(event, options)
     if isinstance(event, dict) and any(name in event for name in BEDROCK):
         return Bedrock(event, options)
-    if any(has(event, name) for name in NEUTRAL):
+    if any(has(event, name) for name in NEUTRAL_FIELDS):
         return None
     raise TypeError(f"no event of an API that is known here: {_described(event)}")
 
@@ -46,14 +56,14 @@ def choice_machine_for(response: Any, options: Options) -> ChoiceMachine | None:
     return None if cls is None else cls(response, options)
 
 
-def _typed(event: Any, kind: str, options: Options) -> Machine | None:
+def _typed(event: Any, kind: str, options: Options) -> Machine:
     if kind.startswith("response."):
         return Responses(event, options)
     if kind in ANTHROPIC:
         return Anthropic(event, options)
     if kind in HELPERS:
         raise TypeError(f"an event {kind!r} is made by the client's stream() helper: give the helper itself")
-    return None  # a ping, an error
+    raise TypeError(f"no event of an API that is known here: {_described(event)} of type {kind!r}")
 
 
 def _choices(event: Any) -> type[ChoiceMachine] | None:

@@ -123,7 +123,7 @@ class HelperStream(EventStream[E]):
             raise AttributeError(name)
         return getattr(self._stream, name)
 
-    def _first(self, event: E) -> None:
+    def _feed(self, event: E) -> None:
         if not self._scanned._begun:
             raise ValueError(READ_ALREADY)
 

@@ -188,6 +188,17 @@ def test_gemini_parts_of_one_event() -> None:
     assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
 
 
+def test_gemini_a_last_event_of_many_parts_when_the_stream_is_read_on() -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    last = wire.gemini_chunk(
+        [wire.candidate({"text": "x"}, call, {"text": "y"}, finishReason="MAX_TOKENS")], wire.TOKENS
+    )
+    out = list(scan_events([wire.gemini_chunk([wire.candidate({"text": "END"})]), last], "END", drain=True))
+    assert out[1]["candidates"][0]["content"]["parts"] == [{"text": ""}, {"text": ""}]
+    assert out[1]["candidates"][0]["finishReason"] == "STOP"
+    assert out[1]["usageMetadata"] is last["usageMetadata"]
+
+
 def test_gemini_held_text_comes_before_a_call_of_the_same_event() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     event = wire.gemini_chunk([wire.candidate({"text": "EN"}, call, {"text": "D"})])
