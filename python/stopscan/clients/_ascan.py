@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from stopscan import StopMatch, StopSet
 from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
 from stopscan.clients._genai import http_responses
-from stopscan.clients._machine import Options, stop_set
+from stopscan.clients._machine import Options
 
 E = TypeVar("E")
 
@@ -155,5 +155,5 @@ def ascan_events(
     if not hasattr(stream, "__aiter__"):
         hint = "await it first" if isawaitable(stream) else "it is no async iterable of events"
         raise TypeError(f"ascan_events cannot read {type(stream).__name__}: {hint}")
-    options = Options(stop_set(stop), include_stop=include_stop, drain=drain)
+    options = Options(StopSet(stop), include_stop=include_stop, drain=drain)
     return (AsyncHelperStream if is_helper(stream) else AsyncEventStream)(stream, options)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,3 @@ class Machine:
 
 def stopped(match: StopMatch) -> Finish:
     return Finish("stop_sequence", match.sequence, match.offset)
-
-
-def stop_set(stop: StopSet | str | Iterable[str] | None) -> StopSet:
-    return stop if isinstance(stop, StopSet) else StopSet(stop)

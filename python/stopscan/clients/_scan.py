@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from stopscan import StopMatch, StopSet
 from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
-from stopscan.clients._machine import Options, stop_set
+from stopscan.clients._machine import Options
 
 E = TypeVar("E")
 
@@ -162,5 +162,5 @@ def scan_events(
     if not hasattr(stream, "__iter__"):
         hint = "use ascan_events" if hasattr(stream, "__aiter__") else "it is no iterable of events"
         raise TypeError(f"scan_events cannot read {type(stream).__name__}: {hint}")
-    options = Options(stop_set(stop), include_stop=include_stop, drain=drain)
+    options = Options(StopSet(stop), include_stop=include_stop, drain=drain)
     return (HelperStream if is_helper(stream) else EventStream)(stream, options)

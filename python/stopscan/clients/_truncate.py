@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from stopscan import StopSet
 from stopscan.clients._blocks import cut_blocks
-from stopscan.clients._machine import Options, stop_set, stopped
+from stopscan.clients._machine import Options, stopped
 from stopscan.clients._machines import choice_machine_for
 from stopscan.clients._objects import get, replace
 from stopscan.clients._responses_cut import cut_response
@@ -27,7 +27,7 @@ def truncate_response(response: R, stop: StopSet | str | Iterable[str] | None, /
     >>> truncate_response(message, "END")["content"]
     [{'type': 'text', 'text': 'one '}]
     """
-    options = Options(stop_set(stop), include_stop=include_stop, whole=True)
+    options = Options(StopSet(stop), include_stop=include_stop, whole=True)
     cut: R = _cut(response, options)
     return cut
 

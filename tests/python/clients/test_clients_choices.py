@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from objects import MAKERS
 from reference import Reference
 
+from stopscan import StopSet
 from stopscan.clients import scan_events
-from stopscan.clients._machine import Options, stop_set
+from stopscan.clients._machine import Options
 from stopscan.clients._machines import machine_for
 
 Step = tuple[int, str]  # a choice, and its next text; "" ends it
@@ -72,7 +73,7 @@ def test_any_interleaving(api: str, as_objects: bool, steps: list[Step], stop: l
         events = [MAKERS[api](event) for event in events]
 
     seen = {index for group in grouped for index, _ in group}
-    machine = machine_for(events[0], Options(stop_set(stop), asked=lambda: len(seen)))
+    machine = machine_for(events[0], Options(StopSet(stop), asked=lambda: len(seen)))
     oracles = {index: Reference(stop) for index in seen}
     expected, ends = dict.fromkeys(seen, ""), dict.fromkeys(seen, 0)
     for event, group in zip(events, grouped, strict=True):

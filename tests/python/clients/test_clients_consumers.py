@@ -17,6 +17,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from pydantic import BaseModel
 from replay import Recording, Replay
 
+from stopscan import StopSet
 from stopscan.clients import ascan_events, scan_events
 from stopscan.clients._openai_chat import Chat
 
@@ -234,9 +235,9 @@ def test_every_event_can_be_sent_on(server: Replay, api: Any) -> None:
 
 def test_the_way_an_event_is_read_for_speed_is_that_of_its_kind() -> None:
     """LiteLLM's objects keep their fields where pydantic is slow to look."""
-    from stopscan.clients._machine import Options, stop_set
+    from stopscan.clients._machine import Options
 
-    options = Options(stop_set("END"))
+    options = Options(StopSet("END"))
     chunk = litellm.ModelResponseStream(choices=[{"index": 0, "delta": {"content": "one"}}])
     machine = Chat(chunk, options)
     assert machine.sole(chunk) == (0, "one")

@@ -12,8 +12,8 @@ from objects import MAKERS, text_of
 from reference import Reference
 from wire import MIXED, TOKENS, WIRES
 
-from stopscan import finish
-from stopscan.clients._machine import Options, stop_set
+from stopscan import StopSet, finish
+from stopscan.clients._machine import Options
 from stopscan.clients._machines import machine_for
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
@@ -54,7 +54,7 @@ def run(api: str, as_objects: bool, events: list[Any], stop: list[str], **option
     """The machine, and what comes out for each event; the last of it when the source has ended."""
     if as_objects:
         events[:] = [MAKERS[api](event) for event in events]
-    machine = machine_for(events[0], Options(stop_set(stop), **options))
+    machine = machine_for(events[0], Options(StopSet(stop), **options))
     out = []
     for event in events:
         if machine.ended and not options.get("drain"):
