@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from stopscan import StopMatch
+from stopscan.clients._apis import machine_for
 from stopscan.clients._machine import Machine, Options
-from stopscan.clients._machines import machine_for
 from stopscan.clients._request import choices_asked
 
 E = TypeVar("E")

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from stopscan import StopSet
+from stopscan.clients._apis import choice_machine_for
 from stopscan.clients._blocks import cut_blocks
 from stopscan.clients._machine import Options, stopped
-from stopscan.clients._machines import choice_machine_for
 from stopscan.clients._objects import get, replace
 from stopscan.clients._responses_cut import cut_response
 from stopscan.finish import to_anthropic, to_bedrock

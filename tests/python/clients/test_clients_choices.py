@@ -14,8 +14,8 @@ from reference import Reference
 
 from stopscan import StopSet
 from stopscan.clients import scan_events
+from stopscan.clients._apis import machine_for
 from stopscan.clients._machine import Options
-from stopscan.clients._machines import machine_for
 
 Step = tuple[int, str]  # a choice, and its next text; "" ends it
 

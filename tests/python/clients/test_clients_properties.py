@@ -13,8 +13,8 @@ from reference import Reference
 from wire import MIXED, TOKENS, WIRES
 
 from stopscan import StopSet, finish
+from stopscan.clients._apis import machine_for
 from stopscan.clients._machine import Options
-from stopscan.clients._machines import machine_for
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
 BLOCKS = ("responses", "anthropic", "bedrock")  # each text is counted for itself
