@@ -1,74 +1,19 @@
-"""The iterators themselves: closing, errors, cancellation, threads, and what is refused."""
+"""The iterator itself: closing, errors, threads, and what is refused."""
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import wire
+from sources import AsyncSource, Source, chunks, texts
 
 import stopscan
 from stopscan.clients import AsyncEventStream, EventStream, ascan_events, scan_events
-
-
-def texts(events: Any) -> list[str | None]:
-    return [event["choices"][0]["delta"].get("content") for event in events]
-
-
-def chunks(*deltas: str) -> list[Any]:
-    return [wire.chat_chunk([wire.chat_choice(content=delta)]) for delta in deltas]
-
-
-class Source:
-    """A stream that can be closed, and counts it; closing fails as often as is asked for."""
-
-    def __init__(self, *events: Any, failures: int = 0) -> None:
-        self.events = iter(events)
-        self.failures = failures
-        self.closed = 0
-
-    def __iter__(self) -> Source:
-        return self
-
-    def __next__(self) -> Any:
-        event = next(self.events)
-        if isinstance(event, BaseException):
-            raise event
-        return event
-
-    def close(self) -> None:
-        if self.failures:
-            self.failures -= 1
-            raise OSError("cannot be closed")
-        self.closed += 1
-
-
-class AsyncSource(Source):
-    def __init__(self, *events: Any, failures: int = 0, slow_close: bool = False) -> None:
-        super().__init__(*events, failures=failures)
-        self.slow_close = slow_close
-
-    def __aiter__(self) -> AsyncSource:
-        return self
-
-    async def __anext__(self) -> Any:
-        await asyncio.sleep(0)
-        try:
-            event = super().__next__()
-        except StopIteration:
-            raise StopAsyncIteration from None
-        return await event if asyncio.isfuture(event) else event
-
-    async def close(self) -> None:  # type: ignore[override]
-        if self.slow_close:
-            self.slow_close = False
-            await asyncio.sleep(30)
-        super().close()
 
 
 def test_a_stop_closes_the_source_once() -> None:
@@ -209,101 +154,6 @@ def test_many_threads_take_each_event_once() -> None:
     assert sorted(map(int, filter(None, taken))) == list(range(2000))
 
 
-def test_async_a_stop_closes_the_source_whose_close_is_async() -> None:
-    async def read() -> None:
-        source = AsyncSource(*chunks("one E", "ND", "more"))
-        stream = ascan_events(source, "END")
-        assert texts([event async for event in stream]) == ["one ", "", None]
-        assert source.closed == 1
-        await stream.close()
-        assert source.closed == 1
-
-    asyncio.run(read())
-
-
-def test_async_a_close_that_fails() -> None:
-    async def read() -> None:
-        source = AsyncSource(*chunks("one", "two END"), failures=2)
-        stream = ascan_events(source, "END")
-        assert texts([await anext(stream)]) == ["one"]
-        with pytest.raises(OSError, match="cannot be closed"):
-            await stream.aclose()
-        assert texts([await anext(stream), await anext(stream)]) == ["two ", None]
-        with pytest.raises(OSError, match="cannot be closed"):
-            await anext(stream)
-        await stream.aclose()
-        assert source.closed == 1
-
-    asyncio.run(read())
-
-
-def test_async_a_cancelled_close_at_a_stop_loses_nothing_and_is_made_up_for() -> None:
-    async def read() -> None:
-        source = AsyncSource(*chunks("one END"), slow_close=True)
-        stream = ascan_events(source, "END")
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(anext(stream), 0.05)
-        assert (source.closed, stream.matches[0].offset) == (0, 4)
-        assert texts([event async for event in stream]) == ["one ", None]
-        assert source.closed == 1
-
-    asyncio.run(read())
-
-
-def test_async_a_cancelled_step_that_can_go_on_does() -> None:
-    async def read() -> None:
-        late = asyncio.get_running_loop().create_future()
-        stream = ascan_events(AsyncSource(*chunks("one EN"), late, *chunks("D")), "END")
-        assert texts([await anext(stream)]) == ["one "]
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(anext(stream), 0.05)
-        assert stream.held == {0: "EN"}
-        assert texts([event async for event in stream]) == ["", None]
-        assert stream.matches[0].sequence == "END"
-
-    asyncio.run(read())
-
-
-def test_async_another_task_is_refused() -> None:
-    async def read() -> None:
-        late = asyncio.get_running_loop().create_future()
-        source = AsyncSource(late)
-        stream = ascan_events(source, "END")
-        step = asyncio.ensure_future(anext(stream))
-        await asyncio.sleep(0.01)
-        for refused in (stream.aclose, stream.__anext__):
-            with pytest.raises(RuntimeError, match="in use"):
-                await refused()
-        late.set_result(chunks("one")[0])
-        assert texts([await step]) == ["one"]
-        await stream.aclose()
-        assert source.closed == 1
-
-    asyncio.run(read())
-
-
-def test_async_an_error_while_reading_on() -> None:
-    async def read() -> None:
-        stream = ascan_events(AsyncSource(*chunks("one END"), ConnectionError("lost")), "END", drain=True)
-        assert texts([await anext(stream), await anext(stream)]) == ["one ", None]
-        with pytest.raises(ConnectionError):
-            await anext(stream)
-        assert [event async for event in stream] == []
-
-    asyncio.run(read())
-
-
-def test_async_an_error_in_mid_stream_leaves_the_text() -> None:
-    async def read() -> None:
-        stream = ascan_events(AsyncSource(*chunks("one EN"), ConnectionError("lost")), "END")
-        assert texts([await anext(stream)]) == ["one "]
-        with pytest.raises(ConnectionError):
-            await anext(stream)
-        assert stream.held == {0: "EN"}
-
-    asyncio.run(read())
-
-
 def test_without_stops_every_event_is_the_very_object() -> None:
     for stop in (None, (), []):
         for api, make in wire.WIRES.items():
@@ -356,15 +206,6 @@ def test_what_is_refused(call: Any, words: str) -> None:
         call()
 
 
-def test_a_request_that_was_not_awaited_is_refused() -> None:
-    async def request() -> None: ...
-
-    coroutine = request()
-    with pytest.raises(TypeError, match="await it first"):
-        ascan_events(coroutine, "END")  # type: ignore[arg-type]
-    coroutine.close()
-
-
 def test_a_bad_stop_is_refused_before_the_stream_is_touched() -> None:
     source = Source(*chunks("one"))
     for stop, error in (("", ValueError), (["a", 1], TypeError), (b"END", TypeError)):
@@ -404,20 +245,3 @@ def test_a_stream_that_is_dropped_leaves_nothing() -> None:
         assert closed == [True], "without the garbage collector"
     finally:
         gc.enable()
-
-
-def test_an_async_generator_is_closed() -> None:
-    closed: list[bool] = []
-
-    async def source() -> AsyncIterator[Any]:
-        try:
-            for chunk in chunks("one END", "two"):
-                yield chunk
-        finally:
-            closed.append(True)
-
-    async def read() -> None:
-        assert texts([event async for event in ascan_events(source(), "END")]) == ["one ", None]
-        assert closed == [True]
-
-    asyncio.run(read())

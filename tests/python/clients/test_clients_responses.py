@@ -1,0 +1,163 @@
+"""Responses: a text comes in deltas and then four times whole, and all of it is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import wire
+from apis import client
+from objects import MAKERS, field
+from replay import Recording, Replay
+
+from stopscan.clients import scan_events, truncate_response
+
+
+def kinds(events: Any) -> list[str]:
+    return [field(event, "type").removeprefix("response.") for event in events]
+
+
+def answer(*parts: list[str]) -> list[Any]:
+    stream = wire.ResponsesStream()
+    stream.item({"id": "rs", "type": "reasoning", "summary": []})
+    stream.message(*parts)
+    stream.message(["later"])
+    return stream.completed()
+
+
+def test_the_repeats_are_cut_too() -> None:
+    for drain in (False, True):
+        out = list(scan_events(answer(["first"], ["one E", "ND two"], ["third"]), "END", drain=drain))
+        told = {event["type"].removeprefix("response."): event for event in out}
+        assert told["output_text.done"]["text"] == "one "
+        assert told["content_part.done"]["part"]["text"] == "one "
+        assert [part["text"] for part in told["output_item.done"]["item"]["content"]] == ["first", "one "]
+        assert told["output_item.done"]["item"]["status"] == "completed"
+        response = told["completed"]["response"]
+        assert [item["type"] for item in response["output"]] == ["reasoning", "message"]
+        assert [part["text"] for part in response["output"][1]["content"]] == ["first", "one "]
+        assert (response["status"], response["incomplete_details"]) == ("completed", None)
+        assert (response["usage"] is None) == (not drain)
+        assert "END" not in repr(out)
+        assert "later" not in repr(out)
+        assert kinds(out)[-4:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+
+
+def test_the_numbers_go_on() -> None:
+    out = list(scan_events(answer(["one E", "ND two"]), "END"))
+    assert [event["sequence_number"] for event in out] == list(range(len(out)))
+
+
+def test_what_was_not_cut_is_the_very_object() -> None:
+    events = answer(["one E", "N"], ["D"])
+    out = list(scan_events(events, "END"))
+    deltas = [event["delta"] for event in out if event["type"] == "response.output_text.delta"]
+    assert deltas == ["one ", "", "EN", "D", "later"]
+    ours = [event for event in out if not any(event is one for one in events)]
+    assert len(ours) == 3
+    assert len(out) == len(events) + 1
+
+
+def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None:
+    events = answer(["one END"])
+    response = {
+        **events[-1]["response"],
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+    }
+    events[-1] = {**events[-1], "type": "response.incomplete", "response": response}
+    for made in (events, [MAKERS["responses"](event) for event in events]):
+        last = list(scan_events(made, "END", drain=True))[-1]
+        assert field(last, "type") == "response.completed"
+        assert field(last, "response", "status") == "completed"
+        assert field(last, "response", "incomplete_details") is None
+        assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+
+
+def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
+    events = [event for event in answer(["one END two"]) if not event["type"].endswith("text.delta")]
+    whole = list(scan_events(answer(["one END two"]), "END"))[-4:]
+    for skipped in range(4):
+        closing = whole[skipped:]
+        kept = [e for e in events if e["type"] not in [closed["type"] for closed in whole[:skipped]]]
+        stream = scan_events(kept, "END")
+        out = list(stream)
+        assert stream.matches[0].offset == 4
+        assert kinds(out)[-len(closing) :] == kinds(closing)
+        assert "END" not in repr(out)
+        assert "later" not in repr(out)
+
+
+def test_the_rest_of_a_stream_that_was_broken_off() -> None:
+    """`starting_after`: there was no `response.created`, and the first deltas are gone."""
+    rest = answer(["one ", "two E", "ND three"])[-12:]
+    assert kinds(rest)[0] == "output_text.delta"
+    for made in (rest, [MAKERS["responses"](event) for event in rest]):
+        stream = scan_events(made, "END")
+        out = list(stream)
+        assert [field(e, "type").removeprefix("response.") for e in out[-4:]] == [
+            "output_text.done",
+            "content_part.done",
+            "output_item.done",
+            "completed",
+        ]
+        assert field(out[-1], "response", "output", 0, "content", 0, "text") == "two "
+
+
+def test_annotations_beyond_the_stop_go_with_the_text() -> None:
+    stream = wire.ResponsesStream()
+    stream.message(["one [a] E", "ND [b]"])
+    where = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+    cites = [
+        {"type": "url_citation", "start_index": b, "end_index": e, "url": "u", "title": "t"}
+        for b, e in ((4, 7), (12, 15))
+    ]
+    number = next(n for n, event in enumerate(stream.events) if event["type"].endswith("text.delta"))
+    for cite in cites:
+        added = {"type": "response.output_text.annotation.added", "annotation_index": 0, "annotation": cite}
+        stream.events.insert(number + 1, {**added, **where, "sequence_number": 99})
+    stream.output[0]["content"][0]["annotations"] = cites
+    for drain in (False, True):
+        out = list(scan_events(stream.completed(), "END", drain=drain))
+        assert out[-1]["response"]["output"][0]["content"][0]["annotations"] == cites[:1]
+
+
+def test_refusals_are_not_scanned() -> None:
+    stream = wire.ResponsesStream()
+    refusal = {"type": "refusal", "refusal": "I END"}
+    where = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+    stream.add("response.output_item.added", output_index=0, item=wire.output_message([], "in_progress"))
+    stream.add("response.content_part.added", **where, part={"type": "refusal", "refusal": ""})
+    stream.add("response.refusal.delta", **where, delta="I END")
+    stream.add("response.refusal.done", **where, refusal="I END")
+    stream.add("response.content_part.done", **where, part=refusal)
+    stream.output.append(wire.output_message([refusal]))
+    stream.add("response.output_item.done", output_index=0, item=stream.output[0])
+    events = stream.completed()
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+def test_reasoning_text_is_not_scanned() -> None:
+    events = answer(["one"])
+    part = {"type": "reasoning_text", "text": "END"}
+    where = {"item_id": "rs", "output_index": 0, "content_index": 0, "sequence_number": 0}
+    events[2:2] = [
+        {"type": "response.reasoning_text.delta", **where, "delta": "END"},
+        {"type": "response.content_part.done", **where, "part": part},
+    ]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+def test_the_cut_events_are_the_clients_objects(server: Replay) -> None:
+    recording = Recording(wire.responses(["one END"]))
+    opened = client(openai.OpenAI, server.url).responses.create(model=server.record(recording), input="x", stream=True)
+    out = list(scan_events(opened, "END"))
+    assert [type(event).__name__ for event in out[-4:]] == [
+        "ResponseTextDoneEvent",
+        "ResponseContentPartDoneEvent",
+        "ResponseOutputItemDoneEvent",
+        "ResponseCompletedEvent",
+    ]
+    assert out[-1].response.output_text == "one "
+    assert out[-1].response.id == "resp_1"
+    assert truncate_response(out[-1].response, "END") is out[-1].response
