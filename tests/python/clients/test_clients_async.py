@@ -116,6 +116,28 @@ def test_a_request_that_was_not_awaited_is_refused() -> None:
     coroutine.close()
 
 
+def test_an_async_iterable_that_is_not_its_own_iterator_is_closed_with_it() -> None:
+    class Response:
+        closed = 0
+
+        async def __aiter__(self) -> AsyncIterator[Any]:
+            try:
+                for chunk in chunks("END", "more"):
+                    yield chunk
+            finally:
+                self.closed += 1
+
+        async def close(self) -> None:
+            self.closed += 10
+
+    async def read() -> None:
+        response = Response()
+        assert texts([event async for event in ascan_events(response, "END")]) == ["", None]
+        assert response.closed == 11
+
+    asyncio.run(read())
+
+
 def test_an_async_generator_is_closed() -> None:
     closed: list[bool] = []
 

@@ -64,6 +64,16 @@ def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
     assert stream.matches[0].offset == 4, "counted in all the text of the choice"
 
 
+def test_chat_a_visible_stop_does_not_reach_over_a_call() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    for deltas in (
+        [{"content": "EN"}, {"tool_calls": [call]}, {"content": "D"}],
+        [{"content": "EN", "tool_calls": [call]}, {"content": "D"}],
+    ):
+        events = [wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas]
+        assert [id(event) for event in scan_events(events, "END", include_stop=True)] == [id(event) for event in events]
+
+
 def test_chat_refusals_are_not_scanned() -> None:
     events = [wire.chat_chunk([wire.chat_choice(refusal=word)]) for word in ("I END", " here")]
     assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
