@@ -59,12 +59,25 @@ class BlockMachine(Machine):
         if kind == self.BLOCK_START:
             text = self.text(event)
             return self._scan(event, text) if text else [event]
-        if kind == self.BLOCK_END:
-            part = self.parts.get(self.index(event))
-            return [*self._flush(part), event] if part is not None else [event]
-        if kind == self.MESSAGE_END:
-            return [*self.end(), event]
+        if kind in (self.BLOCK_END, self.MESSAGE_END):
+            return self._closing(event, kind)
         return [event]
+
+    def _closing(self, event: Any, kind: str | None) -> list[Any]:
+        """Held text comes before the event that closes its block, and some patterns complete there."""
+        out: list[Any] = []
+        for index, part in self.parts.items():
+            if kind == self.BLOCK_END and index != self.index(event):
+                continue
+            out += self._flush(part)
+            if part.match is not None:
+                finish = stopped(part.match)
+                if kind == self.BLOCK_END:
+                    return [*out, event, *self._matched(part, self.message_end(event, finish))]
+                # Without the end of the block; what follows it is the API's own if its stream is read on.
+                rest = [] if self.options.drain else self.message_end(event, finish)[1:]
+                return [*out, self.with_finish(event, finish), *self._matched(part, rest)]
+        return [*out, event]
 
     def _scan(self, event: Any, text: str) -> list[Any]:
         part = self.parts.get(self.index(event)) or self.part(self.index(event))
@@ -76,12 +89,15 @@ class BlockMachine(Machine):
         part.source = event
         out = [event if safe == text and not before else self.with_text(event, safe)]
         if part.match is not None:
-            self.matches[0] = part.match
-            self.ended = True
-            self._open = [self.block_end(event), *self.message_end(event, stopped(part.match))]
-            if not self.options.drain:
-                out += self.end()
+            out += self._matched(part, [self.block_end(event), *self.message_end(event, stopped(part.match))])
         return out
+
+    def _matched(self, part: Part, closing: list[Any]) -> list[Any]:
+        assert part.match is not None
+        self.matches[0] = part.match
+        self.ended = True
+        self._open = closing
+        return [] if self.options.drain else self.end()
 
     def _after(self, event: Any, kind: str | None) -> list[Any]:
         """The API's own closing events, when its stream is read on: of the others, those that belong to no block."""
@@ -102,7 +118,13 @@ class BlockMachine(Machine):
         if self.matches:
             out, self._open = self._open, []
             return out
-        return [event for part in self.parts.values() for event in self._flush(part)]
+        out = []
+        for part in self.parts.values():
+            out += self._flush(part)
+            if part.match is not None and part.source is not None:
+                source, finish = part.source, stopped(part.match)
+                return [*out, self.block_end(source), *self.message_end(source, finish), *self._matched(part, [])]
+        return out
 
     @property
     def held(self) -> dict[int, str]:

@@ -92,44 +92,47 @@ class ChoiceMachine(Machine):
             return self._after(choice, part)
         text, closes = self.look(choice)
         if text:
-            safe = part.feed(text)
-            new = self._changed(event, choice, part, text, safe, closes)
-        elif part.held:
-            new = self._textless(event, choice, part, closes)
+            new = self._changed(event, choice, part, text, part.feed(text), closes)
+        elif closes:
+            new = self._closing_text(event, choice, part)
         else:
-            new = choice
-            if closes:
-                part.scanner.flush()
+            new = self._textless(choice, part) if part.held else choice
         if closes and not part.over and self.finished(choice):
             part.closed = True
         return new
 
     def _changed(self, event: Any, choice: Any, part: Part, text: str, safe: str, closes: Any) -> Any:
         before = part.held
+        part.source = event, choice
         rows = part.settle(safe, self.tokens(choice, text))
-        if part.match is not None:
-            return self._matched(event, choice, part, safe, rows)
-        if closes:
+        if closes and part.match is None:
             rest, more = part.flush()
             safe, rows = safe + rest, rows + more
-        part.source = event, choice
+        if part.match is not None:
+            return self._matched(choice, part, safe, rows)
         return choice if safe == text and not before else self.with_text(choice, safe, rows)
 
-    def _textless(self, event: Any, choice: Any, part: Part, closes: Any) -> Any:
-        if closes:
-            self._early.append(self._piece(part, *part.flush()))
+    def _closing_text(self, event: Any, choice: Any, part: Part) -> Any:
+        """A choice that ends its text and brings none: held text comes before it, and some patterns complete there."""
+        held, rows = part.flush()
+        if held:
+            self._early.append(self._piece(part, held, rows))
+        if part.match is None:
             return choice
-        tokens = self.tokens(choice, "")
-        if tokens:  # half a character, after held text: its tokens wait, too
-            part.settle("", tokens)
-            return self.with_text(choice, "", [])
-        return choice
+        part.source = part.source or (event, choice)
+        return self._matched(choice, part, "", [])
 
-    def _matched(self, event: Any, choice: Any, part: Part, safe: str, rows: list[Any]) -> Any:
+    def _textless(self, choice: Any, part: Part) -> Any:
+        tokens = self.tokens(choice, "")
+        if not tokens:
+            return choice
+        part.settle("", tokens)  # half a character, after held text: its tokens wait, too
+        return self.with_text(choice, "", [])
+
+    def _matched(self, choice: Any, part: Part, safe: str, rows: list[Any]) -> Any:
         assert part.match is not None
         self.matches[self.index(choice)] = part.match
         part.over = True
-        part.source = event, choice
         new = self.cut(choice, safe, rows)
         if self.finished(choice):
             part.closed = True
@@ -157,12 +160,14 @@ class ChoiceMachine(Machine):
 
     def end(self) -> list[Any]:
         out = []
-        for part in self.parts.values():
-            if part.over and not part.closed:
-                part.closed = True
+        for index, part in self.parts.items():
+            held, rows = part.flush()
+            if held:
+                out.append(self._piece(part, held, rows))
+            if part.match is not None and not part.closed and part.source is not None:
+                self.matches[index] = part.match
+                part.over = part.closed = True
                 out.append(self._closing(part))
-            elif part.held:
-                out.append(self._piece(part, *part.flush()))
         return out
 
     @property

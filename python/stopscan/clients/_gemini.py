@@ -5,7 +5,7 @@ from typing import Any
 from stopscan.clients._choices import ChoiceMachine
 from stopscan.clients._logprobs import spelled
 from stopscan.clients._machine import Options
-from stopscan.clients._objects import get, only, replace, without
+from stopscan.clients._objects import get, only, replace, sibling, without
 from stopscan.clients._part import Token
 from stopscan.finish import Finish, to_gemini
 
@@ -56,8 +56,7 @@ class Gemini(ChoiceMachine):
         parts: list[Any] = []
         new, changed = choice, False
         for run in runs:
-            later = () if run is runs[-1] else (self.reason,)
-            own = self._with_parts(without(choice, self.logprobs, *later), run)
+            own = self._with_parts(without(choice, self.logprobs), run)
             new = super().scan(event, own)
             changed = changed or new is not own
             parts += self._parts(new)
@@ -98,9 +97,8 @@ class Gemini(ChoiceMachine):
         return self._with_parts(cut, [part for part in self._parts(cut) if not _is_content(part)])
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
-        content = get(choice, "content")
-        part = next(filter(_is_text, self._parts(choice)))
-        content = only(content, role=get(content, "role") or "model", parts=[only(part, text=text)])
+        role = get(get(choice, "content"), "role") or "model"
+        content = sibling(choice, "Content", role=role, parts=[sibling(choice, "Part", text=text)])
         index = get(choice, "index")
         return only(choice, content=content, **({} if index is None else {"index": index}), **self._rows(choice, rows))
 

@@ -34,7 +34,9 @@ def has(obj: Any, name: str) -> bool:
 
 
 def replace(obj: Any, /, **fields: Any) -> Any:
-    """Returns a shallow copy of ``obj``, of the same class, with other ``fields``."""
+    """Returns a shallow copy of ``obj``, of the same class, with other ``fields``; no object stays none."""
+    if obj is None:
+        return None
     if isinstance(obj, dict):
         made = copy.copy(obj)
         made.update(fields)

@@ -55,10 +55,14 @@ class Responses(Machine):
         out = [event if safe == text and not before else self._copy(event, safe, rows)]
         if part.match is not None:
             place = place_of(event)
-            cut, _ = cut_part(self._whole(place), self.options)
-            closing = self.outline.text_done(event, place, cut, stopped(part.match))
-            out += self._matched(part.match, place, closing)
+            out += self._matched(part.match, place, self._stopped(part, event, place))
         return out
+
+    def _stopped(self, part: Part, event: Any, place: Place) -> list[Any]:
+        """The events that close the response after ``event``, a delta of the text that a stop has ended."""
+        assert part.match is not None
+        cut, _ = cut_part(self._whole(place), self.options)
+        return self.outline.text_done(event, place, cut, stopped(part.match))
 
     def _whole(self, place: Place) -> dict[str, Any]:
         deltas, rows = self._said[place]
@@ -82,8 +86,10 @@ class Responses(Machine):
         if match is None:
             self.outline.learn(event, kind)
             return [*self._close(event, kind), event]
-        # No delta had the stop: they were left out, or the stream is the rest of one that was broken off.
-        return [cut, *self._matched(match, *self._rest(cut, kind, match))]
+        # The end of the text has completed a pattern. Or no delta had the stop: they were left out, or the stream is
+        # the rest of one that was broken off; then what is held is not before the stop.
+        held = self._close(event, kind) if self._completes(event, kind) else []
+        return [*held, cut, *self._matched(match, *self._rest(cut, kind, match))]
 
     def _rest(self, cut: Any, kind: str, match: StopMatch) -> tuple[Place, list[Any]]:
         index, place = place_of(cut)[0], place_of(cut)
@@ -124,13 +130,25 @@ class Responses(Machine):
 
     def _close(self, event: Any, kind: str) -> list[Any]:
         """The held text of the texts that this event closes."""
-        here = place_of(event)
         out = []
-        for place, part in self.parts.items():
-            if kind in OVER or place == here or (kind == ITEM_DONE and place[0] == here[0]):
-                out += self._flush(part)
-                self._said.pop(place, None)
+        for place in self._closed(event, kind):
+            out += self._flush(self.parts[place])
+            self._said.pop(place, None)
         return out
+
+    def _closed(self, event: Any, kind: str) -> list[Place]:
+        """The texts that this event closes."""
+        index, _ = here = place_of(event)
+        return [at for at in self.parts if kind in OVER or at == here or (kind == ITEM_DONE and at[0] == index)]
+
+    def _completes(self, event: Any, kind: str) -> bool:
+        """Whether the end of one of these texts completes a stop."""
+        for place in self._closed(event, kind):
+            scanner = self.parts[place].scanner.copy()
+            scanner.flush()
+            if scanner.match is not None:
+                return True
+        return False
 
     def _flush(self, part: Part) -> list[Any]:
         held, rows = part.flush()
@@ -152,9 +170,14 @@ class Responses(Machine):
 
     def end(self) -> list[Any]:
         if self.matches:
-            out, self._open = self._open, []
-            return out
-        return [piece for part in self.parts.values() for piece in self._flush(part)]
+            closing, self._open = self._open, []
+            return closing
+        out: list[Any] = []
+        for place, part in self.parts.items():
+            out += self._flush(part)
+            if part.match is not None and part.source is not None:
+                return [*out, *self._stopped(part, part.source, place), *self._matched(part.match, place, [])]
+        return out
 
     @property
     def held(self) -> dict[int, str]:

@@ -208,6 +208,40 @@ def test_gemini_a_last_event_of_many_parts_when_the_stream_is_read_on() -> None:
     assert out[1]["usageMetadata"] is last["usageMetadata"]
 
 
+def test_gemini_a_last_event_of_many_parts_is_rewritten() -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    last = wire.gemini_chunk([wire.candidate({"text": "x END"}, call, {"text": "y"}, finishReason="MAX_TOKENS")], 7)
+    (out,) = scan_events([last], "END")
+    assert out["candidates"] == [wire.candidate({"text": "x "}, finishReason="STOP")]
+    assert out["usageMetadata"] is last["usageMetadata"]
+
+
+def test_gemini_the_logprobs_of_an_event_of_many_parts() -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    chosen = [{"token": token, "logProbability": -1.0} for token in ("a", " E", "ND", "b")]
+    event = wire.gemini_chunk([wire.candidate({"text": "a"}, call, {"text": " END"}, {"text": "b"})])
+    event["candidates"][0]["logprobsResult"] = {"chosenCandidates": chosen}
+    first, _ = scan_events([event], "END")
+    assert first["candidates"][0]["logprobsResult"] == {"chosenCandidates": chosen[:2]}
+    assert list(scan_events([event], "never")) == [event]
+
+
+def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:
+    last = {"candidates": [{"index": 0, "finishReason": "MAX_TOKENS"}], "usageMetadata": {"totalTokenCount": 9}}
+    first = wire.gemini_chunk([wire.candidate({"text": "END"})])
+    for events in ([first, last], [MAKERS["gemini"](event) for event in (first, last)]):
+        out = list(scan_events(events, "END", drain=True))
+        assert len(out) == 2
+        assert "STOP" in repr(out[-1])
+        assert "9" in repr(out[-1])
+
+
+def test_chat_a_last_chunk_without_a_delta_when_the_stream_is_read_on() -> None:
+    last = wire.chat_chunk([{"index": 0, "delta": None, "finish_reason": "length"}])
+    out = list(scan_events([wire.chat_chunk([wire.chat_choice(content="END")]), last], "END", drain=True))
+    assert out[-1]["choices"] == [{"index": 0, "delta": None, "finish_reason": "stop", "matched_stop": "END"}]
+
+
 def test_gemini_held_text_comes_before_a_call_of_the_same_event() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     event = wire.gemini_chunk([wire.candidate({"text": "EN"}, call, {"text": "D"})])
