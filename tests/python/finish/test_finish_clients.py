@@ -204,7 +204,9 @@ def test_boto3_converse(boto3: Any, serve: Serve, stream: Stream) -> None:
 
 
 @streams("tgi")
-def test_huggingface_hub(huggingface_hub: Any, serve: Serve, stream: Stream) -> None:
+def test_huggingface_hub(huggingface_hub: Any, serve: Serve, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A machine that may not download sets HF_HUB_OFFLINE; the client then refuses this machine's own server, too.
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     client = huggingface_hub.InferenceClient(model=serve(stream.events), provider="hf-inference", token="key")
     assert reports("tgi", client.text_generation("A", stream=True, details=True)) == stream.reports
     details = {**stream.events[-1]["details"], "prefill": [], "tokens": []}
