@@ -62,3 +62,8 @@ pub use snapshot::Snapshot;
 pub use stop_match::StopMatch;
 pub use stop_scanner::{Output, StopScanner};
 pub use stop_set::{Options, StopSet, StopSetBuilder};
+
+/// Runs the document's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/rust.md")]
+struct Document;
