@@ -1,4 +1,7 @@
-"""The named cases of `vectors/`, run by the scanner and by the reference alike."""
+"""The named cases of `vectors/`, run by the scanner and by the reference alike, and those with patterns by the scanner.
+
+`test_patterns.py` has the patterns' reference.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,28 @@ from typing import Any
 import pytest
 from reference import Reference
 
+import stopscan.testing
 from stopscan import StopScanner, StopSet
 
 Case = dict[str, Any]
 
 WHOLE = 1_000_000  # longer than any step's text
 
-FILES = sorted((Path(__file__).parents[3] / "python/stopscan/testing/vectors").glob("*.json"))
-CASES: list[Case] = [case for file in FILES for case in json.loads(file.read_text(encoding="utf-8"))]
+FOLDER = Path(stopscan.testing.__file__).parent / "vectors"
+
+
+def read(folder: Path) -> list[Case]:
+    return [case for file in sorted(folder.glob("*.json")) for case in json.loads(file.read_text(encoding="utf-8"))]
+
+
+LITERAL, CASES = read(FOLDER), read(FOLDER) + read(FOLDER / "patterns")
+literal_case = pytest.mark.parametrize("case", LITERAL, ids=[case["name"] for case in LITERAL])
 every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 
 
 def scanner(case: Case) -> StopScanner:
-    stops = StopSet(case["stop"], visible=case["visible"], protect=[(o, c) for o, c in case["protect"]])
+    protect = [(opening, closing) for opening, closing in case["protect"]]
+    stops = StopSet(case["stop"], visible=case["visible"], protect=protect, patterns=case.get("patterns"))
     return StopScanner(stops, include_stop=case["include_stop"], start_protected=case["start_protected"])
 
 
@@ -56,7 +68,7 @@ def check(subject: StopScanner | Reference, case: Case, size: int) -> None:
     for step in case["steps"]:
         out = "".join(call(subject, step["op"], piece) for piece in pieces(step, size))
         assert (out, subject.held) == (step["out"], step["held"]), step
-    fields = ("sequence", "offset", "end")
+    fields = case["match"] or ()
     assert (subject.match and {name: getattr(subject.match, name) for name in fields}) == case["match"]
     if size == WHOLE:
         assert subject.unused == case["unused"]
@@ -75,7 +87,7 @@ def test_scanner_in_pieces(case: Case, size: int) -> None:
     check(scanner(case), case, size)
 
 
-@every_case
+@literal_case
 @pytest.mark.parametrize("size", [1, WHOLE])
 def test_reference(case: Case, size: int) -> None:
     check(reference(case), case, size)
@@ -84,7 +96,10 @@ def test_reference(case: Case, size: int) -> None:
 @every_case
 def test_schema(case: Case) -> None:
     keys = ["name", "why", "stop", "visible", "protect", "include_stop", "start_protected", "steps", "match", "unused"]
+    if "patterns" in case:
+        keys.insert(4, "patterns")
     assert list(case) == keys
+    assert list(case["match"] or ()) in ([], ["sequence", "offset", "end", *(["pattern"] * ("patterns" in case))])
     assert case["why"]
     assert case["steps"]
     assert all(list(step) == ["op", "text", "out", "held"] for step in case["steps"])

@@ -88,8 +88,8 @@ impl<'a> Pair<'a> {
 
 /// What a call gives.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Given {
-    text: String,
+pub struct Given {
+    pub text: String,
     released: usize,
     matched: Option<Match>,
 }
@@ -100,7 +100,7 @@ impl From<Output<'_>> for Given {
     }
 }
 
-fn apply(scanner: &mut StopScanner, op: &Op) -> Given {
+pub fn apply(scanner: &mut StopScanner, op: &Op) -> Given {
     match op {
         Op::Feed { delta, armed: true } => scanner.feed(delta).into(),
         Op::Feed { delta, armed: false } => scanner.feed_unarmed(delta).into(),

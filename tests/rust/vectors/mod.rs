@@ -1,5 +1,6 @@
 //! The named cases of `vectors/`, run by the library and by the references alike.
 
+mod patterns;
 mod segments;
 mod stops;
 

@@ -19,11 +19,11 @@ struct Vector {
 }
 
 #[derive(Deserialize)]
-struct Step {
+pub struct Step {
     op: Call,
     text: String,
-    out: String,
-    held: String,
+    pub out: String,
+    pub held: String,
 }
 
 impl Vector {
@@ -55,7 +55,7 @@ impl Vector {
 }
 
 impl Step {
-    fn ops(&self, size: usize) -> Vec<Op> {
+    pub fn ops(&self, size: usize) -> Vec<Op> {
         match self.op {
             Call::Bypass => vec![Op::Bypass(self.text.clone())],
             _ => pieces(self.op, &self.text, size),
