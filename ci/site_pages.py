@@ -1,0 +1,32 @@
+"""What mkdocs does not find in docs/: README.md is the first page, and what pages link to comes along."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"\]\(\.\./([^)#]+)")
+README_LINK = re.compile(r"\]\((?![a-z]+:|#|docs/)")
+
+
+def readme() -> str:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return README_LINK.sub("](repository/", text).replace("](docs/", "](")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    files.append(File.generated(config, "index.md", content=readme()))
+    linked = {"DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+    for page in (ROOT / "docs").glob("*.md"):
+        linked.update(LINK.findall(page.read_text(encoding="utf-8")))
+    for path in sorted(linked):
+        files.append(File.generated(config, f"repository/{path}", content=(ROOT / path).read_bytes()))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    return LINK.sub(r"](repository/\1", markdown)
