@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def argument_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m stopscan",
+        prog="stopscan",
         description="Copy standard input to standard output up to a stop.",
         epilog="Exit status: 0 a stop fired, 1 none did, 2 a usage or input error.",
     )
