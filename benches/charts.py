@@ -43,7 +43,7 @@ def time_per_delta(curves: dict[str, dict[int, float]]) -> None:
         axes.set_yticks([10, 100, 1e3, 1e4, 1e5, 1e6], labels=["10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms"])
         axes.minorticks_off()
         axes.set_xlabel("stops")
-        axes.set_title("Time per delta", loc="left", color=GREY)
+        axes.set_title("Time per delta, the loop over the deltas included", loc="left", color=GREY)
         save(figure, "time.svg")
 
 
@@ -73,14 +73,18 @@ def withheld(deltas: list[str], stop: list[str]) -> None:
         buffered.append(min(fixed, read[-1]))
     with mpl.rc_context(STYLE):
         figure, axes = pyplot.subplots(figsize=(8, 2.8))
-        for counts, colour, name in [(buffered, OTHERS[0], "a buffer of max(len) - 1"), (held, OURS, "stopscan")]:
+        for counts, colour, name in [
+            (buffered, OTHERS[0], "a buffer of max(len) - 1,\nas in vLLM"),
+            (held, OURS, "stopscan"),
+        ]:
             axes.step(read, counts, where="post", color=colour, linewidth=1.5)
             mean = sum(counts[1:]) / len(counts[1:])
             axes.text(read[-1] * 1.01, mean, f"{name}\n{mean:.2f} on average", color=colour, va="center", weight="bold")
         axes.set_ylim(0, fixed + 1)
         axes.set_xlim(0, read[-1])
         axes.set_xlabel("characters of the text")
-        axes.set_title("Characters withheld", loc="left", color=GREY)
+        named = ", ".join(map(repr, stop)).replace("$", r"\$")
+        axes.set_title(f"Characters withheld with the stops {named}", loc="left", color=GREY, fontsize=10)
         save(figure, "withheld.svg")
 
 

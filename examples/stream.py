@@ -1,6 +1,6 @@
 """Streams real prose and code through a real tokenizer's decoder and a StopScanner.
 
-The text is the Python manual's chapter on execution and the source of `json.scanner`; the vocabulary is one that the
+The text is the Python manual's page on `pass` and the source of `json.scanner`; the vocabulary is one that the
 package litellm ships. Safe text appears as it becomes safe; the summary follows on standard error.
 """
 
@@ -37,7 +37,7 @@ def deltas(tokenizer: Tokenizer, text: str) -> Iterator[str]:
 
 
 def main() -> None:
-    text = topics["execmodel"] + Path(json.scanner.__file__).read_text(encoding="utf-8")
+    text = topics["pass"] + Path(json.scanner.__file__).read_text(encoding="utf-8")
     scanner = StopScanner(STOPS)
     fixed_buffer = max(map(len, STOPS)) - 1
     withheld, withheld_fixed, length = [], [], 0
