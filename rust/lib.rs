@@ -33,6 +33,9 @@
 //! - No stop fires in a protected region, and no partial match crosses its edges.
 //! - Offsets count code points; there are byte offsets beside them.
 //!
+//! A [`TokenScanner`] takes token ids in the place of text: a [`Vocabulary`] has the bytes of each, and a
+//! [`TokenDecoder`] makes the text of a stream of them.
+//!
 //! Feature `serde`: a [`Snapshot`] can be written and read.
 //!
 //! DESIGN.md, in the repository, says how it works and why it is fast.
@@ -53,6 +56,8 @@ mod stop_match;
 mod stop_scanner;
 mod stop_set;
 mod stream;
+mod tokens;
+mod vocabulary;
 mod words;
 
 pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError};
@@ -62,6 +67,8 @@ pub use snapshot::Snapshot;
 pub use stop_match::StopMatch;
 pub use stop_scanner::{Output, StopScanner};
 pub use stop_set::{Options, StopSet, StopSetBuilder};
+pub use tokens::{Finish, TokenDecoder, TokenOptions, TokenScanner};
+pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
 
 /// Runs the document's examples.
 #[cfg(doctest)]

@@ -220,6 +220,14 @@ impl Regions {
         matches!(completion.completed, Completed::Word(word) if self.kind(word) == Kind::Marker)
     }
 
+    /// The region to which `marker` leads, if it is live in `region`.
+    pub(crate) fn lead(&self, region: u32, marker: &str) -> Option<u32> {
+        let Region { automaton, leads, .. } = &self.regions[region as usize];
+        let words = automaton.words();
+        let index = words.iter().skip(words.stops()).position(|word| word == marker)?;
+        Some(leads[index])
+    }
+
     pub(crate) fn kind(&self, word: Word) -> Kind {
         self.words(word.region).kind(word.index as usize)
     }

@@ -216,6 +216,12 @@ impl StopScanner {
         &self.stream.set
     }
 
+    /// The held text before a marker that is a token without text.
+    pub(crate) fn pass_marker(&mut self, marker: &str) -> Output<'_> {
+        let released = self.stream.pass_marker(marker);
+        self.output("", released)
+    }
+
     #[inline]
     fn output<'a>(&'a self, delta: &'a str, released: Released) -> Output<'a> {
         let text = self.stream.held.text(released, delta);

@@ -221,4 +221,17 @@ impl<S: AsRegions> Stream<S> {
             None => self.bypass(""),
         }
     }
+
+    /// Releases the held text before a marker that is a token without text; the marker leads to its region all the
+    /// same.
+    pub(crate) fn pass_marker(&mut self, marker: &str) -> Released {
+        match self.set.as_regions().lead(self.cursor.region, marker) {
+            Some(region) if !self.has_fired() => {
+                let released = self.bypass("");
+                self.cursor = Cursor::start(region);
+                released
+            }
+            _ => Released::default(),
+        }
+    }
 }

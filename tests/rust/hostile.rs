@@ -5,7 +5,7 @@ use std::alloc::System;
 use std::sync::{Mutex, MutexGuard};
 
 use cap::Cap;
-use stopscan::{MAX_SET_BYTES, StopScanner, StopSet};
+use stopscan::{MAX_SET_BYTES, StopScanner, StopSet, Strays, TokenOptions, TokenScanner, Vocabulary};
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
@@ -18,6 +18,9 @@ const MILLION: usize = 1_000_000;
 
 /// As many bytes as a test's surroundings may allocate meanwhile.
 const SMALL: usize = 4_096;
+
+/// More than the surroundings allocate, and far less than a million tokens would.
+const FLAT: usize = 16 * SMALL;
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -235,4 +238,69 @@ fn hostile_patterns() {
         assert!(released + scanner.held().len() == MILLION / 10, "{pattern}");
         assert!(ALLOCATOR.allocated() < before + MIB, "{pattern}: {} bytes", ALLOCATOR.allocated() - before);
     }
+}
+
+/// What a model can be made to repeat, between text that is held and after it: nothing piles up.
+#[test]
+fn a_million_tokens_that_are_no_text() {
+    let _alone = alone();
+    let stops = StopSet::new(["END", "\u{FFFD}!"]).unwrap();
+    for strays in [Strays::Parts, Strays::Runs, Strays::Bytes] {
+        let vocabulary =
+            Vocabulary::builder().strays(strays).text("E").special("<pad>").byte(0xFF).byte(0x80).byte(0xF0);
+        let vocabulary = vocabulary.build().unwrap();
+        let scanner = StopScanner::new(&stops);
+        let mut scanner = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default()).unwrap();
+        assert_eq!(scanner.feed(0), Ok(""));
+        let before = ALLOCATOR.allocated();
+        let mut read = 0;
+        for id in [1, 2, 3, 4, 0, 1] {
+            for _ in 0..MILLION {
+                read += scanner.feed(id).unwrap().chars().count();
+            }
+            let kept = ALLOCATOR.allocated().saturating_sub(before);
+            assert!(kept <= FLAT, "{kept} bytes after token {id} with {strays:?}");
+        }
+        assert_eq!(scanner.held(), "E");
+        // Of the bytes that begin a character the first is held as "\u{FFFD}", and the last may still go on.
+        assert_eq!(read, 4 * MILLION, "{strays:?}");
+        assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (6 * MILLION + 1, 5 * MILLION));
+    }
+}
+
+#[test]
+fn a_prompt_of_a_million_tokens() {
+    let _alone = alone();
+    let stops = StopSet::new(["END"]).unwrap();
+    for (id, text) in [(0, " a"), (1, "a"), (2, " a"), (3, " a")] {
+        let vocabulary = Vocabulary::builder().strays(Strays::Runs).strip_first_space(true);
+        let vocabulary = vocabulary.text(" a").special("<pad>").byte(0xFF).byte(0xF0).build().unwrap();
+        let before = ALLOCATOR.allocated();
+        let options = TokenOptions { prompt_token_ids: vec![id; MILLION], ..TokenOptions::default() };
+        let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
+        drop(options);
+        assert_eq!(scanner.feed(0).unwrap(), text);
+        let kept = ALLOCATOR.allocated().saturating_sub(before);
+        assert!(kept <= FLAT, "{kept} bytes after token {id}");
+    }
+}
+
+/// A million tokens that are held, and given back.
+#[test]
+fn memory_of_held_tokens_is_given_back() {
+    let _alone = alone();
+    let vocabulary = Vocabulary::builder().text("a").text("c").build().unwrap();
+    let stops = StopSet::new(["a".repeat(MILLION) + "b"]).unwrap();
+    let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &TokenOptions::default()).unwrap();
+    let before = ALLOCATOR.allocated();
+    for _ in 0..MILLION {
+        assert_eq!(scanner.feed(0), Ok(""));
+    }
+    assert_eq!(scanner.tokens_kept(), 0);
+    assert_eq!(scanner.feed(1).unwrap().len(), MILLION + 1);
+    assert_eq!(scanner.tokens_kept(), MILLION + 1);
+    assert_eq!(scanner.feed(1), Ok("c"));
+    assert_eq!(scanner.feed(0), Ok(""));
+    let kept = ALLOCATOR.allocated().saturating_sub(before);
+    assert!(kept <= FLAT, "{kept} bytes");
 }

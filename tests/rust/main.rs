@@ -5,4 +5,5 @@ mod case;
 mod patterns;
 mod properties;
 mod reference;
+mod tokens;
 mod vectors;

@@ -4,7 +4,7 @@ use std::fs;
 
 use arbitrary::{Arbitrary, Unstructured};
 
-use crate::case::{segments, stops};
+use crate::case::{segments, stops, tokens};
 use crate::reference::stops::{Pair, Rules};
 use crate::reference::{Match, Op};
 
@@ -32,6 +32,7 @@ impl Random {
 fn check_bytes(bytes: &[u8]) {
     stops::Case::arbitrary(&mut Unstructured::new(bytes)).expect("any bytes are a case").check();
     segments::Case::arbitrary(&mut Unstructured::new(bytes)).expect("any bytes are a case").check();
+    tokens::Case::arbitrary(&mut Unstructured::new(bytes)).expect("any bytes are a case").check();
 }
 
 fn check(rules: &Rules, deltas: &[&str]) {

@@ -5,6 +5,7 @@
 pub mod patterns;
 pub mod segments;
 pub mod stops;
+pub mod tokens;
 mod words;
 
 use arbitrary::{Result, Unstructured};

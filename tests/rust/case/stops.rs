@@ -55,7 +55,7 @@ fn check_set(rules: &Rules, text: String) {
     }
 }
 
-fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
+pub(super) fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
     let mut rules = Rules { include_stop: u.ratio(1, 8)?, ..Rules::default() };
     let mut taken = HashSet::new();
     for word in &words.words {

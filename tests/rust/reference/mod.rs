@@ -6,6 +6,7 @@
 pub mod patterns;
 pub mod segments;
 pub mod stops;
+pub mod tokens;
 
 use stopscan::StopMatch;
 

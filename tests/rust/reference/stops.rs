@@ -113,7 +113,8 @@ pub fn apply(scanner: &mut StopScanner, op: &Op) -> Given {
     }
 }
 
-struct Reference<'a> {
+#[derive(Clone)]
+pub(super) struct Reference<'a> {
     rules: &'a Rules,
     /// The stops that can fire.
     stops: Vec<&'a str>,
@@ -127,12 +128,12 @@ struct Reference<'a> {
     sent: usize,
     /// The closing marker of the open region.
     region: Option<&'a str>,
-    matched: Option<Match>,
+    pub(super) matched: Option<Match>,
     unused: String,
 }
 
 impl<'a> Reference<'a> {
-    fn new(rules: &'a Rules) -> Reference<'a> {
+    pub(super) fn new(rules: &'a Rules) -> Reference<'a> {
         let everything = || rules.stop.iter().chain(&rules.visible);
         let openings = rules.protect.iter().map(|pair| pair.0.as_str());
         let enders: Vec<&str> = everything().map(String::as_str).chain(openings).collect();
@@ -144,19 +145,19 @@ impl<'a> Reference<'a> {
         Reference { rules, stops, hidden, text, edge, sent, region, matched, unused }
     }
 
-    fn reset(&mut self) -> String {
+    pub(super) fn reset(&mut self) -> String {
         *self = Reference::new(self.rules);
         String::new()
     }
 
-    fn held(&self) -> &'a str {
+    pub(super) fn held(&self) -> &'a str {
         if self.matched.is_some() || self.region.is_some() {
             return "";
         }
         longest_beginning(&self.text[self.edge..], self.hidden.iter().copied())
     }
 
-    fn feed(&mut self, delta: &str, armed: bool) -> String {
+    pub(super) fn feed(&mut self, delta: &str, armed: bool) -> String {
         if self.matched.is_some() {
             return String::new();
         }
@@ -179,12 +180,26 @@ impl<'a> Reference<'a> {
         self.flush()
     }
 
-    fn flush(&mut self) -> String {
+    pub(super) fn flush(&mut self) -> String {
         if self.matched.is_some() {
             return String::new();
         }
         self.edge = self.text.len();
         self.send()
+    }
+
+    /// A marker that is a token without text leads into its region, or out of it, all the same.
+    pub(super) fn pass_marker(&mut self, marker: &str) -> String {
+        let opening = self.rules.protect.iter().find(|pair| pair.0 == marker);
+        let region = match (self.region, opening) {
+            _ if self.matched.is_some() => return String::new(),
+            (None, Some(pair)) => Some(pair.1.as_str()),
+            (Some(closing), _) if closing == marker => None,
+            _ => return String::new(),
+        };
+        let out = self.flush();
+        self.region = region;
+        out
     }
 
     fn complete(&mut self, armed: bool) {

@@ -1,0 +1,12 @@
+//! The token layer against the reference of the tests, on the vocabularies and streams that the fuzzer thinks of.
+
+#![no_main]
+
+#[allow(dead_code)] // of the other targets
+#[path = "../../tests/rust/case/mod.rs"]
+mod case;
+#[allow(dead_code)]
+#[path = "../../tests/rust/reference/mod.rs"]
+mod reference;
+
+libfuzzer_sys::fuzz_target!(|case: case::tokens::Case| case.check());

@@ -1,0 +1,250 @@
+//! What each token id stands for.
+
+use std::fmt;
+use std::sync::Arc;
+
+mod builder;
+pub(crate) mod byte_level;
+
+pub use builder::{VocabularyBuilder, VocabularyError};
+
+/// What decoding makes of bytes that are no character.
+///
+/// ```
+/// use stopscan::{Strays, TokenDecoder, Vocabulary};
+///
+/// for (strays, text) in [(Strays::Parts, "a\u{FFFD}"), (Strays::Runs, "a\u{FFFD}\u{FFFD}")] {
+///     let vocabulary = Vocabulary::builder().strays(strays).text("a").byte(0xE4).byte(0xBD).build()?;
+///     let mut decoder = TokenDecoder::new(&vocabulary);
+///     let decoded: String = [0, 1, 2].iter().map(|&id| decoder.feed(id).unwrap().to_string()).collect();
+///     assert_eq!(decoded + decoder.flush(), text);
+/// }
+/// # Ok::<(), stopscan::VocabularyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strays {
+    /// One U+FFFD for the beginning of a character that does not go on, and for any other byte; characters go on
+    /// across tokens. This is what `String::from_utf8_lossy` does with all bytes together: byte-level BPE, tiktoken.
+    #[default]
+    Parts,
+    /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is no UTF-8: the decoder `ByteFallback`
+    /// of the tokenizers library.
+    Runs,
+    /// One U+FFFD for each stray byte of a run of byte tokens: SentencePiece itself.
+    Bytes,
+}
+
+/// The bytes of each token id: immutable, cheap to clone, shared by any number of threads and scanners.
+///
+/// ```
+/// use stopscan::{TokenDecoder, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("Hi ").text(b"\xe4\xbd").text(b"\xa0!").special("</s>").build()?;
+/// assert_eq!(vocabulary.bytes(2), Some(&b"\xa0!"[..]));
+/// let mut decoder = TokenDecoder::new(&vocabulary);
+/// let mut text = String::new();
+/// for id in [0, 1, 2, 3] {
+///     text += decoder.feed(id)?;
+/// }
+/// assert_eq!(text, "Hi 你!");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Vocabulary(Arc<Table>);
+
+struct Table {
+    /// The text of all tokens that are whole characters, one after the other; that of id `i` is
+    /// `starts[i]..starts[i + 1]`.
+    text: Box<str>,
+    starts: Box<[u32]>,
+    kinds: Box<[Kind]>,
+    /// The bytes of the tokens that are not whole characters, in the order of their ids; those without bytes are left out.
+    halves: Box<[(u32, Box<[u8]>)]>,
+    /// What tokens are at the start of a stream, if that is not their text without a leading space.
+    firsts: Box<[(u32, Box<str>)]>,
+    has_firsts: bool,
+    #[cfg(feature = "python")]
+    strips_first_space: bool,
+    strays: Strays,
+    special_ends_character: bool,
+}
+
+/// What there is to know about a token before its bytes: a set of flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kind(u8);
+
+impl Kind {
+    /// Its text is whole characters, and at least one.
+    pub(crate) const WHOLE: Kind = Kind(1);
+    /// It is left out where special tokens are skipped.
+    pub(crate) const SPECIAL: Kind = Kind(2);
+    /// It is a byte of a run.
+    pub(crate) const BYTE: Kind = Kind(4);
+    /// It is something else at the start of a stream.
+    pub(crate) const FIRST: Kind = Kind(8);
+    /// No token has the id.
+    pub(crate) const GAP: Kind = Kind(16);
+
+    /// Whether its text is whole characters, whatever tokens are skipped.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        self.has(Kind::WHOLE) && !self.has(Kind::SPECIAL)
+    }
+
+    pub(crate) fn has(self, flag: Kind) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) fn with(self, flag: Kind) -> Kind {
+        Kind(self.0 | flag.0)
+    }
+}
+
+impl Vocabulary {
+    /// A builder, which takes the tokens in the order of their ids.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").text("b").build()?;
+    /// assert_eq!(vocabulary.bytes(1), Some(&b"b"[..]));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn builder() -> VocabularyBuilder {
+        VocabularyBuilder::default()
+    }
+
+    /// How many ids there are, gaps included.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert_eq!(Vocabulary::builder().text("a").gap().text("b").build()?.len(), 3);
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.0.kinds.len()
+    }
+
+    /// Whether there is no id at all.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert!(Vocabulary::builder().build()?.is_empty());
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a token has this id.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").gap().build()?;
+    /// assert!(vocabulary.contains(0) && !vocabulary.contains(1) && !vocabulary.contains(2));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn contains(&self, id: u32) -> bool {
+        self.kind(id).is_some()
+    }
+
+    /// The bytes of a token; `None` if no token has this id.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().special("</s>").text(b"\xE4\xBD").build()?;
+    /// assert_eq!(vocabulary.bytes(1), Some(&b"\xE4\xBD"[..]));
+    /// assert_eq!(vocabulary.bytes(2), None);
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn bytes(&self, id: u32) -> Option<&[u8]> {
+        let kind = self.kind(id)?;
+        Some(if kind.has(Kind::WHOLE) { self.text(id).as_bytes() } else { self.half(id) })
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self, id: u32) -> Option<Kind> {
+        self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(Kind::GAP))
+    }
+
+    /// The text of a token of whole characters; of any other it is empty.
+    #[inline(always)]
+    pub(crate) fn text(&self, id: u32) -> &str {
+        let table = &*self.0;
+        match table.starts.get(id as usize..id as usize + 2) {
+            Some(&[start, end]) => &table.text[start as usize..end as usize],
+            _ => "",
+        }
+    }
+
+    /// The bytes of a token that is not whole characters.
+    pub(crate) fn half(&self, id: u32) -> &[u8] {
+        lookup(&self.0.halves, id).map_or(&[], |bytes| bytes)
+    }
+
+    /// The bytes of a token at the start of a stream, for a token that differs there.
+    pub(crate) fn first(&self, id: u32) -> &[u8] {
+        let bytes = self.bytes(id).unwrap_or_default();
+        lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
+    }
+
+    /// What was said of tokens at the start of a stream.
+    #[cfg(feature = "python")]
+    pub(crate) fn firsts(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.0.firsts.iter().map(|(id, text)| (*id, &**text))
+    }
+
+    #[cfg(feature = "python")]
+    pub(crate) fn strips_first_space(&self) -> bool {
+        self.0.strips_first_space
+    }
+
+    /// Whether some tokens are something else at the start of a stream.
+    pub(crate) fn has_firsts(&self) -> bool {
+        self.0.has_firsts
+    }
+
+    pub(crate) fn strays(&self) -> Strays {
+        self.0.strays
+    }
+
+    /// Whether a special token ends a character that was begun, even if it is skipped.
+    pub(crate) fn special_ends_character(&self) -> bool {
+        self.0.special_ends_character
+    }
+}
+
+fn lookup<T>(table: &[(u32, T)], id: u32) -> Option<&T> {
+    let at = table.binary_search_by_key(&id, |entry| entry.0).ok()?;
+    Some(&table[at].1)
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vocabulary").field("len", &self.len()).field("strays", &self.strays()).finish_non_exhaustive()
+    }
+}
+
+/// The error for an id that no token has.
+///
+/// ```
+/// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("a").build()?;
+/// assert_eq!(TokenDecoder::new(&vocabulary).feed(7), Err(UnknownToken(7)));
+/// # Ok::<(), stopscan::VocabularyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownToken(pub u32);
+
+impl fmt::Display for UnknownToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "token id {} is not in the vocabulary", self.0)
+    }
+}
+
+impl std::error::Error for UnknownToken {}

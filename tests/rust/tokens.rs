@@ -1,0 +1,137 @@
+//! The token layer by name: vocabularies, their errors, and what the properties do not draw.
+
+use stopscan::{
+    Finish, Options, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken, Vocabulary,
+    VocabularyBuilder, VocabularyError,
+};
+
+fn shared<T: Send + Sync>() {}
+
+#[test]
+fn everything_is_send_and_sync() {
+    shared::<Vocabulary>();
+    shared::<VocabularyBuilder>();
+    shared::<VocabularyError>();
+    shared::<TokenDecoder>();
+    shared::<TokenScanner>();
+    shared::<TokenOptions>();
+    shared::<UnknownToken>();
+}
+
+#[test]
+fn a_scanner_is_small() {
+    assert!(size_of::<TokenScanner>() <= 320, "{}", size_of::<TokenScanner>());
+}
+
+fn decoded(vocabulary: &Vocabulary, ids: &[u32]) -> String {
+    let mut decoder = TokenDecoder::new(vocabulary);
+    let mut text: String = ids.iter().map(|&id| decoder.feed(id).unwrap().to_string()).collect();
+    text += decoder.flush();
+    text
+}
+
+#[test]
+fn a_vocabulary_knows_its_tokens() {
+    let vocabulary =
+        Vocabulary::builder().text("a").gap().special("<s>").text(b"\xFF").text("").byte(7).build().unwrap();
+    assert_eq!((vocabulary.len(), vocabulary.is_empty()), (6, false));
+    let bytes: Vec<Option<&[u8]>> = (0..8).map(|id| vocabulary.bytes(id)).collect();
+    let (a, s, stray, bell): (&[u8], &[u8], &[u8], &[u8]) = (b"a", b"<s>", b"\xFF", b"\x07");
+    assert_eq!(bytes, [Some(a), None, Some(s), Some(stray), Some(b""), Some(bell), None, None]);
+    let known: Vec<u32> = (0..8).filter(|&id| vocabulary.contains(id)).collect();
+    assert_eq!(known, [0, 2, 3, 4, 5]);
+    assert!(Vocabulary::builder().build().unwrap().is_empty());
+}
+
+#[test]
+fn a_token_that_is_no_text_is_named() {
+    for strays in [Strays::Runs, Strays::Bytes] {
+        let error = Vocabulary::builder().strays(strays).text("a").text(b"\xFF").build().unwrap_err();
+        assert_eq!(error.to_string(), "token 1 is no UTF-8, and only a byte token may be none");
+    }
+}
+
+#[test]
+fn an_unknown_id_changes_nothing() {
+    let vocabulary = Vocabulary::builder().text("a").gap().text(b"\xC3").text(b"\xA9").build().unwrap();
+    let mut scanner =
+        TokenScanner::new(&vocabulary, StopScanner::new(&StopSet::new(["é!"]).unwrap()), &TokenOptions::default())
+            .unwrap();
+    let mut decoder = TokenDecoder::new(&vocabulary);
+    assert_eq!((scanner.feed(2), decoder.feed(2)), (Ok(""), Ok("")));
+    for id in [1, 4, u32::MAX] {
+        assert_eq!((scanner.feed(id), decoder.feed(id)), (Err(UnknownToken(id)), Err(UnknownToken(id))));
+        assert_eq!(UnknownToken(id).to_string(), format!("token id {id} is not in the vocabulary"));
+    }
+    assert_eq!((scanner.feed(3), decoder.feed(3)), (Ok(""), Ok("é")));
+    assert_eq!((scanner.held(), scanner.tokens_seen()), ("é", 2));
+}
+
+#[test]
+fn every_byte_has_a_spelling() {
+    // The letters of GPT-2's vocabularies for the bytes in order, as its own `bytes_to_unicode` makes them.
+    let printable = |byte: u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
+    let mut others = 0x100..;
+    let letters: Vec<char> = (0..=0xFF)
+        .map(|byte| char::from_u32(if printable(byte) { byte } else { others.next().unwrap() }).unwrap())
+        .collect();
+    let spell = |bytes: &[u8]| -> String { bytes.iter().map(|&byte| letters[byte as usize]).collect() };
+    for byte in 0..=u8::MAX {
+        let vocabulary = Vocabulary::builder().spelled(&spell(&[byte])).build().unwrap();
+        assert_eq!(vocabulary.bytes(0), Some(&[byte][..]));
+    }
+    let text = " naïve 🚀\n";
+    let vocabulary = Vocabulary::builder().spelled(&spell(text.as_bytes())).spelled("two words").spelled("Ġ你").build();
+    let vocabulary = vocabulary.unwrap();
+    assert_eq!(decoded(&vocabulary, &[0]), text);
+    assert_eq!(decoded(&vocabulary, &[1, 2]), "two wordsĠ你"); // neither is a spelling: each is itself
+}
+
+#[test]
+fn the_first_token_may_be_another() {
+    let builder =
+        || Vocabulary::builder().strays(Strays::Runs).strip_first_space(true).special("<s>").text(" a").text("b ");
+    let vocabulary = builder().byte(b' ').text(" c").at_start("?").byte(b' ').at_start("").build().unwrap();
+    for (ids, text) in [
+        (vec![1, 1], "a a"),
+        (vec![0, 0, 1, 1], "a a"),
+        (vec![2, 1], "b  a"),
+        (vec![3, 1], "  a"),
+        (vec![4, 4], "? c"),
+        (vec![5, 5, 1], "  a"),
+    ] {
+        assert_eq!(decoded(&vocabulary, &ids), text, "{ids:?}");
+    }
+    let options = TokenOptions { prompt_token_ids: vec![0, 2], ..TokenOptions::default() };
+    let stops = StopSet::new([""; 0]).unwrap();
+    let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
+    assert_eq!(scanner.feed(1), Ok(" a"));
+}
+
+#[test]
+fn plain_text_is_borrowed_from_the_vocabulary() {
+    let vocabulary = Vocabulary::builder().text("plain").text("E").build().unwrap();
+    let stops = StopSet::new(["END"]).unwrap();
+    let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &TokenOptions::default()).unwrap();
+    let own = vocabulary.bytes(0).unwrap().as_ptr();
+    assert!(std::ptr::eq(scanner.feed(0).unwrap().as_ptr(), own));
+    assert_eq!(scanner.feed(1), Ok(""));
+    assert_eq!(scanner.feed(0), Ok("Eplain"));
+    assert!(std::ptr::eq(scanner.feed(0).unwrap().as_ptr(), own));
+    assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (4, 4));
+}
+
+#[test]
+fn a_scanner_with_options_keeps_them() {
+    let vocabulary = Vocabulary::builder().special("<think>").special("</think>").text("END").build().unwrap();
+    let stops = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build().unwrap();
+    let options = Options { include_stop: true, start_protected: true };
+    let scanner = StopScanner::with_options(&stops, options).unwrap();
+    let mut scanner = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default()).unwrap();
+    for _ in 0..2 {
+        let out: Vec<String> = [2, 1, 0, 2, 1, 2, 2].map(|id| scanner.feed(id).unwrap().to_string()).into();
+        assert_eq!(out, ["END", "", "", "END", "", "END", ""]);
+        assert_eq!((scanner.finish(), scanner.tokens_seen()), (Some(Finish::StopSequence), 6));
+        scanner.reset();
+    }
+}
