@@ -2,6 +2,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, ClassVar, Literal, final
 
+from typing_extensions import Self, disjoint_base
+
+from stopscan.finish import EndReason, Finish
+
 __all__ = [
     "SegmentSet",
     "SegmentStream",
@@ -10,6 +14,8 @@ __all__ = [
     "StopScanner",
     "StopSet",
     "StopStream",
+    "TokenScanner",
+    "Vocabulary",
     "scan",
     "split",
     "truncate",
@@ -114,6 +120,62 @@ class StopStream(Iterator[str]):
     def held(self) -> str: ...
     @property
     def unused(self) -> str: ...
+
+@disjoint_base
+class Vocabulary:
+    def __new__(
+        cls,
+        tokens: list[str | bytes | int | None] | None,
+        *,
+        special: set[int] = ...,
+        firsts: dict[int, str] = ...,
+        strays: str = "parts",
+        spelled: bool = False,
+        strip_first_space: bool = False,
+        special_ends_character: bool = False,
+    ) -> Self: ...
+    @property
+    def native(self) -> bool: ...
+    def _parts(self) -> tuple[list[Any], dict[str, Any]]: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: Any) -> Self: ...
+
+@final
+class TokenScanner:
+    def __new__(
+        cls,
+        tokenizer_or_vocabulary: Any,
+        stop: StopSet | str | Iterable[str] | None = (),
+        /,
+        *,
+        stop_token_ids: int | Iterable[int] | None = (),
+        eos_token_ids: int | Iterable[int] | None = (),
+        min_tokens: int = 0,
+        max_tokens: int | None = None,
+        include_stop: bool = False,
+        start_protected: bool = False,
+        skip_special_tokens: bool = True,
+        prompt_token_ids: Iterable[int] | None = (),
+    ) -> TokenScanner: ...
+    @property
+    def finish(self) -> Finish | None: ...
+    @property
+    def match(self) -> StopMatch | None: ...
+    @property
+    def held(self) -> str: ...
+    @property
+    def tokens_seen(self) -> int: ...
+    @property
+    def tokens_kept(self) -> int: ...
+    def feed(self, token_id: int, /) -> str: ...
+    def feed_many(self, token_ids: Iterable[int], /) -> str: ...
+    def close(self, reason: EndReason = "eos") -> str: ...
+    def reset(self) -> None: ...
+    def copy(self) -> TokenScanner: ...
+    def __copy__(self) -> TokenScanner: ...
+    def __deepcopy__(self, _memo: Any) -> TokenScanner: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    def __setstate__(self, state: tuple[Any, ...], /) -> None: ...
 
 def scan(
     deltas: Iterable[str],

@@ -107,7 +107,7 @@ fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
 }
 
 #[cold]
-fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
+pub(super) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
     let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!("{name}: expected {expected}, got {found}{hint}"))
 }

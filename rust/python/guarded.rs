@@ -15,12 +15,16 @@ use crate::stop_scanner::StopScanner;
 use crate::stream::{AsRegions, Stream};
 
 /// A scanner or segmenter of the core.
-pub(super) trait Core: Clone {
+pub(super) trait Core {
     type Set: AsRegions;
 
     fn stream(&self) -> &Stream<Self::Set>;
     fn stream_mut(&mut self) -> &mut Stream<Self::Set>;
-    fn reset(&mut self);
+
+    /// Whether plain text changes nothing but how much was read.
+    fn is_idle(&self) -> bool {
+        self.stream().is_idle()
+    }
 }
 
 impl Core for StopScanner {
@@ -33,10 +37,6 @@ impl Core for StopScanner {
     fn stream_mut(&mut self) -> &mut Stream<crate::StopSet> {
         &mut self.stream
     }
-
-    fn reset(&mut self) {
-        self.reset();
-    }
 }
 
 impl Core for Segmenter {
@@ -48,10 +48,6 @@ impl Core for Segmenter {
 
     fn stream_mut(&mut self) -> &mut Stream<crate::SegmentSet> {
         &mut self.stream
-    }
-
-    fn reset(&mut self) {
-        self.reset();
     }
 }
 
@@ -101,9 +97,8 @@ impl<C: Core> Guarded<C> {
             self.passed.store(NOT_IDLE, Relaxed);
         }
         let result = action(&mut state);
-        let stream = state.core.stream();
-        if stream.is_idle() {
-            self.region.store(stream.cursor.region, Relaxed);
+        if state.core.is_idle() {
+            self.region.store(state.core.stream().cursor.region, Relaxed);
             self.continued.store(0, Relaxed);
             self.passed.store(0, Relaxed);
         }
@@ -130,14 +125,10 @@ impl<C: Core> Guarded<C> {
         self.passed.load(Relaxed) != NOT_IDLE
     }
 
-    pub(super) fn reset(&self) -> PyResult<()> {
-        self.with(|state| {
-            state.core.reset();
-            state.found = None;
-        })
-    }
-
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Guarded<C>> {
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Guarded<C>>
+    where
+        C: Clone,
+    {
         self.with(|state| Guarded::new(state.core.clone(), state.found.as_ref().map(|found| found.clone_ref(py))))
     }
 

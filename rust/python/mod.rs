@@ -3,8 +3,11 @@
 use pyo3::prelude::*;
 
 mod arguments;
+mod decoding;
 mod delta_stream;
+mod finish;
 mod guarded;
+mod reading;
 mod segment_set;
 mod segment_stream;
 mod segmenter;
@@ -13,6 +16,10 @@ mod stop_match;
 mod stop_scanner;
 mod stop_set;
 mod stop_stream;
+mod token_arguments;
+mod token_scanner;
+mod token_state;
+mod vocabulary;
 
 #[pymodule]
 mod _stopscan {
@@ -30,4 +37,8 @@ mod _stopscan {
     use super::stop_set::{StopSet, truncate};
     #[pymodule_export]
     use super::stop_stream::{StopStream, scan};
+    #[pymodule_export]
+    use super::token_scanner::TokenScanner;
+    #[pymodule_export]
+    use super::vocabulary::Vocabulary;
 }

@@ -76,7 +76,10 @@ impl Segmenter {
 
     /// Goes back to the start of a stream.
     fn reset(&self) -> PyResult<()> {
-        self.segmenting.reset()
+        self.segmenting.with(|state| {
+            state.core.reset();
+            state.found = None;
+        })
     }
 
     /// A segmenter in the same state that goes on independently.

@@ -80,7 +80,10 @@ impl StopScanner {
 
     /// Goes back to the start of a stream.
     fn reset(&self) -> PyResult<()> {
-        self.scanning.reset()
+        self.scanning.with(|state| {
+            state.core.reset();
+            state.found = None;
+        })
     }
 
     /// A scanner in the same state that goes on independently.

@@ -7,11 +7,12 @@ from typing import Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
+from stopscan.finish import EndReason, Finish
 from stopscan.mlx_lm._reasoning import protected
 from stopscan.tokens import TokenScanner
 
 
-class RowScanner(TokenScanner):
+class RowScanner:
     """Scans one row of a ``BatchGenerator``, as its ``stop_sequences``; ``text`` is the safe text of a response.
     The row ends in the very step that completes a stop, and then ``finish`` says why.
 
@@ -46,7 +47,7 @@ class RowScanner(TokenScanner):
         if protect_reasoning:
             stops, opened = protected(stops, tokenizer, prompt)
             start_protected = start_protected or opened
-        super().__init__(
+        self._scanner = TokenScanner(
             tokenizer,
             stops,
             stop_token_ids=stop_token_ids,
@@ -59,21 +60,45 @@ class RowScanner(TokenScanner):
             skip_special_tokens=False,
         )
         self._eos_token_ids = frozenset(tokenizer.eos_token_ids)
+        self._min_tokens = min_tokens
+        # How many tokens the scanner had seen at each that it does not know, and at an early EOS.
+        self._others: list[int] = []
         self._texts: deque[str] = deque()
         self._in_use = False
 
+    @property
+    def finish(self) -> Finish | None:
+        """Why the row is over, as soon as it is."""
+        return self._scanner.finish
+
+    @property
+    def tokens_seen(self) -> int:
+        """How many tokens were fed, for usage."""
+        return self._scanner.tokens_seen + len(self._others)
+
+    @property
+    def tokens_kept(self) -> int:
+        """How many tokens there are up to the last that has a part in the emitted text."""
+        kept = self._scanner.tokens_kept
+        return kept + sum(seen < kept for seen in self._others)
+
     def feed(self, token_id: int, /) -> str:
         """The text that is safe to emit now that ``token_id`` was read; ``""`` for an id that has no text."""
-        if token_id in self._eos_token_ids and self.tokens_seen < self._min_tokens:
-            safe = self.close("eos")
-            self.tokens_seen += 1
+        scanner = self._scanner
+        if token_id in self._eos_token_ids and scanner.finish is None and self.tokens_seen < self._min_tokens:
+            safe = scanner.close("eos")
+            self._others.append(scanner.tokens_seen)
             return safe
         try:
-            return super().feed(token_id)
+            return scanner.feed(token_id)
         except ValueError:
             # Models have more ids than their tokenizers; a sampler may draw one, and the other rows go on.
-            self.tokens_seen += 1
+            self._others.append(scanner.tokens_seen)
             return ""
+
+    def close(self, reason: EndReason = "eos") -> str:
+        """The rest of the text, when the row ends for another ``reason``."""
+        return self._scanner.close(reason)
 
     def matcher(self) -> RowScanner:
         """Itself. mlx-lm calls it when the row starts; for a second row it raises ``ValueError``."""

@@ -57,18 +57,17 @@ def recite(
 ) -> Recital:
     """The recital of a script by the rules of matching; ``args`` and ``options`` are the reference's."""
     reference, texts = Reference(*args, **options), []
-    # A character that is cut in two comes with its last half; what no half completes is a U+FFFD.
-    decoder, decoded = getincrementaldecoder("utf-8")("replace"), ""
+    # A character that is cut in two comes with its last half; bytes that are none are U+FFFD at once.
+    decoder = getincrementaldecoder("utf-8")("replace")
     for number, piece in enumerate(script, 1):
-        decoded += decoder.decode(piece.encode() if isinstance(piece, str) else piece)
-        whole, decoded = ("", decoded) if decoder.getstate()[0] else (decoded, "")
-        texts.append(reference.feed(whole, armed=number > min_tokens))
+        decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)
+        texts.append(reference.feed(decoded, armed=number > min_tokens))
         if reference.match is not None:
             return Recital(texts, reference.match.sequence)
         if number == max_tokens:
-            texts[-1] += reference.feed(decoded + decoder.decode(b"", final=True)) + reference.flush()
+            texts[-1] += reference.feed(decoder.decode(b"", final=True)) + reference.flush()
             return Recital(texts, finish_reason="length")
-    texts.append(reference.feed(decoded + decoder.decode(b"", final=True)) + reference.flush())
+    texts.append(reference.feed(decoder.decode(b"", final=True)) + reference.flush())
     return Recital(texts, reference.match and reference.match.sequence)
 
 

@@ -1,73 +1,84 @@
-"""Vocabularies of both families, real and staged, and every way to spell a text in their tokens."""
+"""Vocabularies of every family, real, trained and staged, and every way to spell a text in their tokens."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from itertools import cycle
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from books import Book, Raw
+from tokenizers import Tokenizer, decoders, models
 
-from stopscan.testing.reciter import Reciter, _byte_spelling
+from stopscan.testing.reciter import _byte_spelling
 
 SPELLING = _byte_spelling()
-CORPUS = ["The END of the story, 你好世界, naïve café, 🚀 and END.", "It is the end: stop here, stop there. 再见 👩‍💻"]
+BYTES = {character: byte for byte, character in enumerate(SPELLING)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """A tokenizer, and the ways to spell texts that its own `encode` does not choose."""
+    """A tokenizer, what it does according to itself, and what its tokens spell according to the book."""
 
     name: str
-    tokenizer: Tokenizer
+    tokenizer: Any
     encode: Callable[[str], list[int]]
-    byte_level: bool
-    special: int  # a token that is skipped
+    decode: Callable[[Sequence[int], bool], str]
+    book: Book
+    size: int
+    special: list[int]
 
-    @cache  # noqa: B019 - there is one object per vocabulary, and it lives as long as the tests
-    def pieces(self) -> dict[str, int]:
-        added = self.tokenizer.get_added_tokens_decoder()
-        return {piece: index for piece, index in self.tokenizer.get_vocab().items() if index not in added}
+    @property
+    def skips(self) -> list[bool]:
+        """SentencePiece has no text with special tokens; ours puts them between its text."""
+        return [True] if self.book.strays == "bytes" else [True, False]
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @cached_property
+    def pieces(self) -> dict[bytes, int]:
+        """The tokens by their bytes, special ones left out."""
+        pieces = {}
+        for token_id in set(range(self.size)) - set(self.special):
+            raw = self.book.raw(token_id)
+            if not isinstance(raw, int) and raw:
+                pieces[raw.encode() if isinstance(raw, str) else raw] = token_id
+        return pieces
+
+    @cached_property
+    def byte_tokens(self) -> dict[int, int]:
+        raw = {token_id: self.book.raw(token_id) for token_id in range(self.size)}
+        return {text: token_id for token_id, text in raw.items() if isinstance(text, int)}
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
-        """Token ids of `text`, each the longest of at most so many bytes, or characters with byte fallback; 0 is for
-        the shortest spelling in bytes. Bytes need not be UTF-8."""
-        return self._in_bytes(text, wishes) if self.byte_level else self._in_characters(text, wishes)
-
-    def _in_bytes(self, text: str | bytes, wishes: Iterable[int]) -> list[int]:
-        spelled = "".join(SPELLING[byte] for byte in (text.encode() if isinstance(text, str) else text))
+        """Token ids of `text`, each the longest of at most so many characters, or bytes if tokens may be halves of
+        characters; 0 is for the shortest spelling. What no token spells is left out. Bytes need not be UTF-8."""
+        if isinstance(text, bytes) and self.book.strays != "parts":
+            return [self.byte_tokens[byte] for byte in text]
+        data = text if isinstance(text, bytes) else text.encode()
         ids = []
         for wish in cycle(wishes):
-            if not spelled:
+            if not data:
                 return ids
-            piece = longest(self.pieces(), spelled, max(wish, 1))
-            assert piece, f"{self.name} has no token for the byte {spelled[0]!r}"
-            ids.append(self.pieces()[piece])
-            spelled = spelled[len(piece) :]
-        raise AssertionError("no wishes")
-
-    def _in_characters(self, text: str | bytes, wishes: Iterable[int]) -> list[int]:
-        if isinstance(text, bytes):
-            return [self.pieces()[f"<0x{byte:02X}>"] for byte in text]
-        spelled = text.replace(" ", "▁")
-        ids = []
-        for wish in cycle(wishes):
-            if not text:
-                return ids
-            # A space is never spelled as a byte: the tests of byte-fallback runs say why.
-            piece = longest(self.pieces(), spelled, max(wish, text[0] == " "))
-            ids += [self.pieces()[piece]] if piece else self._in_characters(text[0].encode(), ())
-            text, spelled = text[max(len(piece), 1) :], spelled[max(len(piece), 1) :]
+            size = max(wish, 1)
+            if self.book.strays != "parts":  # so many characters, and a space is never spelled as a byte
+                size = len(data.decode()[: max(wish, data[:1] == b" ")].encode())
+            piece = next((data[:length] for length in range(size, 0, -1) if data[:length] in self.pieces), b"")
+            if piece:
+                ids.append(self.pieces[piece])
+            elif data[0] in self.byte_tokens:
+                piece = data[: len(data.decode()[0].encode())]
+                ids += [self.byte_tokens[byte] for byte in piece]
+            data = data[max(len(piece), 1) :].lstrip(b"" if self.book.strays == "parts" else CONTINUES)
         raise AssertionError("no wishes")
 
 
-def longest(pieces: dict[str, int], text: str, limit: int) -> str:
-    return next((text[:length] for length in range(limit, 0, -1) if text[:length] in pieces), "")
+CONTINUES = bytes(range(0x80, 0xC0))
 
 
 def data(package: str, path: str) -> str:
@@ -82,65 +93,62 @@ def encoder(tokenizer: Tokenizer) -> Callable[[str], list[int]]:
     return lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def claude() -> Vocabulary:
-    tokenizer = Tokenizer.from_file(data("litellm", "litellm_core_utils/tokenizers/anthropic_tokenizer.json"))
-    return Vocabulary("claude", tokenizer, encoder(tokenizer), byte_level=True, special=0)
+def decoder(tokenizer: Tokenizer) -> Callable[[Sequence[int], bool], str]:
+    return lambda ids, skip: tokenizer.decode(ids, skip_special_tokens=skip)
 
 
-def mistral() -> Vocabulary:
-    """SentencePiece with byte fallback, converted as transformers converts Llama's and Mistral's."""
-    path = data("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3")
-    sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: it reads the model")
-    processor = sentencepiece.SentencePieceProcessor(model_file=path)
-    ids = range(processor.vocab_size())
-    pieces = {processor.id_to_piece(index): index for index in ids}
-    tokenizer = fallback(pieces, [processor.id_to_piece(index) for index in ids if processor.is_control(index)])
-    return Vocabulary("mistral", tokenizer, processor.encode, byte_level=False, special=2)
+def byte_level(name: str, tokenizer: Tokenizer, carrier: Any = None) -> Vocabulary:
+    """A vocabulary of the tokenizers library in GPT-2's spelling."""
+
+    def raw(token_id: int) -> Raw:
+        token = tokenizer.id_to_token(token_id)
+        return bytes(BYTES[c] for c in token) if all(c in BYTES for c in token) else token.encode()
+
+    special = [i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special]
+    book = Book(raw, "parts", frozenset(special))
+    size = max(tokenizer.get_vocab().values()) + 1
+    return Vocabulary(name, carrier or tokenizer, encoder(tokenizer), decoder(tokenizer), book, size, special)
+
+
+def in_pieces(name: str, tokenizer: Tokenizer, first: Callable[[str], str] | None = None) -> Vocabulary:
+    """One of the tokenizers library in SentencePiece's spelling; `first` makes of the first token what it is."""
+    fallback = "ByteFallback" in str(tokenizer.decoder)
+
+    def raw(token_id: int) -> Raw:
+        token = tokenizer.id_to_token(token_id)
+        if fallback and len(token) == 6 and token.startswith("<0x"):
+            return int(token[3:5], 16)
+        return token.replace("▁", " ")
+
+    def of_first(token_id: int) -> Raw:
+        text = raw(token_id)
+        if text == ord(" "):
+            text = " "  # the decoder strips the text, not the token
+        return text if isinstance(text, int) or first is None else first(tokenizer.id_to_token(token_id))
+
+    special = [i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special]
+    book = Book(raw, "runs" if fallback else "parts", frozenset(special), first and of_first)
+    size = max(tokenizer.get_vocab().values()) + 1
+    return Vocabulary(name, tokenizer, encoder(tokenizer), decoder(tokenizer), book, size, special)
+
+
+def strip(token: str) -> str:
+    """The first space of the text is stripped."""
+    return token.replace("▁", " ").removeprefix(" ")
+
+
+def drop(token: str) -> str:
+    """The first token loses all of its marks."""
+    return token.replace("▁", "")
 
 
 def fallback(pieces: dict[str, int], special: Sequence[str]) -> Tokenizer:
     """A tokenizer as Llama's: without merges, for its decoder is what matters here."""
     tokenizer = Tokenizer(models.BPE(pieces, [], byte_fallback=True, unk_token="<unk>"))
-    strip = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    tokenizer.decoder = decoders.Sequence(strip)
+    chain = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    tokenizer.decoder = decoders.Sequence(chain)
     tokenizer.add_special_tokens(list(special))
     return tokenizer
-
-
-def small_bytes() -> Vocabulary:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=320,
-        special_tokens=["<s>"],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(CORPUS, trainer)
-    missing = set(SPELLING) - set(tokenizer.get_vocab())
-    assert not missing
-    return Vocabulary("small-bytes", tokenizer, encoder(tokenizer), byte_level=True, special=0)
-
-
-def small_fallback() -> Vocabulary:
-    tokens = ["<unk>", "<s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    pieces = ["▁", "▁▁", *"abcdehinorstENDSTOP,.好世", "EN", "ND", "END", "▁E", "▁END", "D.", "the", "▁the", "🚀"]
-    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys([*tokens, *pieces]))}
-    tokenizer = fallback(vocabulary, ["<s>"])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    return Vocabulary("small-fallback", tokenizer, encoder(tokenizer), byte_level=False, special=1)
-
-
-def reciting() -> Vocabulary:
-    reciter = Reciter()
-    with TemporaryDirectory() as directory:
-        tokenizer = Tokenizer.from_file(str(reciter.write(directory) / "tokenizer.json"))
-    return Vocabulary("reciter", tokenizer, encoder(tokenizer), byte_level=True, special=reciter.eos_token_id)
-
-
-VOCABULARIES = [claude, mistral, small_bytes, small_fallback, reciting]
-load = cache(lambda make: make())
 
 
 def staged(*pieces: str | bytes, special: Sequence[str] = ()) -> tuple[Tokenizer, list[int]]:
@@ -152,3 +160,7 @@ def staged(*pieces: str | bytes, special: Sequence[str] = ()) -> tuple[Tokenizer
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(list(special))
     return tokenizer, [tokenizer.token_to_id(text) for text in spelled]
+
+
+def byte_level_book(tokenizer: Tokenizer) -> Book:
+    return byte_level("staged", tokenizer).book

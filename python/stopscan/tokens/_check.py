@@ -1,0 +1,52 @@
+"""Whether a native vocabulary decodes as its tokenizer does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from stopscan import _stopscan
+from stopscan.tokens._samples import sequences
+from stopscan.tokens._source import Source, Tables, Token
+
+# So many ids are drawn; those of texts are compared.
+DRAWN = 1000
+
+# Whole characters of one to four bytes, and bytes that are none. No stray byte comes after a whole character in one run
+# of byte tokens: `decode` takes that character back.
+RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
+
+
+def agrees(vocabulary: _stopscan.Vocabulary, tables: Tables, source: Source) -> bool:
+    """Whether sampled ids and sequences have the same text."""
+    decode = source.decoder()
+    return all(
+        _text(vocabulary, ids, skip) == decode(ids, skip_special_tokens=skip)
+        for ids in _samples(tables, [*source.special])
+        for skip in source.skips
+    )
+
+
+def _samples(tables: Tables, special: list[int]) -> Iterator[list[int]]:
+    tokens = tables.tokens
+    draw = Random(len(tokens))
+    drawn = draw.choices(range(len(tokens)), k=DRAWN) if tokens else []
+    texts = [token_id for token_id in drawn if isinstance(tokens[token_id], str | bytes)]
+    yield from sequences(texts, special)
+    yield from sequences([*tables.firsts], special, count=8)
+    if tables.strays != "parts":
+        yield from _runs(tokens, texts[:1], special[:1])
+
+
+def _runs(tokens: list[Token], text: list[int], special: list[int]) -> Iterator[list[int]]:
+    byte_ids = {token: token_id for token_id, token in enumerate(tokens) if isinstance(token, int)}
+    for run in RUNS:
+        if all(byte in byte_ids for byte in run):
+            ids = [byte_ids[byte] for byte in run]
+            yield ids
+            yield [*text, *ids, *text, *ids[:1], *special, *ids[1:]]
+
+
+def _text(vocabulary: _stopscan.Vocabulary, ids: list[int], skip: bool) -> str:
+    scanner = _stopscan.TokenScanner(vocabulary, skip_special_tokens=skip)
+    return scanner.feed_many(ids) + scanner.close()

@@ -1,0 +1,86 @@
+"""Tokenizers of the tokenizers library, and what carries one: transformers' fast tokenizers, mlx-lm's wrapper."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from functools import cached_property
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from stopscan.tokens._chains import tables_of
+from stopscan.tokens._clean_up import cleaned_up
+from stopscan.tokens._samples import sequences
+from stopscan.tokens._source import Habits, Tables
+
+# What a clean-up changes, if a tokenizer can spell it.
+PUNCTUATION = "a . b ? c ! d , e ' f n't g 'm h 's i 've j 're"
+
+# The tokenizers library takes ids of 32 bits.
+ID_LIMIT = 2**32
+
+
+class HuggingFace:
+    """A tokenizer of the tokenizers library behind the object that carries it."""
+
+    skips = (True, False)
+
+    def __init__(self, tokenizer: Tokenizer, carrier: Any) -> None:
+        self.habits = Habits()
+        self.carrier = carrier
+        self._tokenizer = tokenizer
+
+    @property
+    def key(self) -> Tokenizer:
+        return self._tokenizer
+
+    @property
+    def fingerprint(self) -> Hashable:
+        clean_up = getattr(self.carrier, "clean_up_tokenization_spaces", None)
+        return self._description, self._tokenizer.get_vocab_size(), type(self.carrier), clean_up
+
+    @cached_property
+    def special(self) -> Mapping[int, str]:
+        added = self._tokenizer.get_added_tokens_decoder()
+        return {token_id: token.content for token_id, token in added.items() if token.special}
+
+    @cached_property
+    def _description(self) -> str | None:
+        """The decoder's own; None if there is no decoder, or it is somebody's Python object."""
+        if self._tokenizer.decoder is None:
+            return None
+        try:
+            state: bytes = self._tokenizer.decoder.__getstate__()
+        except Exception:  # the library raises no narrower class
+            return None
+        return state.decode()
+
+    def learn_habits(self) -> Habits:
+        decode = self._tokenizer.decode
+        if self.carrier is self._tokenizer or not hasattr(self.carrier, "decode"):
+            return Habits()
+        punctuation = self._tokenizer.encode(PUNCTUATION, add_special_tokens=False).ids
+        samples = sequences(range(self._tokenizer.get_vocab_size()), [*self.special], count=8)
+        pairs = [
+            (decode(ids, skip_special_tokens=skip), self.carrier.decode(ids, skip_special_tokens=skip))
+            for ids in (punctuation, *samples)
+            for skip in self.skips
+        ]
+        if all(plain == text for plain, text in pairs):
+            return Habits()
+        cleans_up = all(cleaned_up(plain) == text for plain, text in pairs)
+        return Habits(cleans_up=cleans_up, differs=not cleans_up)
+
+    def tables(self) -> Tables | None:
+        if self._description is None or self.habits != Habits():
+            return None
+        return tables_of(self._tokenizer, json.loads(self._description))
+
+    def contains(self, token_id: int, /) -> bool:
+        return 0 <= token_id < ID_LIMIT and self._tokenizer.id_to_token(token_id) is not None
+
+    def decoder(self) -> Callable[..., str]:
+        carrier = self.carrier if self.habits.differs else self._tokenizer
+        decode: Callable[..., str] = carrier.decode
+        return decode

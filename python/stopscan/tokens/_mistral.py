@@ -1,0 +1,97 @@
+"""The tokenizers of mistral-common: tekken, and SentencePiece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+
+from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
+from mistral_common.tokens.tokenizers.sentencepiece import SentencePieceTokenizer
+from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+from stopscan.tokens._chains import BYTE
+from stopscan.tokens._source import Habits, Tables, Token
+
+
+class Tekken:
+    """A tekken vocabulary: bytes, and special tokens in front, each of which ends a character that was begun."""
+
+    habits = Habits()
+    skips = (True, False)
+
+    def __init__(self, tokenizer: Tekkenizer) -> None:
+        self.carrier = self.key = self._tokenizer = tokenizer
+
+    @property
+    def fingerprint(self) -> Hashable:
+        return self._tokenizer.n_words  # it does not change
+
+    @cached_property
+    def special(self) -> Mapping[int, str]:
+        return {token_id: self._tokenizer.id_to_piece(token_id) for token_id in self._tokenizer.special_ids}
+
+    def learn_habits(self) -> Habits:
+        return self.habits
+
+    def tables(self) -> Tables | None:
+        keep = SpecialTokenPolicy.KEEP
+        tokens: list[Token] = [
+            self._tokenizer.id_to_byte_piece(token_id, keep) for token_id in range(self._tokenizer.n_words)
+        ]
+        return Tables(tokens, {*self.special}, special_ends_character=True)
+
+    def contains(self, token_id: int, /) -> bool:
+        return 0 <= token_id < self._tokenizer.n_words
+
+    def decoder(self) -> Callable[..., str]:
+        return self._decode
+
+    def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
+        policy = SpecialTokenPolicy.IGNORE if skip_special_tokens else SpecialTokenPolicy.KEEP
+        return self._tokenizer.decode([*token_ids], policy)
+
+
+class SentencePiece:
+    """A SentencePiece model. It has its own way with stray bytes, and special tokens end a character.
+
+    Its ``decode`` gives pieces, and no text, where special tokens are kept; here they are text between text.
+    """
+
+    habits = Habits()
+    skips = (True,)
+
+    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
+        self.carrier = self.key = self._tokenizer = tokenizer
+
+    @property
+    def fingerprint(self) -> Hashable:
+        return self._tokenizer.n_words  # it does not change
+
+    @cached_property
+    def special(self) -> Mapping[int, str]:
+        return {token_id: self._tokenizer.id_to_piece(token_id) for token_id in self._tokenizer.special_ids}
+
+    def learn_habits(self) -> Habits:
+        return self.habits
+
+    def tables(self) -> Tables | None:
+        tables = Tables([], {*self.special}, strays="bytes", strip_first_space=True, special_ends_character=True)
+        for token_id, piece in enumerate(self._tokenizer.vocab()):
+            if byte := BYTE.fullmatch(piece):
+                tables.tokens.append(int(byte[1], 16))
+            elif token_id == self._tokenizer.unk_id:
+                text = self._tokenizer.decode([token_id])
+                tables.tokens.append(text)
+                tables.firsts[token_id] = text
+            else:
+                tables.tokens.append(piece.replace("▁", " "))
+        return tables
+
+    def contains(self, token_id: int, /) -> bool:
+        return 0 <= token_id < self._tokenizer.n_words
+
+    def decoder(self) -> Callable[..., str]:
+        return self._decode
+
+    def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
+        return self._tokenizer.decode([*token_ids])

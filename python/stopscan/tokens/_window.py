@@ -1,0 +1,152 @@
+"""Decoding by the tokenizer's own ``decode``, for vocabularies whose text is not made from the bytes of single ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from functools import partial
+from itertools import takewhile
+from operator import eq
+
+from stopscan.tokens._clean_up import CleanUp
+from stopscan.tokens._source import Source
+
+# So many tokens that end in half a character are decoded together; longer runs, which are none, are cut.
+LIMIT = 16
+
+# Of those, so many may still be one character.
+CHARACTER = 4
+
+# Before new tokens, at most so many are decoded again: few calls, and short ones.
+CONTEXT = 2
+
+# How many of the prompt's last tokens decide how the text goes on, at least.
+PROMPT = 16
+
+# What `decode` makes of half a character.
+REPLACEMENT = "\ufffd"
+
+# A piece of text, and the number of the last token that has a part in it.
+Piece = tuple[str, int]
+
+
+class Window:
+    """Decodes one stream: the text of a token is what it adds to that of the tokens before it, decoded together.
+
+    It decodes only as many tokens as a character may need. Tokens that are skipped never come into it, so that each
+    token costs the same, whatever came before.
+    """
+
+    def __init__(self, source: Source, skip_special_tokens: bool, prompt_token_ids: Sequence[int] = ()) -> None:
+        self._contains = source.contains
+        self._decode = partial(source.decoder(), skip_special_tokens=skip_special_tokens)
+        self._skipped = source.special if skip_special_tokens else {}
+        self._clean_up = CleanUp() if source.habits.cleans_up else None
+        self._given: list[int] = []  # the last tokens that were given out, and their text
+        self._text = ""
+        self._pending: list[int] = []  # the tokens since, and their numbers
+        self._numbers: list[int] = []
+        self._last = 0  # the number of the token that was given out last; 0 is the prompt
+        self._read_prompt(prompt_token_ids)
+
+    def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
+        """The pieces of text that a token completes; the token itself if it is a special one that is skipped."""
+        if token_id in self._skipped:
+            return [], self._skipped[token_id]
+        pending, numbers = [*self._pending, token_id], [*self._numbers, number]
+        whole, text = self._added(pending)
+        count = len(pending)
+        if not text or text.endswith(REPLACEMENT):
+            self._check(token_id)
+            count = 0 if count < LIMIT else count - CHARACTER
+            whole, text = self._added(pending[:count]) if count else ("", "")
+        pieces = self._pieces(text, pending[:count], numbers[:count])
+        self._pending, self._numbers = pending[count:], numbers[count:]
+        if count:
+            self._give_out(whole, pending[:count])
+        return self._cleaned(pieces), None
+
+    def tail(self, token_id: int | None, number: int, /) -> list[Piece]:
+        """The rest of the text, if the stream ends here or with one more token; half a character is U+FFFD."""
+        pending, numbers = [*self._pending], [*self._numbers]
+        if token_id is not None and token_id not in self._skipped and self._contains(token_id):
+            pending.append(token_id)
+            numbers.append(number)
+        other = self.copy()
+        pieces = other._cleaned(self._pieces(self._added(pending)[1], pending, numbers))
+        if other._clean_up is not None:
+            pieces += _of_stream((other._clean_up.tail(), other._last))
+        return pieces
+
+    def copy(self) -> Window:
+        """A window in the same state that goes on independently."""
+        other = copy(self)
+        other._clean_up = self._clean_up and self._clean_up.copy()
+        return other
+
+    def _read_prompt(self, prompt: Sequence[int]) -> None:
+        for token_id in prompt:
+            self._check(token_id, "prompt_token_ids: ")
+        texts = [token_id for token_id in prompt if token_id not in self._skipped]
+        size = PROMPT
+        while size < len(texts) and self._decode(texts[-size:])[:1] in ("", REPLACEMENT):
+            size *= 2  # it begins within a character
+        self._given = texts[-size:]
+        self._text = self._decode(self._given)
+        if self._clean_up is not None:
+            self._clean_up.feed(self._text)
+
+    def _added(self, pending: list[int]) -> tuple[str, str]:
+        """The text of the tokens that were given out with those, and what they add."""
+        whole = self._decode([*self._given, *pending])
+        if whole.startswith(self._text):
+            return whole, whole[len(self._text) :]
+        if self._last == 0:  # half a character at the end of the prompt is completed
+            return whole, whole[_common(self._text, whole) :]
+        return whole, self._decode(pending)  # `decode` takes back what was given out
+
+    def _give_out(self, whole: str, tokens: list[int]) -> None:
+        self._given = [*self._given, *tokens]
+        self._text = whole
+        if len(self._given) > CONTEXT:
+            self._given = tokens
+            self._text = self._decode(self._given)
+
+    def _pieces(self, text: str, pending: list[int], numbers: list[int]) -> list[Piece]:
+        """``text`` by the tokens that it is of."""
+        if len(pending) == 1:
+            return [(text, numbers[0])]
+        texts = [self._added(pending[:count])[1] if count else "" for count in range(len(pending))]
+        starts = [_common(before, text) for before in texts]
+        for index, (before, after) in enumerate(zip(texts, [*texts[1:], text], strict=False)):
+            if before == after and after.endswith(REPLACEMENT):
+                starts[index] -= 1  # it has a part in the same half of a character
+        pieces = zip(starts, [*starts[1:], len(text)], numbers, strict=False)
+        return [(text[start:end], number) for start, end, number in pieces if start < end]
+
+    def _cleaned(self, pieces: list[Piece]) -> list[Piece]:
+        """``pieces`` after the clean-up, if there is one. What it withholds is of the token before."""
+        if self._clean_up is None:
+            self._last = pieces[-1][1] if pieces else self._last
+            return pieces
+        cleaned: list[Piece] = []
+        for text, number in pieces:
+            before = self._clean_up.tail()
+            safe = self._clean_up.feed(text)
+            shared = _common(before, safe)
+            cleaned += _of_stream((safe[:shared], self._last), (safe[shared:], number))
+            self._last = number
+        return cleaned
+
+    def _check(self, token_id: int, name: str = "") -> None:
+        if not self._contains(token_id):
+            raise ValueError(f"{name}token id {token_id} is not in the vocabulary")
+
+
+def _of_stream(*pieces: Piece) -> list[Piece]:
+    """Those pieces that are no text of the prompt."""
+    return [(text, number) for text, number in pieces if text and number > 0]
+
+
+def _common(text: str, other: str) -> int:
+    return sum(takewhile(bool, map(eq, text, other)))

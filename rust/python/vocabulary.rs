@@ -1,0 +1,150 @@
+use std::collections::{HashMap, HashSet};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
+
+use crate::vocabulary::byte_level::Spelling;
+use crate::vocabulary::{Kind, Strays, VocabularyBuilder};
+
+/// The bytes of each token id, and the ready text of those that are whole characters.
+///
+/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this. Of ``tokens``, a string or bytes are text, an int
+/// is a byte of a run, and ``None`` is a gap. Without ``tokens`` it is not native.
+#[pyclass(module = "stopscan._stopscan", frozen, subclass)]
+pub(super) struct Vocabulary {
+    /// Without tokens if it is not native.
+    pub(super) core: crate::Vocabulary,
+    /// By id, the text of the tokens that are whole characters and not special.
+    pub(super) ready: Box<[Option<Py<PyString>>]>,
+    /// Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes.
+    #[pyo3(get)]
+    pub(super) native: bool,
+}
+
+#[pymethods]
+impl Vocabulary {
+    #[new]
+    #[pyo3(signature = (
+        tokens, *, special = HashSet::new(), firsts = HashMap::new(), strays = "parts", spelled = false,
+        strip_first_space = false, special_ends_character = false
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        tokens: Option<&Bound<'_, PyList>>,
+        special: HashSet<u32>,
+        firsts: HashMap<u32, String>,
+        strays: &str,
+        spelled: bool,
+        strip_first_space: bool,
+        special_ends_character: bool,
+    ) -> PyResult<Vocabulary> {
+        let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
+            return Err(PyValueError::new_err(format!("strays: no such way as {strays:?}")));
+        };
+        let mut builder = crate::Vocabulary::builder()
+            .strays(strays)
+            .strip_first_space(strip_first_space)
+            .special_ends_character(special_ends_character);
+        let spelling = spelled.then(Spelling::new);
+        for (id, token) in tokens.into_iter().flatten().enumerate() {
+            let id = id as u32;
+            builder = add(builder, &token, special.contains(&id), spelling.as_ref())?;
+            if let Some(first) = firsts.get(&id) {
+                builder = builder.at_start(&**first);
+            }
+        }
+        let core = builder.build().map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let ready = (0..core.len() as u32).map(|id| {
+            let plain = core.kind(id).is_some_and(Kind::is_plain);
+            plain.then(|| PyString::new(py, core.text(id)).unbind())
+        });
+        Ok(Vocabulary { ready: ready.collect(), core, native: tokens.is_some() })
+    }
+
+    /// What makes this vocabulary once more.
+    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options)> {
+        let core = &self.core;
+        let mut special = HashSet::new();
+        let tokens = PyList::empty(py);
+        for id in 0..core.len() as u32 {
+            let kind = core.kind(id);
+            if kind.is_some_and(|kind| kind.has(Kind::SPECIAL)) {
+                special.insert(id);
+            }
+            tokens.append(match (kind, core.bytes(id)) {
+                (Some(kind), Some(bytes)) if kind.has(Kind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
+                (Some(kind), _) if kind.has(Kind::WHOLE) => PyString::new(py, core.text(id)).into_any(),
+                (_, Some(bytes)) => PyBytes::new(py, bytes).into_any(),
+                _ => py.None().into_bound(py),
+            })?;
+        }
+        let strays = STRAYS.iter().find(|known| known.1 == core.strays()).map_or("", |known| known.0);
+        let options = Options {
+            special,
+            firsts: core.firsts().map(|(id, text)| (id, text.into())).collect(),
+            strays,
+            strip_first_space: core.strips_first_space(),
+            special_ends_character: core.special_ends_character(),
+        };
+        Ok((tokens, options))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+}
+
+impl Vocabulary {
+    /// `tokenizer` itself if it is a vocabulary, or the one that Python makes of it.
+    pub(super) fn of(tokenizer: &Bound<'_, PyAny>) -> PyResult<Py<Vocabulary>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        if let Ok(vocabulary) = tokenizer.cast::<Vocabulary>() {
+            return Ok(vocabulary.clone().unbind());
+        }
+        let vocabulary = CLASS.import(tokenizer.py(), "stopscan.tokens", "Vocabulary")?.call1((tokenizer,))?;
+        Ok(vocabulary.cast_into::<Vocabulary>()?.unbind())
+    }
+}
+
+const STRAYS: [(&str, Strays); 3] = [("parts", Strays::Parts), ("runs", Strays::Runs), ("bytes", Strays::Bytes)];
+
+/// The options of `Vocabulary`.
+#[derive(IntoPyObject)]
+struct Options {
+    special: HashSet<u32>,
+    firsts: HashMap<u32, String>,
+    strays: &'static str,
+    strip_first_space: bool,
+    special_ends_character: bool,
+}
+
+fn add(
+    builder: VocabularyBuilder,
+    token: &Bound<'_, PyAny>,
+    special: bool,
+    spelling: Option<&Spelling>,
+) -> PyResult<VocabularyBuilder> {
+    if token.is_none() {
+        return Ok(builder.gap());
+    }
+    if token.is_instance_of::<PyInt>() {
+        return Ok(builder.byte(token.extract()?));
+    }
+    let spelled;
+    let bytes = match (token.cast::<PyString>(), spelling) {
+        (Ok(text), Some(spelling)) => {
+            spelled = spelling.bytes(text.to_str()?);
+            &spelled
+        }
+        (Ok(text), None) => text.to_str()?.as_bytes(),
+        _ => token.cast::<PyBytes>()?.as_bytes(),
+    };
+    Ok(if special { builder.special(bytes) } else { builder.text(bytes) })
+}

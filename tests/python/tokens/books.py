@@ -1,0 +1,113 @@
+"""What tokens spell, by the book: each character of the text, and the last token that has a part in it.
+
+Everything is decoded anew, from the first token on, as often as somebody asks. The properties compare the result with
+the tokenizer's own `decode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+from operator import eq
+from typing import Literal
+
+# A character, and the number of its last token; tokens are counted from 1, and those of a prompt are all 0.
+Character = tuple[str, int]
+Run = list[tuple[int, int]]  # bytes, each with its token
+
+# Of a token: its text, some bytes of text, or one byte of a run.
+Raw = str | bytes | int
+
+
+@dataclass
+class Book:
+    """A vocabulary whose text is made from the bytes of single tokens."""
+
+    raw: Callable[[int], Raw]
+    strays: Literal["parts", "runs", "bytes"]
+    special: frozenset[int]
+    # The token at the start of a stream.
+    first: Callable[[int], Raw] | None = None
+    special_ends_character: bool = False
+    # Whether `decode` says otherwise, because it takes whole characters back.
+    takes_back: bool = field(default=False, init=False)
+
+    def characters(
+        self, prompt: Sequence[int], token_ids: Sequence[int], *, skip_special_tokens: bool, ended: bool
+    ) -> list[Character]:
+        """The text that is certain after these tokens, without what the prompt says by itself."""
+        self.takes_back = False
+        out: list[Character] = []
+        run: Run = []
+        first = self.first
+        numbers = [*[0] * len(prompt), *range(1, len(token_ids) + 1)]
+        for number, token_id in zip(numbers, [*prompt, *token_ids], strict=True):
+            if token_id in self.special:
+                if self.special_ends_character:
+                    out, run = out + self._read(run, ended=True), []
+                if skip_special_tokens:
+                    continue
+            raw = (first or self.raw)(token_id)
+            first = None
+            if isinstance(raw, int):
+                run.append((raw, number))
+            elif isinstance(raw, bytes):
+                run += [(byte, number) for byte in raw]
+            else:
+                out, run = out + self._read(run, ended=True), []
+                out += [(character, number) for character in raw]
+        out += self._read(run, ended=ended)
+        return [(character, number) for character, number in out if number > 0]
+
+    def _read(self, run: Run, *, ended: bool) -> list[Character]:
+        out: list[Character] = []
+        data = bytes(byte for byte, _ in run)
+        at = 0
+        while at < len(data):
+            error = None
+            try:
+                good = data[at:].decode()
+            except UnicodeDecodeError as wrong:
+                error, good = wrong, data[at : at + wrong.start].decode()
+            for character in good:
+                at += len(character.encode())
+                out.append((character, run[at - 1][1]))
+            if error is None or (error.reason == "unexpected end of data" and not ended):
+                break
+            self.takes_back |= self.strays == "runs" and bool(out)
+            size = {"parts": error.end - error.start, "runs": len(data) - at, "bytes": 1}[self.strays]
+            of = run[at : at + size]
+            if self.strays == "parts":
+                # What the prompt has begun is U+FFFD in the prompt's own text already.
+                out.append(("\ufffd", of[-1][1] if of[0][1] else 0))
+            else:
+                out += [("\ufffd", number) for _, number in of]
+            at += size
+        return out
+
+
+@dataclass
+class Decoded:
+    """A vocabulary of which only `decode` knows the text. What it may still change is not certain."""
+
+    decode: Callable[[Sequence[int], bool], str]
+    withheld: Callable[[str], int] = lambda text: len(text) - len(text.rstrip("\ufffd"))
+    takes_back = False
+
+    def characters(
+        self, prompt: Sequence[int], token_ids: Sequence[int], *, skip_special_tokens: bool, ended: bool
+    ) -> list[Character]:
+        def text(count: int) -> str:
+            return self.decode([*prompt, *token_ids[:count]], skip_special_tokens)
+
+        whole = text(len(token_ids))
+        certain = whole if ended else whole[: len(whole) - self.withheld(whole)]
+        starts = [common(text(count), whole) for count in range(len(token_ids))]
+        spans = zip(starts, [*starts[1:], len(whole)], strict=False)
+        numbered = [(at, number) for number, (start, end) in enumerate(spans, 1) for at in range(start, end)]
+        return [(certain[at], number) for at, number in numbered if at < len(certain)]
+
+
+def common(text: str, other: str) -> int:
+    return sum(takewhile(bool, map(eq, text, other)))

@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import pytest
+from families import load
+from vocabularies import Vocabulary
+
+
+@pytest.fixture(scope="module")
+def vocabulary(request: pytest.FixtureRequest) -> Vocabulary:
+    """The one that `families.over` names."""
+    return load(request.param)

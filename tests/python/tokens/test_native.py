@@ -1,0 +1,98 @@
+"""Every native vocabulary has the text of its tokenizer's own `decode`, whatever tokens come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from families import NATIVE, over
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from vocabularies import Vocabulary
+
+from stopscan import tokens
+from stopscan.tokens import TokenScanner
+
+ALL = over(NATIVE)
+
+
+def decoded(vocabulary: Vocabulary, token_ids: Sequence[int], skip: bool = True, prompt: Sequence[int] = ()) -> str:
+    scanner = TokenScanner(vocabulary.tokenizer, skip_special_tokens=skip, prompt_token_ids=prompt)
+    return "".join(map(scanner.feed, token_ids)) + scanner.close()
+
+
+def test_there_are_twenty_of_them() -> None:
+    assert len(NATIVE) >= 20
+
+
+@ALL
+def test_it_is_native(vocabulary: Vocabulary) -> None:
+    assert tokens.Vocabulary(vocabulary.tokenizer).native
+
+
+@ALL
+def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
+    for token_id in range(vocabulary.size):
+        raw = vocabulary.book.raw(token_id)
+        if raw == b"":
+            with pytest.raises(ValueError, match=f"token id {token_id} "):
+                TokenScanner(vocabulary.tokenizer).feed(token_id)
+            continue
+        for skip in vocabulary.skips:
+            assert decoded(vocabulary, [token_id], skip) == vocabulary.decode([token_id], skip)
+
+
+def texts() -> list[str]:
+    """Prose of several languages, code and mark-up: the repository's own, and characters of every plane."""
+    root = Path(__file__).parents[3]
+    files = [root / "README.md", Path(__file__), root / "rust" / "tokens" / "decoder.rs"]
+    samples = [
+        "Привет, мир! Как дела?",
+        "こんにちは世界",
+        "مرحبا بالعالم",
+        "👨\u200d👩\u200d👧",
+        "\U0001d518\U00012000",
+    ]
+    return [file.read_text()[:20_000] for file in files] + samples
+
+
+@ALL
+def test_real_text(vocabulary: Vocabulary) -> None:
+    for text in texts():
+        token_ids = vocabulary.encode(text)
+        whole = vocabulary.decode(token_ids, True)
+        assert decoded(vocabulary, token_ids) == whole
+        prompt = token_ids[: len(token_ids) // 3]
+        while vocabulary.decode(prompt, True).endswith("\ufffd"):
+            prompt.pop()  # half a character would be the stream's
+        rest = decoded(vocabulary, token_ids[len(prompt) :], True, prompt)
+        assert vocabulary.decode(prompt, True) + rest == whole
+
+
+@ALL
+@settings(max_examples=50)
+@given(data=st.data())
+def test_any_ids(vocabulary: Vocabulary, data: st.DataObject) -> None:
+    """Random tokens, those with half characters and special ones often among them."""
+    draw = Random(data.draw(st.integers(0, 2**32)))
+    halves = [i for i in draw.choices(range(vocabulary.size), k=200) if is_half(vocabulary, i)]
+    kinds = [range(vocabulary.size), halves, vocabulary.special, list(vocabulary.byte_tokens.values())]
+    token_ids = [draw.choice(draw.choice([kind for kind in kinds if kind])) for _ in range(draw.randrange(40))]
+    token_ids = [token_id for token_id in token_ids if vocabulary.book.raw(token_id) != b""]
+    cut = draw.choice([0, draw.randrange(len(token_ids) + 1)])
+    skip = draw.choice(vocabulary.skips)
+    characters = vocabulary.book.characters(token_ids[:cut], token_ids[cut:], skip_special_tokens=skip, ended=True)
+    text = "".join(character for character, _ in characters)
+    assert decoded(vocabulary, token_ids[cut:], skip, token_ids[:cut]) == text
+    if not vocabulary.book.takes_back and cut == 0:
+        assert text == vocabulary.decode(token_ids, skip)
+
+
+def is_half(vocabulary: Vocabulary, token_id: int) -> bool:
+    raw = vocabulary.book.raw(token_id)
+    try:
+        return isinstance(raw, bytes) and raw.decode() == ""
+    except UnicodeDecodeError:
+        return True

@@ -1,0 +1,190 @@
+"""Tokenizers whose text is not made from the bytes of single ids decode themselves, behind the same scanner."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Sequence
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from books import Decoded
+from families import CORPUS, trained_bytes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from whole import agree, emitted, run
+
+from stopscan.tokens import TokenScanner, Vocabulary
+
+SPECIAL = ["<s>", "[UNK]"]
+
+
+def word_piece() -> Tokenizer:
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    trainer = trainers.WordPieceTrainer(vocab_size=200, special_tokens=SPECIAL, show_progress=False)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
+
+
+def word_level() -> Tokenizer:
+    """Without a decoder: the tokens are joined by spaces."""
+    tokenizer = Tokenizer(models.WordLevel(unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    trainer = trainers.WordLevelTrainer(special_tokens=SPECIAL, show_progress=False)
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
+
+
+def end_of_word() -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    trainer = trainers.BpeTrainer(
+        vocab_size=200, special_tokens=SPECIAL, end_of_word_suffix="</w>", show_progress=False
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
+
+
+def by_pattern() -> Tokenizer:
+    """Byte-level, and then a pattern that may match across tokens."""
+    tokenizer = trained_bytes(add_prefix_space=False)
+    tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Replace(Regex("[sS]t"), "5")])
+    return tokenizer
+
+
+class Shouting:
+    """An object that carries a tokenizer and decodes in its own way."""
+
+    def __init__(self) -> None:
+        self.backend_tokenizer = trained_bytes(add_prefix_space=False)
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        return self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens).upper()
+
+
+MAKES: list[Callable[[], Any]] = [word_piece, word_level, end_of_word, Shouting]
+load = cache(lambda make: make())
+
+
+@pytest.fixture(scope="module", params=MAKES, ids=lambda make: make.__name__)
+def carrier(request: pytest.FixtureRequest) -> Any:
+    return load(request.param)
+
+
+def backend(carrier: Any) -> Tokenizer:
+    return getattr(carrier, "backend_tokenizer", carrier)
+
+
+def test_it_is_not_native(carrier: Any) -> None:
+    assert not Vocabulary(carrier).native
+
+
+def test_a_chain_that_looks_across_tokens_is_not_native() -> None:
+    tokenizer = by_pattern()
+    assert not Vocabulary(tokenizer).native
+    token_ids = tokenizer.encode("don't stop").ids
+    assert emitted(TokenScanner(tokenizer), token_ids) == tokenizer.decode(token_ids) == "don't 5op"
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject) -> None:
+    tokenizer = backend(carrier)
+    draw = Random(data.draw(st.integers(0, 2**32)))
+    # Whole characters: a half is decoded as late as it can be, and the book says as soon.
+    ids = [i for i in range(tokenizer.get_vocab_size()) if "\ufffd" not in tokenizer.decode([i])]
+    token_ids = draw.choices(ids, k=draw.randrange(12))
+    special = [tokenizer.token_to_id(name) for name in SPECIAL if tokenizer.token_to_id(name) is not None]
+    for _ in range(draw.randrange(3)):
+        token_ids.insert(draw.randrange(len(token_ids) + 1), draw.choice(special))
+    text = carrier.decode(token_ids, skip_special_tokens=True)
+    stop = [text[at : at + draw.randrange(1, 5)] for at in draw.choices(range(len(text)), k=2)] if text else []
+    cut = draw.choice([0, draw.randrange(len(token_ids) + 1)])
+    book = Decoded(lambda ids, skip: carrier.decode(ids, skip_special_tokens=skip))
+    options: dict[str, Any] = {
+        "skip_special_tokens": draw.choice([True, False]),
+        "eos_token_ids": draw.choice([(), token_ids[-1:]]),
+        "max_tokens": draw.choice([None, 6]),
+        "min_tokens": draw.randrange(4),
+        "include_stop": draw.choice([True, False]),
+    }
+    agree(carrier, book, token_ids[cut:], list(dict.fromkeys(stop)), prompt_token_ids=token_ids[:cut], **options)
+
+
+def test_half_characters_and_stray_bytes() -> None:
+    """`Shouting` is byte-level: a character comes with its last token, and what is none at the end."""
+    carrier = load(Shouting)
+    tokenizer = carrier.backend_tokenizer
+    token_ids = [tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "ł", "ð", "a", "Ł", "Ł")]
+    text = carrier.decode(token_ids)
+    assert text == "A你\ufffdA\ufffd\ufffd"
+    assert run(TokenScanner(carrier), token_ids) == ["A", "", "", "你", "", "\ufffdA", "", "", "\ufffd\ufffd"]
+
+
+def test_copies_pickles_and_resets(carrier: Any) -> None:
+    tokenizer = backend(carrier)
+    token_ids = tokenizer.encode(CORPUS[1], add_special_tokens=False).ids
+    scanner = TokenScanner(carrier, ["stop"], prompt_token_ids=token_ids[:2])
+    before = scanner.feed_many(token_ids[:4])
+    copies: list[TokenScanner] = [scanner.copy(), copy.copy(scanner), copy.deepcopy(scanner)]
+    if not isinstance(carrier, Shouting):
+        copies.append(pickle.loads(pickle.dumps(scanner)))
+    after = run(scanner, token_ids[4:])
+    for other in copies:
+        assert run(other, token_ids[4:]) == after
+        assert (other.finish, other.tokens_kept) == (scanner.finish, scanner.tokens_kept)
+    scanner.reset()
+    assert scanner.feed_many(token_ids[:4]) == before
+    assert run(scanner, token_ids[4:]) == after
+
+
+def test_bad_ids(carrier: Any) -> None:
+    token_ids = backend(carrier).encode("the story", add_special_tokens=False).ids
+    scanner = TokenScanner(carrier)
+    for bad in (-1, 2**32, 99_999, 2**70):
+        with pytest.raises(ValueError, match=f"token id {bad} is not in the vocabulary"):
+            scanner.feed(bad)
+        with pytest.raises(ValueError, match=f"token id {bad} is not in the vocabulary"):
+            scanner.feed_many([token_ids[0], bad])
+        with pytest.raises(ValueError, match=f"prompt_token_ids: token id {bad} is not in the vocabulary"):
+            TokenScanner(carrier, prompt_token_ids=[token_ids[0], bad])
+    with pytest.raises(TypeError, match="token_id: expected int, got str"):
+        scanner.feed("1")  # type: ignore[arg-type]
+    assert scanner.tokens_seen == 0
+    assert emitted(scanner, token_ids) == carrier.decode(token_ids)
+
+
+class Counting(Shouting):
+    """Counts the tokens that it decodes."""
+
+    decoded = 0
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        self.decoded += len(token_ids)
+        return super().decode(token_ids, skip_special_tokens)
+
+
+@pytest.mark.parametrize("kind", ["special tokens", "stray bytes", "a prompt of special tokens"])
+def test_work_is_linear(kind: str) -> None:
+    carrier = Counting()
+    tokenizer = carrier.backend_tokenizer
+    vocabulary = Vocabulary(carrier)
+    costs = []
+    for count in (1000, 2000):
+        token_ids = [tokenizer.token_to_id("Ł" if kind == "stray bytes" else "<s>")] * count
+        before = carrier.decoded
+        if kind.startswith("a prompt"):
+            text = emitted(TokenScanner(vocabulary, prompt_token_ids=token_ids), [tokenizer.token_to_id("a")])
+            assert text == "A"
+        else:
+            text = emitted(TokenScanner(vocabulary), token_ids)
+            assert text == carrier.decode(token_ids, skip_special_tokens=True)
+        costs.append(carrier.decoded - before)
+    assert costs[1] < 2.5 * costs[0] + 100
+    assert costs[1] < 50 * 2000

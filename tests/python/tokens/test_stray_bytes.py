@@ -1,0 +1,59 @@
+"""Bytes that are no character, in vocabularies that spell characters in byte tokens."""
+
+from __future__ import annotations
+
+from families import load, small_fallback
+from hypothesis import given
+from hypothesis import strategies as st
+from whole import emitted, run, stopped
+
+from stopscan.tokens import TokenScanner
+
+
+def test_stray_bytes_after_a_character_in_bytes() -> None:
+    # DecodeStream raises "Invalid prefix" here, and from then on for every token.
+    vocabulary = load(small_fallback)
+    token_ids = vocabulary.spell("你") + vocabulary.spell(b"\x80\x80") + vocabulary.spell("the 你 END", [3, 0])
+    scanner = TokenScanner(vocabulary.tokenizer, "END")
+    assert emitted(scanner, token_ids) == "你\ufffd\ufffdthe 你 "
+    assert scanner.finish == stopped(9)
+
+
+def test_decode_takes_back_a_character_before_stray_bytes_and_a_stream_cannot() -> None:
+    # The one difference from decoding the whole: a run of byte tokens that is not UTF-8 has no character at all there.
+    vocabulary = load(small_fallback)
+    for end, tail in (("", ["\ufffd", ""]), (" the", ["\ufffd", " the", ""])):
+        token_ids = vocabulary.spell("a你", [1, 0]) + vocabulary.spell(b"\x80") + vocabulary.spell(end, [4])
+        assert vocabulary.tokenizer.decode(token_ids) == "a" + 4 * "\ufffd" + end
+        assert run(TokenScanner(vocabulary.tokenizer), token_ids) == ["a", "", "", "你", *tail]
+
+
+def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
+    # DecodeStream decodes its window by itself, where a leading space is stripped, and so does not see it taken back.
+    vocabulary = load(small_fallback)
+    spaced = [*vocabulary.spell("the", [3]), *vocabulary.spell(b" ")]
+    assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell("é")) == ["the", " ", "", "é", ""]
+    assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell(b"\xc3")) == ["the", " ", "", "\ufffd"]
+
+
+@given(st.data())
+def test_runs_of_byte_tokens(data: st.DataObject) -> None:
+    """A run's characters come out while it is UTF-8; from the first stray byte on, each byte is U+FFFD."""
+    vocabulary = load(small_fallback)
+    pieces = st.sampled_from([b"\xe4", b"\xbd\xa0", "你".encode(), b"\xff", b"\x80", b"a", b"\xf0\x9f\x9a"])
+    runs = data.draw(st.lists(st.lists(pieces, max_size=5).map(b"".join), max_size=4))
+    between = vocabulary.spell("the", [3])
+    token_ids = [token_id for run in runs for token_id in vocabulary.spell(run) + between]
+    text = "".join(decoded(run) + "the" for run in runs)
+    assert emitted(TokenScanner(vocabulary.tokenizer), token_ids) == text
+
+
+def decoded(run: bytes) -> str:
+    try:
+        return run.decode()
+    except UnicodeDecodeError as error:
+        good = run[: error.start].decode()
+        return good + "\ufffd" * (len(run) - error.start)
+
+
+BAD_IDS = [(-1, ValueError), (5, ValueError), (99, ValueError), (2**32, ValueError), (2**40, ValueError)]

@@ -1,0 +1,132 @@
+"""What ends a stream beside a stop string, and what comes out then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from vocabularies import byte_level_book, staged
+from whole import REASONS, agree, emitted, ended, run, stopped
+
+from stopscan.finish import Finish
+from stopscan.tokens import TokenScanner
+
+ENDS = {
+    "stop token": ({"stop_token_ids": ["b"]}, "a", ended(1), 2, 1),
+    "eos": ({"eos_token_ids": ["b"]}, "a", Finish("eos"), 2, 1),
+    "both": ({"eos_token_ids": ["b"], "stop_token_ids": ["b"]}, "a", ended(1), 2, 1),
+    "the first of several": ({"stop_token_ids": ["EN", "b"], "eos_token_ids": ["D"]}, "a", ended(1), 2, 1),
+    "a stop token that completes a stop": ({"stop_token_ids": ["D"]}, "ab", stopped(2), 4, 2),
+    "an EOS that completes a stop": ({"eos_token_ids": ["D"]}, "ab", stopped(2), 4, 2),
+    "a stop token inside a stop": ({"stop_token_ids": ["EN"]}, "ab", ended(2), 3, 2),
+    "held text at a stop token": ({"stop_token_ids": ["x"], "pieces": ["a", "b", "EN", "x"]}, "abEN", ended(3), 4, 3),
+    "held text at EOS": ({"eos_token_ids": ["x"], "pieces": ["a", "b", "EN", "x"]}, "abEN", Finish("eos"), 4, 3),
+    "half a character at EOS": ({"eos_token_ids": ["x"], "pieces": ["a", b"\xe4", b"\xbd", "x"]},
+                                "a\ufffd", Finish("eos"), 4, 3),
+    "a stop token that completes a character": ({"stop_token_ids": [b"\xa9"], "pieces": ["a", b"\xc3", b"\xa9"]},
+                                                "a\ufffd", ended(2), 3, 2),
+    "length": ({"max_tokens": 2}, "ab", Finish("length"), 2, 2),
+    "held text at length": ({"max_tokens": 3}, "abEN", Finish("length"), 3, 3),
+    "half a character at length": ({"max_tokens": 3, "pieces": ["a", b"\xf0", b"\x9f", b"\x9a\x80"]},
+                                   "a\ufffd", Finish("length"), 3, 3),
+    "a special token after half a character": ({"eos_token_ids": ["x"], "pieces": ["a", b"\xc3", "<s>", "x"]},
+                                               "a\ufffd", Finish("eos"), 4, 2),
+    "a stop on the last token": ({"max_tokens": 4}, "ab", stopped(2), 4, 2),
+    "a stop token as the last": ({"max_tokens": 2, "stop_token_ids": ["b"]}, "a", ended(1), 2, 1),
+    "an EOS before min_tokens": ({"min_tokens": 2, "eos_token_ids": ["b"]}, "ab", stopped(2), 4, 2),
+    "a stop token before min_tokens": ({"min_tokens": 2, "stop_token_ids": ["b", "EN"]}, "ab", ended(2), 3, 2),
+    "an EOS right after min_tokens": ({"min_tokens": 1, "eos_token_ids": ["b"]}, "a", Finish("eos"), 2, 1),
+    "a stop that straddles min_tokens": ({"min_tokens": 3}, "ab", stopped(2), 4, 2),
+    "a stop within min_tokens": ({"min_tokens": 4}, "abENDc", Finish("eos"), 5, 5),
+    "min_tokens is max_tokens": ({"min_tokens": 4, "max_tokens": 4}, "abEND", Finish("length"), 4, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "text", "finish", "seen", "kept"), ENDS.values(), ids=ENDS)
+def test_end(options: dict[str, Any], text: str, finish: Finish, seen: int, kept: int) -> None:
+    pieces = options.get("pieces", ["a", "b", "EN", "D", "c"])
+    tokenizer, token_ids = staged(*pieces, special=["<s>"])
+    options = {name: value for name, value in options.items() if name != "pieces"}
+    for name in options.keys() & {"stop_token_ids", "eos_token_ids"}:
+        options[name] = [token_ids[pieces.index(piece)] for piece in options[name]]
+    agree(tokenizer, byte_level_book(tokenizer), token_ids, ["END"], **options)
+    scanner = TokenScanner(tokenizer, ["END"], **options)
+    assert emitted(scanner, token_ids) == text
+    assert scanner.finish == finish
+    assert (scanner.tokens_seen, scanner.tokens_kept) == (seen, kept)
+
+
+def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
+    tokenizer, token_ids = staged("a", "EN", "</s>", special=["</s>"])
+    for skip in (True, False):
+        scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=token_ids[2:], skip_special_tokens=skip)
+        assert run(scanner, token_ids) == ["a", "", "EN"]
+        assert scanner.finish == Finish("eos")
+        assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 2)
+
+
+def test_an_end_that_the_tokenizer_does_not_know() -> None:
+    tokenizer, token_ids = staged("a", b"\xc3")
+    scanner = TokenScanner(tokenizer, eos_token_ids=[99, 2**32 - 1])
+    assert run(scanner, [*token_ids, 2**32 - 1]) == ["a", "", "\ufffd"]
+    assert scanner.finish == Finish("eos")
+    assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 2)
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_close_brings_out_what_is_held_and_half_a_character(reason: Any) -> None:
+    tokenizer, token_ids = staged("a", "EN", b"\xc3")
+    scanner = TokenScanner(tokenizer, ["END"])
+    assert [scanner.feed(token_id) for token_id in token_ids] == ["a", "", ""]
+    assert scanner.close(reason) == "EN\ufffd"
+    assert scanner.finish == Finish(reason)
+    assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 3)
+
+
+def test_close_finds_a_stop_that_half_a_character_completes() -> None:
+    tokenizer, token_ids = staged("a", b"\xc3")
+    scanner = TokenScanner(tokenizer, ["a\ufffd"])
+    assert emitted(scanner, token_ids, "abort") == ""
+    assert scanner.finish == stopped(0, "a\ufffd")
+
+
+@pytest.mark.parametrize("reason", ["stop_sequence", "stop_token", "end_turn", ""])
+def test_close_refuses_what_it_cannot_know(reason: Any) -> None:
+    tokenizer, token_ids = staged("a", "EN", "D")
+    scanner = TokenScanner(tokenizer, ["END"])
+    scanner.feed(token_ids[0])
+    scanner.feed(token_ids[1])
+    with pytest.raises(ValueError, match=repr(reason)):
+        scanner.close(reason)
+    assert scanner.finish is None
+    assert scanner.feed(token_ids[2]) == ""
+    assert scanner.finish == stopped(1)
+
+
+def test_no_token_is_wanted() -> None:
+    tokenizer, token_ids = staged("a")
+    scanner = TokenScanner(tokenizer, ["END"], max_tokens=0)
+    assert scanner.finish == Finish("length")
+    assert scanner.feed(token_ids[0]) == ""
+    assert (scanner.tokens_seen, scanner.tokens_kept) == (0, 0)
+
+
+def test_close_at_once() -> None:
+    tokenizer, _ = staged("a")
+    scanner = TokenScanner(tokenizer, ["END"])
+    assert scanner.close("abort") == ""
+    assert (scanner.finish, scanner.tokens_seen, scanner.tokens_kept) == (Finish("abort"), 0, 0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"stop": ["b"]}, {"stop_token_ids": [1]}, {"eos_token_ids": [1]}, {"max_tokens": 2}, {}]
+)
+def test_after_the_end_nothing_changes(options: dict[str, Any]) -> None:
+    tokenizer, token_ids = staged("a", "b", "c")
+    scanner = TokenScanner(tokenizer, options.pop("stop", "END"), **options)
+    run(scanner, token_ids[:2])
+    state = scanner.finish, scanner.tokens_seen, scanner.tokens_kept
+    assert scanner.feed(token_ids[2]) == ""
+    assert scanner.feed(-1) == ""
+    assert scanner.close("abort") == ""
+    assert (scanner.finish, scanner.tokens_seen, scanner.tokens_kept) == state

@@ -1,0 +1,68 @@
+"""What goes before a stream decides how it begins, and is never given out."""
+
+from __future__ import annotations
+
+import pytest
+from families import llama, load, small_fallback
+from vocabularies import byte_level_book, staged
+from whole import agree, emitted, run
+
+from stopscan.finish import Finish
+from stopscan.tokens import TokenScanner
+
+
+def test_a_prompt_keeps_the_leading_space() -> None:
+    vocabulary = load(llama)
+    prompt, token_ids = vocabulary.encode("The capital of France is"), vocabulary.encode("Paris. END")
+    assert emitted(TokenScanner(vocabulary.tokenizer, " END"), token_ids) == "Paris."
+    assert emitted(TokenScanner(vocabulary.tokenizer, " END", prompt_token_ids=prompt), token_ids) == " Paris."
+
+
+def test_a_prompt_of_special_tokens_has_no_text_before() -> None:
+    vocabulary = load(small_fallback)
+    token_ids = vocabulary.spell(" the END", [4])
+    prompt = [vocabulary.special[0]] * 40
+    scanner = TokenScanner(vocabulary.tokenizer, "END", prompt_token_ids=prompt)
+    assert emitted(scanner, token_ids) == "the "
+
+
+def test_many_special_tokens_after_the_text_of_the_prompt() -> None:
+    vocabulary = load(small_fallback)
+    token_ids = vocabulary.spell(" the END", [4])
+    prompt = [*vocabulary.spell("no", [2]), *[vocabulary.special[0]] * 40]
+    scanner = TokenScanner(vocabulary.tokenizer, "END", prompt_token_ids=prompt)
+    assert emitted(scanner, token_ids) == " the "
+
+
+def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
+    # The last 16 tokens begin within a character, and a byte-fallback run is valid as a whole or not at all.
+    vocabulary = load(small_fallback)
+    prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
+    scanner = TokenScanner(vocabulary.tokenizer, "END", prompt_token_ids=prompt)
+    assert run(scanner, token_ids[:6]) == ["", "", "አ", "", "", "ማ", ""]
+
+
+HALVES = {
+    "completed": (["a", b"X\xe4"], [b"\xbd", b"\xa0", "b"], ["", "你", "b", ""]),
+    "left as it is": (["a", b"X\xe4"], ["b"], ["b", ""]),
+    "and no more": (["a", b"X\xe4"], [], [""]),
+    "and another half": (["a", b"X\xe4"], [b"\xbd"], ["", ""]),
+}
+
+
+@pytest.mark.parametrize(("prompt", "pieces", "outputs"), HALVES.values(), ids=HALVES)
+def test_a_prompt_that_ends_in_half_a_character(
+    prompt: list[str | bytes], pieces: list[str | bytes], outputs: list[str]
+) -> None:
+    tokenizer, token_ids = staged(*prompt, *pieces)
+    cut = len(prompt)
+    scanner = agree(tokenizer, byte_level_book(tokenizer), token_ids[cut:], ["X"], prompt_token_ids=token_ids[:cut])
+    assert scanner.finish == Finish("eos")
+    scanner = TokenScanner(tokenizer, ["X"], prompt_token_ids=token_ids[:cut])
+    assert run(scanner, token_ids[cut:]) == outputs
+
+
+def test_stops_do_not_reach_into_the_prompt() -> None:
+    tokenizer, token_ids = staged("E", "ND", "END")
+    scanner = TokenScanner(tokenizer, "END", prompt_token_ids=token_ids[:1])
+    assert run(scanner, token_ids[1:]) == ["ND", ""]

@@ -1,0 +1,190 @@
+"""The vocabulary object: made once for each tokenizer, kept as long as that lives, shared."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import subprocess
+import sys
+import threading
+import weakref
+from functools import partial
+from typing import Any
+
+import pytest
+from families import claude, load, prefixed_bytes, sentencepiece, small_bytes, small_fallback, tekken, trained_bytes
+from tokenizers import Tokenizer, decoders, models
+from vocabularies import data, staged
+from whole import emitted
+
+from stopscan.tokens import TokenScanner, Vocabulary
+
+
+def test_a_tokenizer_has_one() -> None:
+    tokenizer, token_ids = staged("a", "b")
+    vocabulary = Vocabulary(tokenizer)
+    assert vocabulary.native
+    assert Vocabulary(tokenizer) is vocabulary
+    assert copy.copy(vocabulary) is copy.deepcopy(vocabulary) is vocabulary
+    assert emitted(TokenScanner(vocabulary), token_ids) == emitted(TokenScanner(tokenizer), token_ids) == "ab"
+
+
+def test_it_dies_with_its_tokenizer() -> None:
+    tokenizer = staged("a", "b")[0]
+    vocabulary = Vocabulary(tokenizer)
+    references = reference(tokenizer), weakref.ref(vocabulary)
+    del tokenizer
+    gc.collect()
+    assert references[0]() is None
+    assert emitted(TokenScanner(vocabulary), [0, 1]) == "ab"
+    del vocabulary
+    gc.collect()
+    assert references[1]() is None
+
+
+def test_one_that_is_not_native_has_its_tokenizer_and_keeps_it_no_longer() -> None:
+    tokenizer = Tokenizer(models.WordLevel({"a": 0}, "a"))
+    vocabulary = Vocabulary(tokenizer)
+    assert not vocabulary.native
+    tokenizer_of_it = reference(tokenizer)
+    del tokenizer
+    assert emitted(TokenScanner(vocabulary), [0, 0]) == "a a"
+    del vocabulary
+    gc.collect()
+    assert tokenizer_of_it() is None
+
+
+def reference(tokenizer: Tokenizer) -> Any:
+    try:
+        return weakref.ref(tokenizer)
+    except TypeError:
+        pytest.skip("tokenizers before 0.23 gives no weak references to its tokenizers")
+
+
+def test_a_tokenizer_that_was_changed_has_another() -> None:
+    tokenizer, token_ids = staged("a", "b")
+    before = Vocabulary(tokenizer)
+    tokenizer.add_tokens(["<new>"])
+    assert emitted(TokenScanner(tokenizer), [*token_ids, 2]) == "ab<new>"
+    tokenizer.decoder = decoders.WordPiece()
+    assert not Vocabulary(tokenizer).native
+    assert emitted(TokenScanner(tokenizer), [*token_ids, 2]) == "a b <new>"
+    assert emitted(TokenScanner(before), token_ids) == "ab"
+
+
+def test_what_carries_a_tokenizer() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    vocabulary = load(small_bytes)
+    carrier = transformers.PreTrainedTokenizerFast(tokenizer_object=vocabulary.tokenizer)
+    token_ids = vocabulary.encode("the story")
+
+    class Wrapper:  # as mlx-lm's
+        def __getattr__(self, name: str) -> Any:
+            return getattr(carrier, name)
+
+    for tokenizer in (carrier, Wrapper(), Wrapper()):
+        assert Vocabulary(tokenizer).native
+        assert emitted(TokenScanner(tokenizer), token_ids) == "the story"
+
+
+def test_tokenizers_of_mistral_common_and_what_carries_them() -> None:
+    mistral = pytest.importorskip("mistral_common.tokens.tokenizers.mistral", reason="mistral-common is not installed")
+    path = data("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3")
+    carrier = mistral.MistralTokenizer.from_file(path)
+    own = carrier.instruct_tokenizer.tokenizer
+    assert Vocabulary(carrier) is Vocabulary(own)
+    assert Vocabulary(carrier).native
+
+    class Backend:  # as transformers' MistralCommonBackend
+        tokenizer = carrier
+
+    class Engine:  # as vLLM's
+        tokenizer = own
+
+    assert Vocabulary(Backend()) is Vocabulary(Engine()) is Vocabulary(own)
+
+
+@pytest.mark.parametrize("tokenizer", [None, "gpt2", {}, object(), b"", Vocabulary])
+def test_what_carries_no_tokenizer_is_named(tokenizer: Any) -> None:
+    with pytest.raises(TypeError, match=f"tokenizer: .* got {type(tokenizer).__name__}"):
+        Vocabulary(tokenizer)
+    with pytest.raises(TypeError, match=f"tokenizer: .* got {type(tokenizer).__name__}"):
+        TokenScanner(tokenizer, "END")
+
+
+def test_a_description_that_does_not_hold_is_not_believed() -> None:
+    """The carrier says that it is byte-level, and decodes otherwise."""
+
+    class Lying:
+        backend_tokenizer = trained_bytes(add_prefix_space=False)
+
+        def decode(self, token_ids: list[int], skip_special_tokens: bool = False) -> str:
+            text = self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens)
+            return text.replace("e", "3")
+
+    tokenizer = Lying()
+    assert not Vocabulary(tokenizer).native
+    token_ids = tokenizer.backend_tokenizer.encode("the end").ids
+    assert emitted(TokenScanner(tokenizer), token_ids) == "th3 3nd"
+
+
+MAKES = [claude, small_bytes, prefixed_bytes, small_fallback, partial(tekken, "tekken_240718.json")]
+MAKES += [partial(sentencepiece, "tokenizer.model.v1")]
+
+
+@pytest.mark.parametrize("make", MAKES, ids=str)
+def test_a_pickle_needs_no_tokenizer(make: Any) -> None:
+    vocabulary = load(make)
+    text = "The END of naïve 你好 🚀"
+    token_ids = [*vocabulary.special[:2], *vocabulary.encode(text)]
+    native = Vocabulary(vocabulary.tokenizer)
+    assert pickle.loads(pickle.dumps(native)) is native  # this process has it
+    program = "import pickle, sys; s = pickle.load(sys.stdin.buffer); t = pickle.load(sys.stdin.buffer)\n"
+    program += "assert s.__reduce__()[1][1][0] is t.__reduce__()[1][1][0]\n"
+    program += "ids = pickle.load(sys.stdin.buffer); sys.stdout.buffer.write((s.feed_many(ids) + s.close()).encode())\n"
+    program += "assert not {'tokenizers', 'mistral_common', 'tiktoken'} & {*sys.modules}\n"
+    scanner = TokenScanner(native, skip_special_tokens=False)
+    pickles = b"".join(map(pickle.dumps, (scanner, scanner, token_ids)))
+    done = subprocess.run([sys.executable, "-c", program], input=pickles, capture_output=True, check=False)
+    assert done.stderr.decode() == ""
+    assert done.stdout.decode() == scanner.feed_many(token_ids) + scanner.close()
+
+
+def test_threads_share_it() -> None:
+    vocabulary = load(claude)
+    token_ids = vocabulary.encode("The END of the story, 你好世界, naïve café. " * 50)
+    native = Vocabulary(vocabulary.tokenizer)
+    texts: list[str] = []
+
+    def read() -> None:
+        texts.append(emitted(TokenScanner(native, ["<|stop|>"]), token_ids))
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == [vocabulary.decode(token_ids, True)] * 8
+
+
+def test_a_scanner_in_use_by_its_own_tokenizer_is_an_error() -> None:
+    """A tokenizer that decodes itself runs while the scanner is locked."""
+
+    class Reentrant:
+        backend_tokenizer = trained_bytes(add_prefix_space=False)
+        scanner: TokenScanner | None = None
+
+        def decode(self, token_ids: list[int], skip_special_tokens: bool = False) -> str:
+            if self.scanner is not None:
+                self.scanner.feed(token_ids[0])
+            return "x" * len(token_ids)
+
+    tokenizer = Reentrant()
+    scanner = TokenScanner(tokenizer)
+    tokenizer.scanner = scanner
+    with pytest.raises(RuntimeError, match="in use"):
+        scanner.feed(5)
+    tokenizer.scanner = None
+    assert scanner.feed(5) == "x"
+    assert scanner.tokens_seen == 1
