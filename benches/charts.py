@@ -29,6 +29,14 @@ STYLE = {
 
 
 def time_per_delta(curves: dict[str, dict[int, float]]) -> None:
+    time_over_stops(curves, "Time per delta, the loop over the deltas included", "time.svg")
+
+
+def time_per_token(curves: dict[str, dict[int, float]]) -> None:
+    time_over_stops(curves, "Time per token, from its id to safe text", "tokens.svg")
+
+
+def time_over_stops(curves: dict[str, dict[int, float]], title: str, file: str) -> None:
     with mpl.rc_context(STYLE):
         figure, axes = pyplot.subplots()
         ours = [name for name in curves if name.startswith("stopscan")]
@@ -43,8 +51,8 @@ def time_per_delta(curves: dict[str, dict[int, float]]) -> None:
         axes.set_yticks([10, 100, 1e3, 1e4, 1e5, 1e6], labels=["10 ns", "100 ns", "1 µs", "10 µs", "100 µs", "1 ms"])
         axes.minorticks_off()
         axes.set_xlabel("stops")
-        axes.set_title("Time per delta, the loop over the deltas included", loc="left", color=GREY)
-        save(figure, "time.svg")
+        axes.set_title(title, loc="left", color=GREY)
+        save(figure, file)
 
 
 def label_ends(axes: Axes, curves: dict[str, dict[int, float]]) -> None:

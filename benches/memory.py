@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import resource
 import subprocess
@@ -9,13 +10,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import pytest
-from workload import scattered
+from workload import scattered, tokenizer
 
 import stopscan
 
 SCANNERS = 200_000
+TURNS = 100_000  # streams of a server's front process
 
 
 def scanners() -> Callable[[], object]:
@@ -28,6 +31,31 @@ def scanners() -> Callable[[], object]:
         return kept
 
     return job
+
+
+def token_scanners() -> Callable[[], object]:
+    """As servers make them, each in mid-stream with nothing held."""
+    from stopscan.tokens import TokenScanner, Vocabulary
+
+    vocabulary, stops = Vocabulary(tokenizer()), stopscan.StopSet(["END", "</s>"])
+    kept: list[Any] = [None] * TURNS
+
+    def job() -> None:
+        for index in range(TURNS):
+            kept[index] = TokenScanner(vocabulary, stops, eos_token_ids=[0], max_tokens=1000)
+            kept[index].feed(500)
+
+    return job
+
+
+def vocabulary(name: str) -> Callable[[], object]:
+    from tokens import tokenizers
+
+    from stopscan.tokens import Vocabulary
+
+    source = tokenizers()[name]()
+    kept = []
+    return lambda: kept.append(Vocabulary(source))
 
 
 def many() -> Callable[[], object]:
@@ -67,6 +95,13 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def resident() -> int:
+    """The memory that this process has, in bytes; on Linux."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
 def measured(name: str) -> tuple[float, int]:
     """The seconds that the job `name` takes, and by how many bytes it raises the peak of its process."""
     answer = subprocess.run([sys.executable, __file__, name], check=True, capture_output=True, text=True)
@@ -75,7 +110,10 @@ def measured(name: str) -> tuple[float, int]:
 
 
 if __name__ == "__main__":
-    job = {"scanners": scanners, "many": many, "nested": nested, "too_many": too_many}[sys.argv[1]]()
-    before, start = peak(), perf_counter()
+    size = resident if ":" in sys.argv[1] else peak  # what a tokenizer took to load is no part of its vocabulary
+    jobs = {"scanners": scanners, "token_scanners": token_scanners, "many": many, "nested": nested}
+    name, _, of = sys.argv[1].partition(":")
+    job = vocabulary(of) if of else {**jobs, "too_many": too_many}[name]()
+    before, start = size(), perf_counter()
     job()
-    print(json.dumps([perf_counter() - start, peak() - before]))
+    print(json.dumps([perf_counter() - start, size() - before]))

@@ -1,0 +1,335 @@
+"""What a token costs from its id to safe text, beside the bare decoder and vLLM's way.
+
+    mkdir -p benches/results && python benches/tokens.py > benches/results/tokens.md
+
+It also draws docs/tokens.svg.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import charts
+import rivals
+from cases import Case, empty_method, exhaust, feed_each, own
+from measure import Timing, interleaved
+from memory import TURNS, measured
+from report import Table, heading, markdown, ratio
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+from workload import REALISTIC, cjk, code, numbered, prose, scattered, tokenizer
+
+from stopscan import StopSet
+from stopscan.tokens import TokenScanner, Vocabulary
+
+TOKENS = 1024  # of one stream: short enough to be timed between two switches of a busy machine
+STEP = 4  # tokens of a speculative step
+BARE = "DecodeStream.step"
+LOOP = "loop over a list"
+EMPTY = "empty Python method"
+
+
+@cache
+def windows(language: str) -> list[list[int]]:
+    """Token ids of English prose and code, or of Chinese and Japanese, where some tokens are half characters."""
+    ids = tokenizer().encode(cjk() if language == "cjk" else prose()[:200_000] + code()[:200_000]).ids
+    return [ids[start : start + TOKENS] for start in range(0, len(ids) - TOKENS, TOKENS)][:16]
+
+
+def decode_each(subject: tuple[DecodeStream, Tokenizer, Sequence[int]]) -> None:
+    decoder, vocabulary, token_ids = subject
+    for token_id in token_ids:
+        decoder.step(vocabulary, token_id)
+
+
+def decoded(token_ids: Sequence[int]) -> Iterator[str]:
+    step = DecodeStream(skip_special_tokens=True).step
+    for token_id in token_ids:
+        yield step(tokenizer(), token_id) or ""
+
+
+def warm(case: Case) -> Case:
+    """The case after a run that is not timed: the others have taken the vocabulary out of the cache."""
+
+    def prepare(token_ids: list[int]) -> Any:
+        case.run(case.prepare(token_ids))
+        return case.prepare(token_ids)
+
+    return Case(case.name, prepare, case.run, case.check)
+
+
+def decoding() -> Case:
+    def check(token_ids: list[int]) -> None:
+        assert "".join(decoded(token_ids)) == tokenizer().decode(token_ids)
+
+    return Case(BARE, lambda ids: (DecodeStream(skip_special_tokens=True), tokenizer(), ids), own(decode_each), check)
+
+
+def scanner(stop: list[str] | StopSet) -> TokenScanner:
+    """As servers make one: with an EOS and a limit."""
+    return TokenScanner(tokenizer(), stop, eos_token_ids=[0], max_tokens=10 * TOKENS)
+
+
+def feeding(name: str, stop: list[str]) -> Case:
+    def check(token_ids: list[int]) -> None:
+        checked = scanner(stop)
+        assert "".join(map(checked.feed, token_ids)) + checked.close() == tokenizer().decode(token_ids)
+        assert checked.tokens_kept == len(token_ids)
+
+    return Case(name, lambda ids: (scanner(stop), ids), own(feed_each), check)
+
+
+def feed_steps(subject: tuple[TokenScanner, list[list[int]]]) -> None:
+    feed_many = subject[0].feed_many
+    for step in subject[1]:
+        feed_many(step)
+
+
+def feeding_steps(name: str, stop: list[str]) -> Case:
+    def steps(ids: list[int]) -> list[list[int]]:
+        return [ids[start : start + STEP] for start in range(0, len(ids), STEP)]
+
+    def check(token_ids: list[int]) -> None:
+        checked = scanner(stop)
+        text = "".join(map(checked.feed_many, steps(token_ids))) + checked.close()
+        assert text == tokenizer().decode(token_ids)
+
+    return Case(name, lambda ids: (scanner(stop), steps(ids)), own(feed_steps), check)
+
+
+def vllm(name: str, stop: list[str]) -> Case:
+    """The decoder, `check_stop_strings` and the slice; without the calls between vLLM's classes."""
+
+    def check(token_ids: list[int]) -> None:
+        assert "".join(rivals.vllm(decoded(token_ids), stop)) == tokenizer().decode(token_ids)
+
+    return Case(name, lambda ids: rivals.vllm(decoded(ids), stop), own(exhaust), check)
+
+
+def looping() -> Case:
+    return Case(LOOP, list, own(exhaust), lambda ids: None)
+
+
+def yardstick() -> Case:
+    method = empty_method(EMPTY)
+    return Case(EMPTY, lambda ids: (method.prepare([])[0], ids), own(feed_each), lambda ids: None)
+
+
+COUNTS = [0, 1, 4, 16, 64, 256, 1000]
+
+
+def per_token(language: str) -> dict[str, Timing]:
+    """Net of the loop, but for what is a loop itself."""
+    cases = [looping(), yardstick(), decoding()]
+    cases += [feeding(f"feed, {count:,} stops", numbered(count)) for count in COUNTS]
+    cases += [feeding("feed, realistic stops", REALISTIC), feeding("feed, 64 stops of letters", scattered(64))]
+    cases += [feeding_steps(f"feed_many of {STEP}, 4 stops", numbered(4))]
+    cases += [vllm(f"vLLM's way, {count:,} stops", numbered(count)) for count in COUNTS if count]
+    timings = interleaved([*map(warm, cases)], windows(language), passes=9)
+    tokens = sum(map(len, windows(language)))
+    loop = timings.pop(LOOP)
+    return {name: timing.less(loop).per(tokens) for name, timing in timings.items()}
+
+
+def per_token_table(figures: dict[str, dict[str, Timing]]) -> Table:
+    head = ("ns a token, net of the loop", *figures, "of an empty method", "faster than DecodeStream.step")
+    english = figures["english"]
+    rows = [
+        (
+            f"`{name}`" if name.startswith(("feed", "Dec")) else name,
+            *(f"{timings[name].fastest:,.1f}" for timings in figures.values()),
+            f"{ratio(timing, english[EMPTY]):.2f}x",
+            f"{ratio(english[BARE], timing):.1f}x",
+        )
+        for name, timing in english.items()
+    ]
+    return [head, *rows]
+
+
+# What a model can be made to repeat, and the lengths at which the old ways still end.
+LENGTHS = [1_000, 4_000, 16_000, 64_000]
+QUADRATIC = 4_000
+
+
+def stray() -> int:
+    """A token that is a byte of no character."""
+    return next(i for i in range(tokenizer().get_vocab_size()) if tokenizer().id_to_token(i) == "ÿ")
+
+
+def repeated(kind: str, length: int) -> tuple[list[int], list[int]]:
+    """A prompt and the tokens of the stream."""
+    token_id = {"special tokens": 1, "stray bytes": stray(), "text": 500}[kind.removeprefix("a prompt of ")]
+    return ([token_id] * length, [500]) if kind.startswith("a prompt") else ([], [token_id] * length)
+
+
+class Unlike:
+    """The same tokenizer, behind an object that decodes by itself: it is not native."""
+
+    def __init__(self) -> None:
+        self.backend_tokenizer = tokenizer()
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        return self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens).replace("e", "3")
+
+
+def native(prompt: list[int], token_ids: list[int]) -> None:
+    scanner = TokenScanner(tokenizer(), REALISTIC, prompt_token_ids=prompt)
+    for token_id in token_ids:
+        scanner.feed(token_id)
+    scanner.close()
+
+
+def not_native(prompt: list[int], token_ids: list[int]) -> None:
+    scanner = TokenScanner(UNLIKE, REALISTIC, prompt_token_ids=prompt)
+    for token_id in token_ids:
+        scanner.feed(token_id)
+    scanner.close()
+
+
+def decode_stream(prompt: list[int], token_ids: list[int]) -> None:
+    decoder = DecodeStream(skip_special_tokens=True)
+    for token_id in [*prompt, *token_ids]:
+        decoder.step(tokenizer(), token_id)
+
+
+UNLIKE = Unlike()
+WAYS: dict[str, Callable[[list[int], list[int]], None]] = {
+    "TokenScanner": native,
+    "TokenScanner, not native": not_native,
+    BARE: decode_stream,
+}
+
+
+def lengths_table() -> Table:
+    rows = []
+    for kind in ["text", "special tokens", "stray bytes", "a prompt of text", "a prompt of special tokens"]:
+        for name, way in WAYS.items():
+            quadratic = way is decode_stream and "text" not in kind
+            figures = [
+                "-" if quadratic and length > QUADRATIC else f"{best(way, *repeated(kind, length)) / length * 1e9:,.0f}"
+                for length in LENGTHS
+            ]
+            rows.append((kind, name, *figures))
+    return [("ns a token", "way", *(f"{length:,}" for length in LENGTHS)), *rows]
+
+
+def best(way: Callable[[list[int], list[int]], None], prompt: list[int], token_ids: list[int]) -> float:
+    times = []
+    for _ in range(3):
+        start = perf_counter()
+        way(prompt, token_ids)
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def taking_turns() -> Table:
+    """A server's front process: many streams, each with its next token, on one vocabulary and one set."""
+    ids = [token_id for window in windows("english") for token_id in window]
+    ids = (ids * (TURNS // len(ids) + 1))[:TURNS]
+    stops = StopSet(numbered(4))
+    many = [scanner(stops) for _ in range(TURNS)]
+
+    def case(name: str, scanners: list[TokenScanner], run: Callable[[Any], object]) -> Case:
+        return Case(name, lambda ids: zip(scanners, ids, strict=True), run, lambda ids: None)
+
+    ways = [("one stream", [many[0]] * TURNS), ("in turn", many)]
+    cases = [
+        case("loop", ways[0][1], own(exhaust)),
+        *(case(name, scanners, own(feed_in_turn)) for name, scanners in ways),
+    ]
+    timings = {name: timing.per(TURNS) for name, timing in interleaved(cases, [ids], passes=9).items()}
+    net = {name: timing.less(timings["loop"]) for name, timing in timings.items()}
+    figure = f"{ratio(net['in turn'], net['one stream']):.2f}x"
+    _, size = measured("token_scanners")
+    return [
+        (f"{TURNS:,} streams", "ns a token, net of the loop", "of one stream", "bytes each"),
+        ("one stream", f"{net['one stream'].fastest:.1f}", "", ""),
+        ("in turn", f"{net['in turn'].fastest:.1f}", figure, f"{size / TURNS:.0f}"),
+    ]
+
+
+def feed_in_turn(pairs: Any) -> None:
+    for target, token_id in pairs:
+        target.feed(token_id)
+
+
+def vocabularies_table() -> Table:
+    """The time to read a tokenizer's vocabulary, and its memory, as they are and for 150,000 tokens."""
+    rows = []
+    for name, make in tokenizers().items():
+        times = []
+        for _ in range(3):
+            source = make()
+            start = perf_counter()
+            vocabulary = Vocabulary(source)
+            times.append(perf_counter() - start)
+            assert vocabulary.native
+        size = len(vocabulary._parts()[0])
+        _, memory = measured(f"vocabulary:{name}")
+        scale = 150_000 / size
+        scaled = f"{min(times) * scale:.2f} s", f"{memory * scale / 1e6:.0f} MB"
+        rows.append((name, f"{size:,}", f"{min(times):.2f} s", f"{memory / 1e6:.1f} MB", *scaled))
+    return [("vocabulary", "ids", "read in", "memory", "150,000 ids in", "memory"), *rows]
+
+
+def tokenizers() -> dict[str, Callable[[], Any]]:
+    """Fresh ones, from what is installed; litellm carries tiktoken's files."""
+    made: dict[str, Callable[[], Any]] = {"claude (tokenizers)": lambda: Tokenizer.from_str(tokenizer().to_str())}
+    spec = find_spec("litellm")
+    if find_spec("tiktoken") and spec is not None and spec.submodule_search_locations:
+        import tiktoken
+
+        os.environ["TIKTOKEN_CACHE_DIR"] = str(
+            Path(spec.submodule_search_locations[0], "litellm_core_utils/tokenizers")
+        )
+        made["o200k_base (tiktoken)"] = lambda: tiktoken.Encoding(**fresh(tiktoken.get_encoding("o200k_base")))
+    if find_spec("mistral_common"):
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+        spec = find_spec("mistral_common")
+        assert spec is not None
+        assert spec.submodule_search_locations
+        path = Path(spec.submodule_search_locations[0], "data/tekken_240911.json")
+        made["tekken (mistral-common)"] = lambda: Tekkenizer.from_file(path)
+    return made
+
+
+def fresh(encoding: Any) -> dict[str, Any]:
+    return {
+        "name": encoding.name,
+        "pat_str": encoding._pat_str,
+        "mergeable_ranks": encoding._mergeable_ranks,
+        "special_tokens": encoding._special_tokens,
+    }
+
+
+def chart(english: dict[str, Timing]) -> None:
+    curves = {
+        "DecodeStream.step alone": dict.fromkeys(COUNTS[1:], english[BARE].fastest),
+        "DecodeStream and vLLM's way": {count: english[f"vLLM's way, {count:,} stops"].fastest for count in COUNTS[1:]},
+        "stopscan, TokenScanner.feed": {count: english[f"feed, {count:,} stops"].fastest for count in COUNTS[1:]},
+        "an empty Python method": dict.fromkeys(COUNTS[1:], english[EMPTY].fastest),
+    }
+    charts.time_per_token(curves)
+
+
+def main() -> None:
+    print(heading("Tokens", ["tokenizers", "tiktoken", "mistral-common"]), end="\n\n")
+    figures = {language: per_token(language) for language in ("english", "cjk")}
+    print("A real byte-level BPE vocabulary of 65,000 tokens; the stops do not occur.", end="\n\n")
+    print(markdown(per_token_table(figures)), end="\n\n")
+    chart(figures["english"])
+    print(markdown(taking_turns()), end="\n\n")
+    print(markdown(vocabularies_table()), end="\n\n")
+    print("What a model or a client can repeat, by how often; with realistic stops. DecodeStream is quadratic there.")
+    print("", markdown(lengths_table()), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
