@@ -1,10 +1,11 @@
 """A tiny real checkpoint that recites scripts, so that any token boundary can be staged in any engine.
 
-One Llama layer whose attention and MLP are zero leaves the one-hot embedding of the last token as it is, and `lm_head`
-maps it to that token's successor: greedy decoding, and sampling at temperature 1, recite a script from its prompt to
-EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of
-its own, even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and
-transformers load it; code that reads the vocabulary as a mapping from text to id sees one id per text.
+One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
+of 128 signs; a token's embedding is the code of its successor, and `lm_head` finds whose code that is: its logit is 32,
+the others are small. So greedy decoding, and sampling at temperature 1, recite a script from its prompt to EOS. The
+tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of its own,
+even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and transformers load
+it; code that reads the vocabulary as a mapping from text to id sees one id per text.
 
 `python -m stopscan.testing.reciter DIR` writes the default checkpoint.
 """
@@ -14,8 +15,10 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from itertools import count, pairwise
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +31,7 @@ EOS = "<|eos|>"
 THINKING = ("<think>", "</think>")
 HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>")
 MAX_TOKENS = 8192
+CODE_BITS = 128
 
 # The comments say which stops, cuts or ends a script is for.
 _SCRIPTS: dict[str, Script] = {
@@ -72,7 +76,8 @@ SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
 class Reciter:
     """The checkpoint of some scripts; their prompts, texts and token ids are known before `write` makes the files.
 
-    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS. The first
+    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS; one of
+    `endless` begins again after its last piece instead, and ends by a stop or a limit only. The first
     piece that is a single byte, an added or a special token is that very token, as `encode` finds it; one alike after
     it has an id of its own and the same text. Added tokens (by default thinking markers) are text like any other;
     special tokens (by default Harmony's) are left out where an engine skips them.
@@ -86,13 +91,18 @@ class Reciter:
         self,
         scripts: Mapping[str, Script] = SCRIPTS,
         *,
+        endless: Mapping[str, Script] = MappingProxyType({}),
         added_tokens: Sequence[str] = THINKING,
         special_tokens: Sequence[str] = HARMONY,
     ) -> None:
+        scripts = {**scripts, **endless}
+        self._endless = frozenset(endless)
         self._scripts = {name: [_encoded(piece) for piece in script] for name, script in scripts.items()}
         for name, script in self._scripts.items():
             if b"" in script:
                 raise ValueError(f"script {name!r}: piece {script.index(b'')} is empty")
+            if name in endless and not script:
+                raise ValueError(f"script {name!r} is endless and has no piece")
         self._added = list(added_tokens)
         self._special = [*special_tokens, EOS, *map(self.prompt, scripts)]
         names = [*self._added, *self._special]
@@ -105,7 +115,7 @@ class Reciter:
         # Of equal tokens `encode` finds the last: those that are to be found come after the pieces.
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
-        self._tokens = [*pieces, *self._findable]
+        self.tokens = [*pieces, *self._findable]
         self.eos_token_id = self._findable[EOS.encode()]
         starts = {self._findable[self.prompt(name).encode()] for name in scripts}
         unused = {token: index for token, index in self._findable.items() if index not in {self.eos_token_id, *starts}}
@@ -132,13 +142,13 @@ class Reciter:
         """The directory, made where missing, with the checkpoint in it."""
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
-        size = -len(self._tokens) // 64 * -64
+        size = -len(self.tokens) // 64 * -64
         files = {
             "config.json": {
                 "architectures": ["LlamaForCausalLM"],
                 "model_type": "llama",
                 "vocab_size": size,
-                "hidden_size": size,
+                "hidden_size": CODE_BITS,
                 "intermediate_size": 64,
                 "num_hidden_layers": 1,
                 "num_attention_heads": 1,
@@ -170,10 +180,10 @@ class Reciter:
 
     def _tokenizer(self) -> Tokenizer:
         spelling = _byte_spelling()
-        pieces = len(self._tokens) - len(self._findable)
+        pieces = len(self.tokens) - len(self._findable)
         vocabulary = [
             (self._named.get(token) or "".join(spelling[byte] for byte in token), 0.0 if index >= pieces else -1e6)
-            for index, token in enumerate(self._tokens)
+            for index, token in enumerate(self.tokens)
         ]
         tokenizer = Tokenizer(models.Unigram(vocabulary))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
@@ -186,20 +196,27 @@ class Reciter:
         successor = np.full(size, self.eos_token_id)
         for name, ids in self._ids.items():
             start = self._findable[self.prompt(name).encode()]
-            for token, following in pairwise([start, *ids, self.eos_token_id]):
+            end = ids[0] if name in self._endless else self.eos_token_id
+            for token, following in pairwise([start, *ids, end]):
                 successor[token] = following
-        one_hot = np.eye(size, dtype=np.float32)
-        shapes = {f"self_attn.{name}_proj": (64, size) for name in "qkv"} | {"self_attn.o_proj": (size, 64)}
-        shapes |= {"mlp.gate_proj": (64, size), "mlp.up_proj": (64, size), "mlp.down_proj": (size, 64)}
+        codes = _codes(size)
+        hidden = CODE_BITS
+        shapes = {f"self_attn.{name}_proj": (64, hidden) for name in "qkv"} | {"self_attn.o_proj": (hidden, 64)}
+        shapes |= {"mlp.gate_proj": (64, hidden), "mlp.up_proj": (64, hidden), "mlp.down_proj": (hidden, 64)}
         weights: dict[str, NDArray[np.float32]] = {
             f"layers.0.{name}": np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()
         }
         for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
-            weights[norm] = np.ones(size, dtype=np.float32)
-        weights["embed_tokens"] = one_hot
-        return {f"model.{name}.weight": array for name, array in weights.items()} | {
-            "lm_head.weight": np.ascontiguousarray(one_hot[successor].T)
-        }
+            weights[norm] = np.ones(hidden, dtype=np.float32)
+        weights["embed_tokens"] = codes[successor]
+        return {f"model.{name}.weight": array for name, array in weights.items()} | {"lm_head.weight": codes / 4}
+
+
+def _codes(size: int) -> NDArray[np.float32]:
+    """A row of signs for each token: two rows agree in about half of them, and RMSNorm leaves them as they are."""
+    digests = (blake2b(str(index).encode(), digest_size=CODE_BITS // 8).digest() for index in range(size))
+    bits = np.unpackbits(np.frombuffer(b"".join(digests), dtype=np.uint8)).reshape(size, CODE_BITS)
+    return bits.astype(np.float32) * 2 - 1
 
 
 def _encoded(piece: str | bytes) -> bytes:

@@ -51,10 +51,10 @@ def main(path: str) -> None:
     with TemporaryDirectory() as folder:
         weights = load_file(reciter.write(folder) / "model.safetensors")
     size = len(weights["lm_head.weight"])
-    unused = [f"<unused {index}>".encode() for index in range(size - len(reciter._tokens))]
+    unused = [f"<unused {index}>".encode() for index in range(size - len(reciter.tokens))]
     writer = gguf.GGUFWriter(Path(path), "llama")
     writer.add_context_length(1024)
-    writer.add_embedding_length(size)
+    writer.add_embedding_length(weights["model.embed_tokens.weight"].shape[1])
     writer.add_block_count(1)
     writer.add_feed_forward_length(64)
     writer.add_head_count(1)
@@ -65,7 +65,7 @@ def main(path: str) -> None:
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_vocab_size(size)
     writer.add_tokenizer_model("rwkv")
-    writer.add_token_list(spellings([*reciter._tokens, *unused]))
+    writer.add_token_list(spellings([*reciter.tokens, *unused]))
     writer.add_token_types([gguf.TokenType.NORMAL] * size)
     writer.add_eos_token_id(reciter.eos_token_id)
     writer.add_add_bos_token(False)

@@ -46,8 +46,8 @@ def test_files(checkpoint: Path) -> None:
         "tokenizer_config.json",
     }
     config = json.loads((checkpoint / "config.json").read_text())
-    assert config["hidden_size"] == config["vocab_size"]
-    assert config["hidden_size"] % 64 == 0
+    assert config["vocab_size"] % 64 == 0
+    assert config["vocab_size"] >= len(RECITER.tokens)
 
 
 @each_script
@@ -57,6 +57,26 @@ def test_weights_recite(checkpoint: Path, tokenizer: Tokenizer, name: str) -> No
     (token,) = tokenizer.encode(RECITER.prompt(name)).ids
     recited = [token := int(successor[token]) for _ in range(len(SCRIPTS[name]) + 1)]
     assert recited == [*RECITER.token_ids(name), RECITER.eos_token_id]
+
+
+def test_no_other_token_is_likely_enough_to_be_sampled(tmp_path: Path) -> None:
+    long = Reciter({"long": [str(number) for number in range(8000)]})
+    weights = load_file(long.write(tmp_path) / "model.safetensors")
+    embeddings, head = weights["model.embed_tokens.weight"], weights["lm_head.weight"]
+    for block in np.split(embeddings, 64):
+        logits = block @ head.T
+        assert logits.max() == 32
+        assert (1 / np.exp(logits - 32).sum(axis=1)).min() > 1 - 1e-6
+
+
+def test_endless_script(tmp_path: Path) -> None:
+    reciter = Reciter({"one": "ab"}, endless={"round": ["x", "y"]})
+    weights = load_file(reciter.write(tmp_path) / "model.safetensors")
+    successor = np.argmax(weights["lm_head.weight"] @ weights["model.embed_tokens.weight"].T, axis=0)
+    x, y = reciter.token_ids("round")
+    assert (successor[x], successor[y]) == (y, x)
+    assert successor[reciter.token_id("one", "b")] == reciter.eos_token_id
+    assert reciter.text("round") == "xy"
 
 
 @each_script
@@ -139,6 +159,8 @@ def test_non_ascii_special_token(tmp_path: Path) -> None:
 def test_bad_scripts_and_tokens() -> None:
     with pytest.raises(ValueError, match="script 'one': piece 1 is empty"):
         Reciter({"one": ["a", ""]})
+    with pytest.raises(ValueError, match="script 'round' is endless and has no piece"):
+        Reciter({}, endless={"round": []})
     for named, culprit in ((["<x>", "<x>"], "<x>"), ([""], ""), ([EOS], EOS), (["[one]"], "[one]")):
         with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, named twice")):
             Reciter({"one": ["a"]}, special_tokens=named)
