@@ -1,7 +1,7 @@
 """Stop sequences of a server, end to end: what the official clients get, against what they should.
 
-The server runs the reciting checkpoint of `stopscan.testing.reciter`. `python -m stopscan.conformance URL` prints a
-table; a test suite takes the same cases:
+The server runs the reciting checkpoint, which `python -m stopscan.testing.reciter DIR` writes. `python -m
+stopscan.conformance URL` prints a table; a test suite takes the same cases:
 
     SERVER = Server("http://127.0.0.1:8000")
 
@@ -11,7 +11,9 @@ table; a test suite takes the same cases:
         assert result.outcome == "pass", result.detail
 """
 
-from stopscan.conformance._cases import APIS, Case, Result, cases
+from stopscan.conformance._apis import APIS
+from stopscan.conformance._cases import Case, Result, cases
+from stopscan.conformance._judge import COLUMNS
 from stopscan.conformance._server import Server
 
-__all__ = ["APIS", "Case", "Result", "Server", "cases"]
+__all__ = ["APIS", "COLUMNS", "Case", "Result", "Server", "cases"]

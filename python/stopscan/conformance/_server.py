@@ -1,103 +1,103 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-import anthropic
 import httpx
-import ollama
-import openai
 
-from stopscan.conformance._apis import Answer, Request
+from stopscan.conformance._apis import Api, Request
+from stopscan.conformance._connection import Answer, ask
+from stopscan.testing.scripts import SCRIPTS
 
-# What a server answers to a well-formed request that it does not know.
-UNSUPPORTED = {400, 404, 405, 415, 422, 501}
-DOWN = (OSError, openai.APIConnectionError, anthropic.APIConnectionError, httpx.TransportError)
 PROBE = "alphabet"
-PROBE_TEXT = "abcdefghijklmnopqrstuvwxyz"
+PROBE_TEXT = "".join(map(str, SCRIPTS[PROBE]))
+LOCKED = (401, 403)
 
 
 class Server:
     """A server at `url` (without `/v1`), seen through the official clients. `model` is by default the first that
-    `/v1/models` lists, and an answer may be silent for `timeout` seconds.
+    `/v1/models` lists, `api_key` goes with each request, and an answer may take `timeout` seconds.
 
-    >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000"))
-    Result(outcome='pass', detail='', wrong=())
+    >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000")).outcome
+    'pass'
     """
 
-    def __init__(self, url: str, /, *, model: str | None = None, timeout: float = 30.0) -> None:
+    def __init__(
+        self, url: str, /, *, model: str | None = None, api_key: str | None = None, timeout: float = 30.0
+    ) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         self.timeout = timeout
+        self.api_key = api_key
         self._model = model
         self._probed: dict[str, str | None] = {}
-        options: dict[str, Any] = {"api_key": "none", "timeout": timeout, "max_retries": 0}
-        # Any: what the clients take is data here.
-        self.openai: Any = openai.OpenAI(base_url=f"{self.url}/v1", **options)
-        self.anthropic: Any = anthropic.Anthropic(base_url=self.url, **options)
-        self.ollama: Any = ollama.Client(self.url, timeout=timeout)
-        self.http = httpx.Client(base_url=self.url, timeout=timeout)
+
+    @property
+    def model(self) -> str:
+        # Without a list: mlx_lm.server's word for the model it was started with.
+        return self._model or next(iter(self.models), "default_model")
 
     @cached_property
-    def model(self) -> str:
-        if self._model is not None:
-            return self._model
+    def models(self) -> list[str]:
+        """The names that `/v1/models` lists; none if there is no such route, or a broken one."""
+        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         try:
-            return str(self.openai.models.list().data[0].id)
-        except (openai.APIError, IndexError, ValueError, AttributeError, TypeError):
-            # No such route, or a broken one. This is mlx_lm.server's word for the model it was started with.
-            return "default_model"
+            listed: Any = httpx.get(f"{self.url}/v1/models", headers=headers, timeout=self.timeout).json()
+            return [str(model["id"]) for model in listed["data"]]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return []
 
-    def probe(self, api: str, ask: Callable[[Server, Request], Answer], /, *, again: bool = False) -> str | None:
+    def has(self, model: str | None) -> bool:
+        """Whether an answer may say that it is of `model`."""
+        return model is None or model in (self.model, *self.models) or model.startswith(f"{self.model}:")
+
+    async def probe(self, api: Api, /) -> str | None:
         """Why the server does not have `api`, or None if it has. Asks it to recite, without stops, the first time.
 
         Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if there is nothing to measure.
         """
-        if again or api not in self._probed:
-            self._probed[api] = self._probe(api, ask)
-        return self._probed[api]
+        if api.name not in self._probed:
+            self._probed[api.name] = await self._probe(api)
+        return self._probed[api.name]
 
-    def _probe(self, api: str, ask: Callable[[Server, Request], Answer]) -> str | None:
+    async def trouble(self, api: Api, /) -> str | None:
+        """Why there is nothing to measure any more, or None; in the first case the next `probe` raises it."""
+        known = self._probed.pop(api.name, None)
         try:
-            text = ask(self, Request(f"[{PROBE}]")).text
-        except Exception as error:
-            refusal = self.refusal(error)
-            if refusal is not None:
-                return refusal
-            if _is_timeout(error):
-                message = f"{self.url} is slow: {api} did not recite {len(PROBE_TEXT)} tokens in {self.timeout:g} s"
-                raise TimeoutError(message) from error
-            if isinstance(error, DOWN):
-                raise ConnectionError(f"{self.url} is down: {api}: {self.describe(error)}") from error
-            raise RuntimeError(f"{self.url} cannot recite: {api}: {self.describe(error)}") from error
-        if text != PROBE_TEXT:
+            await self._probe(api)
+        except (ConnectionError, TimeoutError, RuntimeError) as error:
+            return f"afterwards {error}"
+        self._probed[api.name] = known
+        return None
+
+    async def _probe(self, api: Api) -> str | None:
+        prompt = f"[harmony-{PROBE}]" if api.harmony else f"[{PROBE}]"
+        answer = await ask(self, api, Request(prompt))
+        if answer.refused:
+            await self._know_the_model(api, prompt, answer)
+            return answer.error
+        if answer.timed_out:
+            raise TimeoutError(
+                f"{self.url} is slow: {api.name} did not recite {len(SCRIPTS[PROBE])} tokens in {self.timeout:g} s"
+            )
+        if answer.wire.status is None:
+            raise ConnectionError(f"{self.url} is down: {api.name}: {answer.error}")
+        if answer.wire.status in LOCKED:
+            raise RuntimeError(f"{self.url} wants another API key: {api.name}: {answer.error}")
+        if api.harmony and PROBE_TEXT in answer.text != PROBE_TEXT:
+            return f"the model's channels are not told apart: {answer.text!r}"
+        # A right model can be served wrongly; that is for the cases to say.
+        if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
             raise RuntimeError(
-                f"{self.url} serves another model than the reciting checkpoint: "
-                f"asked for {PROBE_TEXT!r}, {api} answered {text!r}"
+                f"{self.url} serves another model than the kit's (python -m stopscan.testing.reciter): "
+                f"asked for {PROBE_TEXT!r}, {api.name} answered {answer.text or answer.wire.text[:200]!r}"
             )
         return None
 
-    def refusal(self, error: Exception, /) -> str | None:
-        """What the server said if it does not know what it was asked, else None."""
-        return self.describe(error) if _status(error) in UNSUPPORTED else None
-
-    def describe(self, error: Exception, /) -> str:
-        """The error in one line."""
-        if _is_timeout(error):
-            return f"no answer in {self.timeout:g} s"
-        response = getattr(error, "response", None)
-        text = str(error) if response is None else response.text
-        status = _status(error)
-        cause = error.__cause__ if status is None else None
-        parts = [str(status) if status else type(error).__name__, " ".join(text.split())[:200], str(cause or "")]
-        return ": ".join(part for part in parts if part)
-
-
-def _status(error: Exception) -> int | None:
-    status = getattr(getattr(error, "response", error), "status_code", None)
-    return status if isinstance(status, int) and status > 0 else None  # ollama's is -1 in the midst of a stream
-
-
-def _is_timeout(error: Exception) -> bool:
-    # The clients are built on different HTTP libraries, each with a class of its own.
-    return "Timeout" in type(error).__name__
+    async def _know_the_model(self, api: Api, prompt: str, answer: Answer) -> None:
+        """Raises `RuntimeError` if it is the name of the model that was refused, and not the route."""
+        others = [model for model in self.models if model != self._model]
+        if self._model is None or not others or self._model in self.models:
+            return
+        other = Server(self.url, model=others[0], api_key=self.api_key, timeout=self.timeout)
+        if not (await ask(other, api, Request(prompt))).refused:
+            raise RuntimeError(f"{self.url} has no model {self._model!r}: {answer.error}; it has {', '.join(others)}")

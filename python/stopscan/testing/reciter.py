@@ -18,66 +18,27 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import count, pairwise
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
-Script = Sequence[str | bytes]
+from stopscan.testing.scripts import HARMONY, SCRIPTS, THINKING, Script, default_scripts
+
+__all__ = ["EOS", "HARMONY", "SCRIPTS", "THINKING", "Reciter", "Script"]
 
 EOS = "<|eos|>"
-THINKING = ("<think>", "</think>")
-HARMONY = ("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>", "<|call|>")
 MAX_TOKENS = 8192
 CODE_BITS = 128
 
-# The comments say which stops, cuts or ends a script is for.
-_SCRIPTS: dict[str, Script] = {
-    "alphabet": "abcdefghijklmnopqrstuvwxyz",  # every token as `encode` gives it
-    "count": ["1", ", ", "2", ", ", "3 hel", "lo wor", "ld 4", ", ", "5",
-              ", ", "6", ", ", "7", ", ", "8"],  # "hello world", "6", the ids of 5 and 6
-    "split": ["This", " is", " the", " ", "E", "ND", " of", " it"],  # "END" in tokens that `encode` does not give
-    "inside": ["The", " path", " WENDS", " on"],  # "END" with text around it in its token
-    "straddle": ["Abc", "XYZW", " E", "N", "E", "ND!", " go"],  # "XYZ"; "END" that begins twice; min_tokens within it
-    "held": ["Please", " do", " not", " ", "ST", "O"],  # "STOP": EOS and max_tokens within it
-    "title": ["Intro", "\n", "##", " Title", "\n", "Text"],  # "###" that does not come
-    "nested": ["x", "a", "b", "c", "d", " y"],  # "abc" and "b"
-    "runs": ["a"] * 16,  # "ab" that does not come
-    "runs-end": [*["a"] * 8, "b", " tail"],  # "aab"
-    "echo": ["ha", "ha", "ha", "!", " ", "ha", "ha", "!"],  # pieces that repeat
-    "spaces": [" lead", " ", " ", "gap", "  ", "tail", " "],  # spaces that detokenizers trim or delay
-    "lines": ["One", "\n", "\n", "Two", "\r", "\n", "\t", "Three"],
-    "late": ["The", " quick", " brown", " fox", " jumps", " over", " the", " lazy", " dog", " and", " runs", " to",
-             " far", " green", " hills", "<|end", "_of_", "document", "|>", " more"],  # "<|end_of_document|>"
-    "think": ["<think>", "Is", " it", " ", "E", "ND", "?", "</think>",
-              "It", " is", " 5", " or", " 6", " ", "E", "ND", " here"],
-    "unclosed": ["<think>", "Still", " ", "E", "ND", " thinking"],
-    "harmony": ["<|channel|>", "analysis", "<|message|>", "Is", " it", " ", "E", "ND", "?", "<|end|>",
-                "<|start|>", "assistant", "<|channel|>", "final", "<|message|>",
-                "It", " is", " 5", " or", " 6", " ", "E", "ND", " here"],
-    "accents": ["caf", b"\xc3", b"\xa9", " na", b"\xc3", b"\xafve", " end"],  # half characters
-    "emoji": ["Go ", b"\xf0\x9f", b"\x9a\x80", " then ", b"\xf0\x9f\x9b", b"\x91", " now ",
-              "👩", b"\xe2\x80", b"\x8d\xf0\x9f\x92", b"\xbb."],
-    "cjk": [b"\xe4\xbd", b"\xa0\xe5\xa5", b"\xbd", "、", b"\xe4\xb8\x96\xe7", b"\x95\x8c", "。", "再见"],
-    "broken": ["half ", b"\xf0\x9f\x98"],  # EOS within a character
-    "empty": [],
-}  # fmt: skip
-
-# Harmony's channels around each of those that has no reasoning of its own: it is the reasoning, and then the answer.
-SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
-    f"harmony-{name}": ["<|channel|>", "analysis", "<|message|>", *script, "<|end|>",
-                        "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]
-    for name, script in _SCRIPTS.items() if name not in ("think", "unclosed", "harmony")
-}  # fmt: skip
-
 
 class Reciter:
-    """The checkpoint of some scripts; their prompts, texts and token ids are known before `write` makes the files.
+    """The checkpoint of some scripts, by default of all that the conformance kit asks for.
 
-    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS; one of
-    `endless` begins again after its last piece instead, and ends by a stop or a limit only. The first
+    Their prompts, texts and token ids are known before `write` makes the files.
+
+    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS. The first
     piece that is a single byte, an added or a special token is that very token, as `encode` finds it; one alike after
     it has an id of its own and the same text. Added tokens (by default thinking markers) are text like any other;
     special tokens (by default Harmony's) are left out where an engine skips them.
@@ -89,20 +50,16 @@ class Reciter:
 
     def __init__(
         self,
-        scripts: Mapping[str, Script] = SCRIPTS,
+        scripts: Mapping[str, Script] | None = None,
         *,
-        endless: Mapping[str, Script] = MappingProxyType({}),
         added_tokens: Sequence[str] = THINKING,
         special_tokens: Sequence[str] = HARMONY,
     ) -> None:
-        scripts = {**scripts, **endless}
-        self._endless = frozenset(endless)
+        scripts = default_scripts() if scripts is None else scripts
         self._scripts = {name: [_encoded(piece) for piece in script] for name, script in scripts.items()}
         for name, script in self._scripts.items():
             if b"" in script:
                 raise ValueError(f"script {name!r}: piece {script.index(b'')} is empty")
-            if name in endless and not script:
-                raise ValueError(f"script {name!r} is endless and has no piece")
         self._added = list(added_tokens)
         self._special = [*special_tokens, EOS, *map(self.prompt, scripts)]
         names = [*self._added, *self._special]
@@ -196,8 +153,7 @@ class Reciter:
         successor = np.full(size, self.eos_token_id)
         for name, ids in self._ids.items():
             start = self._findable[self.prompt(name).encode()]
-            end = ids[0] if name in self._endless else self.eos_token_id
-            for token, following in pairwise([start, *ids, end]):
+            for token, following in pairwise([start, *ids, self.eos_token_id]):
                 successor[token] = following
         codes = _codes(size)
         hidden = CODE_BITS
@@ -209,7 +165,9 @@ class Reciter:
         for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
             weights[norm] = np.ones(hidden, dtype=np.float32)
         weights["embed_tokens"] = codes[successor]
-        return {f"model.{name}.weight": array for name, array in weights.items()} | {"lm_head.weight": codes / 4}
+        return {f"model.{name}.weight": array for name, array in weights.items()} | {
+            "lm_head.weight": codes * np.float32(0.25)
+        }
 
 
 def _codes(size: int) -> NDArray[np.float32]:
@@ -231,10 +189,12 @@ def _byte_spelling() -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write a checkpoint that recites the default scripts.")
+    parser = argparse.ArgumentParser(
+        prog="python -m stopscan.testing.reciter", description="Write a checkpoint that recites the default scripts."
+    )
     parser.add_argument("directory", type=Path, help="where to write it")
     directory = Reciter().write(parser.parse_args().directory)
-    print(f"{directory}: {' '.join(map('[{}]'.format, SCRIPTS))}")
+    print(f"{directory}: {' '.join(map('[{}]'.format, default_scripts()))}")
 
 
 if __name__ == "__main__":

@@ -69,16 +69,6 @@ def test_no_other_token_is_likely_enough_to_be_sampled(tmp_path: Path) -> None:
         assert (1 / np.exp(logits - 32).sum(axis=1)).min() > 1 - 1e-6
 
 
-def test_endless_script(tmp_path: Path) -> None:
-    reciter = Reciter({"one": "ab"}, endless={"round": ["x", "y"]})
-    weights = load_file(reciter.write(tmp_path) / "model.safetensors")
-    successor = np.argmax(weights["lm_head.weight"] @ weights["model.embed_tokens.weight"].T, axis=0)
-    x, y = reciter.token_ids("round")
-    assert (successor[x], successor[y]) == (y, x)
-    assert successor[reciter.token_id("one", "b")] == reciter.eos_token_id
-    assert reciter.text("round") == "xy"
-
-
 @each_script
 def test_pieces_are_tokens(tokenizer: Tokenizer, name: str) -> None:
     pieces = [piece.encode() if isinstance(piece, str) else piece for piece in SCRIPTS[name]]
@@ -159,8 +149,6 @@ def test_non_ascii_special_token(tmp_path: Path) -> None:
 def test_bad_scripts_and_tokens() -> None:
     with pytest.raises(ValueError, match="script 'one': piece 1 is empty"):
         Reciter({"one": ["a", ""]})
-    with pytest.raises(ValueError, match="script 'round' is endless and has no piece"):
-        Reciter({}, endless={"round": []})
     for named, culprit in ((["<x>", "<x>"], "<x>"), ([""], ""), ([EOS], EOS), (["[one]"], "[one]")):
         with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, named twice")):
             Reciter({"one": ["a"]}, special_tokens=named)

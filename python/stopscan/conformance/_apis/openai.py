@@ -1,0 +1,144 @@
+"""OpenAI's chat and text completions, with the extensions of the engines: `stop_token_ids`, `matched_stop`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from stopscan.conformance._apis._api import NAME, Api, Part, Request, differ, lacks, objects, sent_as, summed
+from stopscan.finish import from_openai
+
+if TYPE_CHECKING:
+    from stopscan.conformance._connection import Connection
+    from stopscan.conformance._wire import Wire
+
+DONE = "[DONE]"
+# The second name is vLLM's and mlx-lm's, the first everybody else's.
+REASONING = ("reasoning_content", "reasoning")
+
+
+async def read_chat(connection: Connection, request: Request) -> AsyncIterator[Part]:
+    reply = await connection.openai.chat.completions.create(
+        model=connection.model, messages=request.messages, max_tokens=request.max_tokens, **_options(request)
+    )
+    async for answer in _answers(reply, request.stream):
+        for choice in answer.choices:
+            message = choice.delta if request.stream else choice.message
+            reasoning = next(filter(None, (getattr(message, name, None) for name in REASONING)), "")
+            yield Part(message.content or "", reasoning)
+        yield _end(answer)
+
+
+async def read_completions(connection: Connection, request: Request) -> AsyncIterator[Part]:
+    reply = await connection.openai.completions.create(
+        model=connection.model, prompt=request.prompt, max_tokens=request.max_tokens, **_options(request)
+    )
+    async for answer in _answers(reply, request.stream):
+        for choice in answer.choices:
+            yield Part(choice.text or "")
+        yield _end(answer)
+
+
+def _options(request: Request) -> dict[str, Any]:
+    usage = {"stream_options": {"include_usage": True}} if request.stream and request.usage else {}
+    return {"stream": request.stream, **usage, "extra_body": request.named("stop")}
+
+
+async def _answers(reply: Any, stream: bool) -> AsyncIterator[Any]:
+    if not stream:
+        yield reply
+        return
+    async with reply:
+        async for chunk in reply:
+            yield chunk
+
+
+def _end(answer: Any) -> Part:
+    head = {"id": answer.id, "model": answer.model}
+    if answer.usage is not None:
+        head |= {"prompt": answer.usage.prompt_tokens, "tokens": answer.usage.completion_tokens}
+    return Part(finish=from_openai(answer) if answer.choices else None, head=head)
+
+
+def chat_form(wire: Wire, request: Request) -> Iterator[str]:
+    if request.stream:
+        yield from _stream_form(wire, request, "chat.completion.chunk", delta=dict)
+        choices = [choice for event in wire.events() for choice in _choices(event.data)]
+        roles = [choice["delta"].get("role") for choice in choices if isinstance(choice.get("delta"), dict)]
+        if roles[:1] != ["assistant"]:
+            yield f"the first delta has {roles[0] if roles else None!r} as role"
+        if {*roles} - {"assistant", None}:
+            yield f"a delta has {next(role for role in roles if role not in ('assistant', None))!r} as role"
+    else:
+        yield from _whole_form(wire, "chat.completion", message=dict)
+        for choice in _choices(wire.json()):
+            yield from lacks("the message", choice.get("message"), role={"assistant"}, content=(str, type(None)))
+
+
+def completions_form(wire: Wire, request: Request) -> Iterator[str]:
+    if request.stream:
+        yield from _stream_form(wire, request, "text_completion", text=str)
+    else:
+        yield from _whole_form(wire, "text_completion", text=str)
+
+
+def _whole_form(wire: Wire, kind: str, **content: type) -> Iterator[str]:
+    answer = wire.json()
+    yield from sent_as(wire, "application/json")
+    yield from lacks("the answer", answer, id=NAME, object={kind}, created=int, model=NAME, choices=list, usage=dict)
+    if isinstance(answer, dict):
+        yield from summed("usage", answer.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens")
+    if len(_choices(answer)) != 1:
+        yield f"there are {len(_choices(answer))} choices"
+    for choice in _choices(answer):
+        yield from lacks("the choice", choice, index={0}, finish_reason=NAME, **content)
+
+
+def _stream_form(wire: Wire, request: Request, kind: str, **content: type) -> Iterator[str]:
+    events = [event.data for event in wire.events()]
+    chunks = [event for event in events if event != DONE]
+    yield from sent_as(wire, "text/event-stream")
+    if events[-1:] != [DONE]:
+        yield f"the stream does not end with {DONE}"
+    yield from differ("the stream", chunks, "id", "model")
+    for chunk in chunks:
+        yield from lacks("a chunk", chunk, id=NAME, object={kind}, created=int, model=NAME, choices=list)
+        for choice in _choices(chunk):
+            yield from lacks("a choice", choice, index={0}, finish_reason=(NAME, type(None)), **content)
+    yield from _usage_form(chunks, request)
+    yield from _end_form([choice for chunk in chunks for choice in _choices(chunk)])
+
+
+def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
+    """ "An additional chunk will be streamed before the data: [DONE] message", and it has no choices."""
+    bare = [chunk for chunk in chunks if isinstance(chunk, dict) and chunk.get("choices") == []]
+    told = [chunk for chunk in chunks if isinstance(chunk, dict) and chunk.get("usage") is not None]
+    if not request.usage:
+        if bare:
+            yield "a chunk without choices, although no usage was asked for"
+        return
+    if not (len(told) == 1 and told == bare == chunks[-1:]):
+        yield "the usage does not come once, in a last chunk without choices"
+    for chunk in told:
+        yield from summed("usage", chunk["usage"], "prompt_tokens", "completion_tokens", "total_tokens")
+
+
+def _end_form(choices: list[Any]) -> Iterator[str]:
+    reasons = [choice.get("finish_reason") for choice in choices]
+    ends = [index for index, reason in enumerate(reasons) if reason is not None]
+    if len(ends) != 1:
+        yield f"{len(ends)} finish reasons"
+    elif ends[0] != len(choices) - 1:
+        yield "a choice after the finish reason"
+
+
+def _choices(chunk: Any) -> list[dict[str, Any]]:
+    return objects(chunk.get("choices")) if isinstance(chunk, dict) else []
+
+
+def told(end: tuple[str, str | int | None]) -> tuple[str, str | int | None]:
+    return end
+
+
+CHAT = Api("openai-chat", read_chat, chat_form, told, asks_for_usage=True)
+COMPLETIONS = Api("openai-completions", read_completions, completions_form, told, asks_for_usage=True)
