@@ -1,0 +1,132 @@
+"""Changes of what is sent: of a whole answer, or of the events of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from copy import deepcopy
+from typing import Any
+
+Edit = Callable[[Any], Any]  # the data, changed; None: it is not sent; a list: these are
+Events = Callable[[AsyncIterator[Any]], AsyncIterator[Any]]
+Which = Callable[[Any], bool]
+
+
+def put(value: Any, *path: Any) -> Edit:
+    """Another value; one that can be called makes it of the old."""
+
+    def edit(data: Any) -> Any:
+        data = deepcopy(data)
+        holder = data
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = value(holder[path[-1]]) if callable(value) else value
+        return data
+
+    return edit
+
+
+def lose(*path: Any) -> Edit:
+    """Without a key, where it is."""
+
+    def edit(data: Any) -> Any:
+        data = deepcopy(data)
+        holder = data
+        for key in path[:-1]:
+            holder = holder[key]
+        holder.pop(path[-1], None)
+        return data
+
+    return edit
+
+
+def drop(data: Any) -> Any:
+    return None
+
+
+def twice(data: Any) -> Any:
+    return [data, data]
+
+
+def before(other: Any) -> Edit:
+    return lambda data: [other, data]
+
+
+def after(other: Any) -> Edit:
+    return lambda data: [data, other]
+
+
+def typed(kind: str) -> Which:
+    return lambda data: isinstance(data, dict) and data.get("type") == kind
+
+
+def chunk(data: Any) -> bool:
+    return isinstance(data, dict)
+
+
+def with_choices(data: Any) -> bool:
+    return isinstance(data, dict) and bool(data.get("choices"))
+
+
+def with_usage(data: Any) -> bool:
+    return isinstance(data, dict) and "usage" in data
+
+
+def last_choice(data: Any) -> bool:
+    return with_choices(data) and data["choices"][0].get("finish_reason") is not None
+
+
+def done(data: Any) -> bool:
+    return data == "[DONE]" or (isinstance(data, dict) and data.get("done") is True)
+
+
+def every(which: Which, edit: Edit) -> Events:
+    """Changes each of these."""
+
+    async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for data in source:
+            for one in _listed(edit(data)) if which(data) else [data]:
+                yield one
+
+    return events
+
+
+def first(which: Which, edit: Edit) -> Events:
+    """Changes the first of these."""
+
+    async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        seen = False
+        async for data in source:
+            for one in _listed(edit(data)) if which(data) and not seen else [data]:
+                yield one
+            seen = seen or which(data)
+
+    return events
+
+
+def but_first(which: Which, edit: Edit) -> Events:
+    """Changes all of these but the first."""
+
+    async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        seen = False
+        async for data in source:
+            for one in _listed(edit(data)) if which(data) and seen else [data]:
+                yield one
+            seen = seen or which(data)
+
+    return events
+
+
+def numbered(edit: Callable[[Any, int], Any]) -> Events:
+    """Changes each by its number."""
+
+    async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        number = 0
+        async for data in source:
+            yield edit(data, number)
+            number += 1
+
+    return events
+
+
+def _listed(data: Any) -> list[Any]:
+    return [] if data is None else data if isinstance(data, list) else [data]

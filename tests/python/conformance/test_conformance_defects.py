@@ -1,0 +1,51 @@
+"""The kit passes a right server, and finds each defect by the promise that it breaks."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+from staged.defects import DEFECTS, isolation
+from staged.defects.defect import Defect
+from staged.variants import VARIANTS, Variant
+
+from stopscan.conformance import COLUMNS, Server, cases
+
+EVERY = cases()
+BY_NAME = {str(case): case for case in EVERY}
+TIMED = [case for case in EVERY if case.timed and case.api in ("openai-chat", "anthropic", "ollama-chat")]
+
+
+def test_right_server_passes(staged_url: str) -> None:
+    server = Server(f"{staged_url}/right")
+    apart = [case for case in EVERY if not case.timed]
+    with ThreadPoolExecutor(4) as pool:
+        results = dict(zip(map(str, apart), pool.map(lambda case: case.run(server), apart), strict=True))
+    results |= {str(case): case.run(server) for case in TIMED}
+    assert {name: result for name, result in results.items() if result.outcome != "pass"} == {}
+    assert {column for result in results.values() for column in result.columns} == {*COLUMNS}
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.staged.name)
+def test_other_right_server_passes(staged_url: str, variant: Variant) -> None:
+    server = Server(f"{staged_url}/{quote(variant.staged.name)}", model="reciter")
+    chosen = [case for case in EVERY if case.api in variant.apis and not case.timed][::3]
+    with ThreadPoolExecutor(4) as pool:
+        results = dict(zip(map(str, chosen), pool.map(lambda case: case.run(server), chosen), strict=True))
+    assert {name: result for name, result in results.items() if result.outcome not in variant.outcomes} == {}
+    assert {result.outcome for result in results.values()} == variant.outcomes
+
+
+def test_there_are_defects_enough() -> None:
+    assert len({defect.name for defect in DEFECTS}) == len(DEFECTS) >= 100
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_defect(staged_url: str, defect: Defect) -> None:
+    case = BY_NAME[f"{defect.api}-{'stream' if defect.stream else 'whole'}-{defect.case}"]
+    result = case.run(Server(f"{staged_url}/{quote(defect.name)}", model="reciter", timeout=2))
+    assert result.outcome == "fail"
+    assert {*result.wrong} >= {*defect.columns}, result.detail
+    if defect not in isolation.DEFECTS:  # several requests may break more
+        assert result.wrong == defect.columns, result.detail

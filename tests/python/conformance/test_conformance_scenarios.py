@@ -1,0 +1,130 @@
+"""What the kit expects is what the oracle and a `TokenScanner` say, and is asked for in each API's own words."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from itertools import chain, repeat
+from pathlib import Path
+
+import pytest
+from reference import Reference
+from tokenizers import Tokenizer
+
+from stopscan import StopSet
+from stopscan.conformance import APIS, cases
+from stopscan.conformance._apis import APIS as BY_NAME
+from stopscan.conformance._exchange import exchange
+from stopscan.conformance._recital import recite
+from stopscan.conformance._scenarios import Scenario, scenarios
+from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+from stopscan.testing.scripts import FOLDER
+from stopscan.tokens import TokenScanner
+
+CHECKPOINT = Reciter()
+ALL = scenarios(vectors=True)
+KNOWN = {scenario.name: scenario for scenario in ALL}
+every_scenario = pytest.mark.parametrize("scenario", ALL, ids=[scenario.name for scenario in ALL])
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return Tokenizer.from_file(str(CHECKPOINT.write(tmp_path_factory.mktemp("kit")) / "tokenizer.json"))
+
+
+@every_scenario
+def test_a_token_scanner_says_the_same(tokenizer: Tokenizer, scenario: Scenario) -> None:
+    ids = CHECKPOINT.token_ids(scenario.script)
+    scanner = TokenScanner(
+        tokenizer,
+        StopSet(scenario.stops, protect=[THINKING]),
+        stop_token_ids=[ids[piece] for piece in scenario.stop_pieces],
+        eos_token_ids=[CHECKPOINT.eos_token_id],
+        max_tokens=scenario.max_tokens,
+        skip_special_tokens=False,
+    )
+    text = ""
+    for token in [*ids, CHECKPOINT.eos_token_id]:
+        text += scanner.feed(token)
+        if scanner.finish is not None:
+            break
+    assert scanner.finish is not None
+    recital = recite(scenario)
+    fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
+    said = (text, scanner.tokens_seen, scanner.finish.reason, scanner.finish.matched_stop)
+    assert said == (recital.text, recital.tokens, recital.reason, fires)
+
+
+@every_scenario
+def test_the_oracle_says_the_same(scenario: Scenario) -> None:
+    """Token by token: what is said, and what of it is safe."""
+    reference = Reference(scenario.stops, protect=[THINKING])
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    recital = recite(scenario)
+    pieces = chain(scenario.pieces, repeat(b""))
+    said = sent = 0
+    tokens = recital.tokens - (recital.reason in ("eos", "stop_token"))
+    for piece, said_then, safe_then in zip(range(tokens), recital.said, recital.safe, strict=False):
+        text = decoder.decode(next(pieces))
+        said += len(text)
+        sent += len(reference.feed(text))
+        assert (said, sent) == (said_then, safe_then), piece
+    fires = recital.fires if recital.reason == "stop_sequence" else None
+    assert (reference.match and reference.match[0]) == fires
+
+
+@pytest.mark.parametrize("file", sorted((FOLDER / "vectors").glob("*.json")), ids=lambda file: file.stem)
+def test_the_vectors_say_the_same(file: Path) -> None:
+    vectors = [vector for vector in json.loads(file.read_text(encoding="utf-8")) if vector["name"] in KNOWN]
+    for vector in vectors:
+        recital = recite(KNOWN[vector["name"]])
+        text = "".join(step["out"] for step in vector["steps"]) + vector["steps"][-1]["held"]
+        assert recital.text == text, vector["name"]
+        assert recital.fires == (vector["match"] and vector["match"]["sequence"]), vector["name"]
+
+
+def test_vectors_that_a_request_cannot_state_are_left_out() -> None:
+    assert "mlx_lm_stop_spelled_by_other_tokens" in KNOWN
+    assert "vllm_51641_splits_the_closing_marker" not in KNOWN  # it begins in the region
+
+
+def test_names_are_unique() -> None:
+    assert len(KNOWN) == len(ALL)
+    names = [str(case) for case in cases(vectors=True)]
+    assert len({*names}) == len(names)
+
+
+def test_every_script_of_the_default_checkpoint_but_the_harmony_ones_is_used() -> None:
+    used = {scenario.script for scenario in ALL}
+    assert {name for name in SCRIPTS if not name.startswith("harmony")} <= used
+
+
+def test_cases_of_some_apis() -> None:
+    assert {case.api for case in cases()} == {*APIS}
+    assert {(case.api, case.stream) for case in cases("anthropic")} == {("anthropic", False), ("anthropic", True)}
+
+
+def test_an_api_that_takes_lists_only_is_asked_for_nothing_else() -> None:
+    assert {"a-string", "null"} <= {case.name for case in cases("openai-chat")}
+    assert not {"a-string", "null"} & {case.name for case in cases("anthropic", "ollama-chat")}
+
+
+def test_unknown_api() -> None:
+    with pytest.raises(ValueError, match=re.escape("unknown API 'openai'; there are openai-chat, ")):
+        cases("openai")
+
+
+def test_harmony_exchange() -> None:
+    made = exchange(BY_NAME["harmony-chat"], True, KNOWN["ids"])
+    skipped = len(["<|channel|>", "analysis", "<|message|>", *SCRIPTS["count"], "<|end|>",
+                   "<|start|>", "assistant", "<|channel|>", "final", "<|message|>"])  # fmt: skip
+    ids = CHECKPOINT.token_ids("harmony-count")
+    assert made.request.stops == {"stop_token_ids": [ids[skipped + 8], ids[skipped + 10]]}
+    assert made.expected.answers == (("1, 2, 3 hello world 4, ", "1, 2, 3 hello world 4, 5, 6, 7, 8"),)
+    assert made.expected.tokens == (skipped + 9, skipped + 8)
+
+
+def test_stops_that_a_scenario_must_not_contain() -> None:
+    """A `<` may begin a marker of reasoning: such a text says nothing about lateness, and streams are for that."""
+    assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one).text]
