@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from server_harness import Channels
 
-from stopscan.conformance import Server
-
 THINK = "<think>Is it END?</think>It is 5 or 6 END here"
 HARMONY = (
     "<|channel|>analysis<|message|>Is it END?<|end|><|start|>assistant<|channel|>commentary to=x<|message|>tool<|end|>"
@@ -19,7 +17,7 @@ HARMONY = (
 )
 
 
-def ask(client: Server, script: str, **options: Any) -> tuple[str, str | None, str]:
+def ask(client: Any, script: str, **options: Any) -> tuple[str, str | None, str]:
     """Answer, reasoning, and the stop that ended them."""
     reply = client.openai.chat.completions.create(
         model=client.model, messages=[{"role": "user", "content": f"[{script}]"}], extra_body=options
@@ -29,21 +27,21 @@ def ask(client: Server, script: str, **options: Any) -> tuple[str, str | None, s
 
 
 @pytest.mark.parametrize("script", ["think", "harmony"])
-def test_stops_count_in_the_answer(client: Server, script: str) -> None:
+def test_stops_count_in_the_answer(client: Any, script: str) -> None:
     assert ask(client, script, stop=["END"]) == ("It is 5 or 6 ", "Is it END?", "END")
 
 
 @pytest.mark.parametrize("script", ["think", "harmony"])
-def test_stops_count_in_both_if_asked(client: Server, script: str) -> None:
+def test_stops_count_in_both_if_asked(client: Any, script: str) -> None:
     assert ask(client, script, stop=["END"], stop_in_reasoning=True) == ("", "Is it ", "END")
 
 
-def test_stops_in_both_leave_headers_alone(client: Server) -> None:
+def test_stops_in_both_leave_headers_alone(client: Any) -> None:
     answer = ask(client, "harmony", stop=["analysis", "assistant", "final", "5"], stop_in_reasoning=True)
     assert answer == ("It is ", "Is it END?", "5")
 
 
-def test_responses_with_stops_in_both(client: Server) -> None:
+def test_responses_with_stops_in_both(client: Any) -> None:
     options = {"stop": "END", "stop_in_reasoning": True}
     reply = client.openai.responses.create(model=client.model, input="[harmony]", extra_body=options)
     (item,) = reply.output
