@@ -22,7 +22,8 @@ def main() -> None:
             # It writes "1, 2, 3 hello world 4 ...", the stop in three tokens: "3 hel", "lo wor", "ld 4".
             path, prompt, stops = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
         model, tokenizer = mlx_lm.load(path)
-    for response in stream_generate(model, tokenizer, prompt, stop=stops, max_tokens=500, protect_reasoning=True):
+    protect = "reasoning" if tokenizer.has_thinking else ()
+    for response in stream_generate(model, tokenizer, prompt, stop=stops, max_tokens=500, protect=protect):
         print(response.text, end="", flush=True)
     print(f"\n{response.finish_reason}: {response.match or 'no stop'}, {response.generation_tokens} tokens")
 

@@ -45,7 +45,7 @@ class Ask:
             stops,
             stop_token_ids=self.stop_token_ids or (),
             max_tokens=self.max_tokens,
-            protect_reasoning=not self.stop_in_reasoning,
+            protect="reasoning" if engine.tokenizer.has_thinking and not self.stop_in_reasoning else (),
             prompt=prompt,
         )
         return Reply(self, engine.name, Row(engine, prompt, self.max_tokens, scanner))

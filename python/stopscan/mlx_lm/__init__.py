@@ -1,10 +1,9 @@
 """mlx-lm's loops with exact stops, ``RowScanner`` for loops of your own, and ``python -m stopscan.mlx_lm.server``.
 
-Needs mlx-lm 0.32.0 or later; the import fails with an ``ImportError`` on a version that does not fit.
+``RowScanner``, ``stream_generate`` and ``generate`` work with mlx-lm 0.29 and later, ``batch_generate`` and the server
+with 0.32 and later; on an mlx-lm that does not fit, they raise an ``ImportError`` when they are used.
 """
 
-# First: it says which versions fit.
-from stopscan.mlx_lm import _versions as _versions
 from stopscan.mlx_lm._batch import BatchResponse, batch_generate
 from stopscan.mlx_lm._generate import GenerationResponse, generate, stream_generate
 from stopscan.mlx_lm._row import RowScanner

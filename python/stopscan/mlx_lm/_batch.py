@@ -9,8 +9,10 @@ from mlx_lm.generate import BatchGenerator
 from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 from stopscan import StopSet
+from stopscan._protect import Protect
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
+from stopscan.mlx_lm._versions import BATCHES, require
 
 Stops = StopSet | str | Iterable[str] | None
 
@@ -34,8 +36,8 @@ def batch_generate(
     stop_token_ids: Iterable[int] = (),
     min_tokens: int = 0,
     include_stop: bool = False,
-    start_protected: bool = False,
-    protect_reasoning: bool = False,
+    protect: Protect = (),
+    start_protected: bool | None = None,
     return_prompt_caches: bool = False,
     return_token_ids: bool = False,
     return_logprobs: bool = False,
@@ -46,12 +48,14 @@ def batch_generate(
 
     ``stop`` holds for all rows, unless it is a list with an entry for each prompt, not all of them strings. Token ids
     and logprobs end where the text ends, and have no EOS. ``verbose`` prints the speed. The options are those of
-    ``RowScanner``; ``kwargs`` go to ``BatchGenerator``.
+    ``RowScanner``; ``kwargs`` go to ``BatchGenerator``. Raises ``ImportError`` on mlx-lm before 0.32, whose batches ask
+    no row when it ends.
 
     >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
     >>> [finish.matched_stop for finish in batch.finishes]
     ['END', None]
     """
+    require("batch_generate", BATCHES)
     tokenizer = wrapped(tokenizer)
     stop_token_ids = tuple(stop_token_ids)
     limits = _each("max_tokens", max_tokens, isinstance(max_tokens, int), prompts)
@@ -65,8 +69,8 @@ def batch_generate(
             min_tokens=min_tokens,
             max_tokens=limit,
             include_stop=include_stop,
+            protect=protect,
             start_protected=start_protected,
-            protect_reasoning=protect_reasoning,
             prompt=prompt,
         )
         for row_stop, limit, prompt in zip(stops, limits, prompts, strict=True)

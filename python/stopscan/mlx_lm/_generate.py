@@ -9,6 +9,7 @@ from mlx_lm.generate import GenerationResponse as MlxResponse
 from mlx_lm.generate import stream_generate as mlx_stream_generate
 
 from stopscan import StopMatch, StopSet
+from stopscan._protect import Protect
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, compiled, wrapped
 
@@ -38,8 +39,8 @@ def stream_generate(
     stop_token_ids: Iterable[int] = (),
     min_tokens: int = 0,
     include_stop: bool = False,
-    start_protected: bool = False,
-    protect_reasoning: bool = False,
+    protect: Protect = (),
+    start_protected: bool | None = None,
     **kwargs: Any,
 ) -> Generator[GenerationResponse, None, None]:
     """The responses of ``mlx_lm.stream_generate``, to the stop; one a token, so that ``text`` is often ``""``.
@@ -65,8 +66,8 @@ def stream_generate(
         min_tokens=min_tokens,
         max_tokens=None if limit is None or limit < 0 else limit,
         include_stop=include_stop,
+        protect=protect,
         start_protected=start_protected,
-        protect_reasoning=protect_reasoning,
         prompt=prompt,
     )
     return _responses(source, scanner)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
+from stopscan._protect import Protect
 from stopscan.finish import EndReason, Finish
-from stopscan.mlx_lm._reasoning import protected
+from stopscan.mlx_lm._regions import outside
 from stopscan.tokens import TokenScanner
 
 
@@ -16,10 +18,19 @@ class RowScanner:
     """Scans one row of a ``BatchGenerator``, as its ``stop_sequences``; ``text`` is the safe text of a response.
     The row ends in the very step that completes a stop, and then ``finish`` says why.
 
+    In any other loop, and with mlx-lm before 0.32: ``feed`` each token, end the row when there is a ``finish``, and
+    ``close("length")`` at the loop's own limit.
+
     The text is what ``tokenizer.decode`` makes of the tokens, special ones included. ``min_tokens`` holds for stops and
-    ``stop_token_ids``; the model's EOS ends the row at any time, as in mlx-lm. With ``protect_reasoning``, no string of
-    ``stop`` fires between the tokenizer's thinking markers; ``prompt``, as text or token ids, tells whether they are
-    open at the start. ``max_tokens`` is the row's own. The other options are those of ``TokenScanner``.
+    ``stop_token_ids``; the model's EOS ends the row at any time, as in mlx-lm. ``max_tokens`` is the row's own. An id
+    that the tokenizer does not have gives no text and counts only in ``tokens_seen`` and ``tokens_kept``.
+
+    No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_calls"``, pairs of markers, or a list of them.
+    ``start_protected`` says whether the answer begins inside one; by default the end of ``prompt``, text or token ids,
+    tells. The other options are those of ``TokenScanner``.
+
+    Raises ``ValueError`` for a region that mlx-lm knows no markers of, and ``TypeError`` for a tokenizer that
+    ``TokenScanner`` does not take.
 
     >>> rows = [RowScanner(tokenizer, ["END"]), RowScanner(tokenizer, ["6"], stop_token_ids=[42])]
     >>> row_of = dict(zip(generator.insert(prompts, stop_sequences=rows), rows))
@@ -38,66 +49,61 @@ class RowScanner:
         min_tokens: int = 0,
         max_tokens: int | None = None,
         include_stop: bool = False,
-        start_protected: bool = False,
-        protect_reasoning: bool = False,
+        protect: Protect = (),
+        start_protected: bool | None = None,
         prompt: Any = (),
     ) -> None:
         tokenizer = wrapped(tokenizer)
-        stops = compiled(stop)
-        if protect_reasoning:
-            stops, opened = protected(stops, tokenizer, prompt)
-            start_protected = start_protected or opened
+        stops, inside = outside(compiled(stop), tokenizer, protect, prompt, start_protected)
+        eos_token_ids = frozenset(tokenizer.eos_token_ids) - {None}  # before 0.32 that may be in it
         self._scanner = TokenScanner(
-            tokenizer,
+            tokenizer._tokenizer,
             stops,
             stop_token_ids=stop_token_ids,
-            eos_token_ids=tokenizer.eos_token_ids,
+            eos_token_ids=eos_token_ids,
             min_tokens=min_tokens,
             max_tokens=max_tokens,
             include_stop=include_stop,
-            start_protected=start_protected,
-            # mlx-lm's text has them, and the thinking markers can be among them.
+            start_protected=inside,
+            # mlx-lm's text has them, and markers can be among them.
             skip_special_tokens=False,
         )
-        self._eos_token_ids = frozenset(tokenizer.eos_token_ids)
+        self._feed = self._scanner.feed
         self._min_tokens = min_tokens
-        # How many tokens the scanner had seen at each that it does not know, and at an early EOS.
-        self._others: list[int] = []
+        self._early_eos = eos_token_ids if min_tokens else frozenset()
+        # For each id that the scanner was not given: how many it had been given before.
+        self._passed: list[int] = []
         self._texts: deque[str] = deque()
         self._in_use = False
 
     @property
     def finish(self) -> Finish | None:
-        """Why the row is over, as soon as it is."""
+        """Why the row ended, and at which stop; None while it goes on."""
         return self._scanner.finish
 
     @property
     def tokens_seen(self) -> int:
-        """How many tokens were fed, for usage."""
-        return self._scanner.tokens_seen + len(self._others)
+        """How many tokens were fed, EOS included."""
+        return self._scanner.tokens_seen + len(self._passed)
 
     @property
     def tokens_kept(self) -> int:
-        """How many tokens there are up to the last that has a part in the emitted text."""
+        """How many tokens there are up to the last that contributed to the emitted text."""
         kept = self._scanner.tokens_kept
-        return kept + sum(seen < kept for seen in self._others)
+        return kept + bisect_left(self._passed, kept)
 
     def feed(self, token_id: int, /) -> str:
-        """The text that is safe to emit now that ``token_id`` was read; ``""`` for an id that has no text."""
-        scanner = self._scanner
-        if token_id in self._eos_token_ids and scanner.finish is None and self.tokens_seen < self._min_tokens:
-            safe = scanner.close("eos")
-            self._others.append(scanner.tokens_seen)
-            return safe
+        """The text that is safe to emit now that ``token_id`` was read; ``""`` once the row is over."""
+        if token_id in self._early_eos and self._scanner.tokens_seen < self._min_tokens:
+            return self._pass() + self._scanner.close("eos")
         try:
-            return scanner.feed(token_id)
+            return self._feed(token_id)
         except ValueError:
             # Models have more ids than their tokenizers; a sampler may draw one, and the other rows go on.
-            self._others.append(scanner.tokens_seen)
-            return ""
+            return self._pass()
 
     def close(self, reason: EndReason = "eos") -> str:
-        """The rest of the text, when the row ends for another ``reason``."""
+        """The rest of the text, when the row ends for another ``reason``; ``""`` if it is over."""
         return self._scanner.close(reason)
 
     def matcher(self) -> RowScanner:
@@ -110,13 +116,19 @@ class RowScanner:
     def advance(self, token_id: int, /) -> bool:
         """Whether the row ends with ``token_id``. mlx-lm calls it for each token, before it hands out the response."""
         self._texts.append(self.feed(token_id))
+        finish = self._scanner.finish
         # The end by length is mlx-lm's own to report.
-        return self.finish is not None and self.finish.reason != "length"
+        return finish is not None and finish.reason != "length"
 
     def text(self, response: Any, /) -> str:
         """The safe text that comes with the row's ``response``; each is to be asked for once, in order."""
         text = self._texts.popleft()
         return text + self.close("length") if response.finish_reason == "length" else text
+
+    def _pass(self) -> str:
+        if self._scanner.finish is None:
+            self._passed.append(self._scanner.tokens_seen)
+        return ""
 
 
 def compiled(stop: StopSet | str | Iterable[str] | None) -> StopSet:

@@ -1,7 +1,8 @@
 """``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
 
-A request may have ``stop_token_ids``, ``min_tokens``, ``include_stop`` and ``protect_reasoning``, as in ``RowScanner``;
-``--protect-reasoning`` is the default of the last. If a stop ended it, the last choice has a ``matched_stop``.
+A request may have ``patterns``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and
+``start_protected``, as in ``StopSet`` and ``RowScanner``; ``--protect`` is the default of ``protect``. If a stop ended
+it, the last choice has a ``matched_stop``.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from typing import Any
 from mlx_lm import server
 
 from stopscan import StopSet
+from stopscan._protect import NAMES, regions
 from stopscan.finish import to_openai
+from stopscan.mlx_lm._regions import known
 from stopscan.mlx_lm._row import RowScanner
 from stopscan.mlx_lm._versions import SERVER, require
 
-require(SERVER)
+require("server", SERVER)
 
 
 @dataclass
@@ -31,24 +34,39 @@ class _Stops:
 
     stop: StopSet
     options: dict[str, Any]
+    # The server's own, of which a model need not have every region.
+    protect: list[str]
     row: RowScanner | None = None
+    refused: bool = False
+
+    def begin(self, tokenizer: Any, prompt: Any) -> None:
+        """Makes the scanner. There is none for a tokenizer that cannot be scanned, if the request asks for no stop."""
+        if self.options["protect"] is None:
+            regions = known(tokenizer)
+            self.options["protect"] = [name for name in self.protect if name in regions or name not in NAMES]
+        try:
+            self.row = RowScanner(tokenizer, self.stop, prompt=prompt, **self.options)
+        except (TypeError, ValueError) as error:
+            self.refused = isinstance(error, ValueError) or len(self.stop) > 0 or bool(self.options["stop_token_ids"])
+            if self.refused:
+                raise
 
 
 class _ResponseGenerator(server.ResponseGenerator):
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # Here, because this is where mlx-lm expects errors of a request.
         tokenized = super()._tokenize(tokenizer, request, args)
-        stops: _Stops = args.stop_words
-        stops.row = RowScanner(tokenizer, stops.stop, prompt=tokenized[0], **stops.options)
+        args.stop_words.begin(tokenizer, tokenized[0])
         return tokenized
 
     def _make_state_machine(self, model_key: Any, tokenizer: Any, stop_words: Any) -> Any:
-        _, text_machine = super()._make_state_machine(model_key, tokenizer, ())
-        return stop_words.row, text_machine
+        stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, ())
+        return stop_words.row or stop_sequences, text_machine
 
     def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
         context, responses = super().generate(request, generation_args, progress_callback)
-        return context, _safe(responses, generation_args.stop_words.row)
+        row = generation_args.stop_words.row
+        return context, responses if row is None else _safe(responses, row)
 
 
 def _safe(responses: Generator[Any, None, None], row: RowScanner) -> Iterator[Any]:
@@ -59,8 +77,10 @@ def _safe(responses: Generator[Any, None, None], row: RowScanner) -> Iterator[An
 
 
 class _Handler(server.APIHandler):
-    def __init__(self, *args: Any, protect_reasoning: bool = False, **options: Any) -> None:
-        self._protect_reasoning = protect_reasoning
+    _stops: _Stops | None = None
+
+    def __init__(self, *args: Any, protect: list[str], **options: Any) -> None:
+        self._protect = protect
         super().__init__(*args, **options)  # which serves the request
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
@@ -75,28 +95,38 @@ class _Handler(server.APIHandler):
 
     def _read_stops(self) -> _Stops:
         self.stop = self._option("stop", [])
+        self.patterns = self._option("patterns", [])
         self.stop_token_ids = self._option("stop_token_ids", [])
         self.min_tokens = self._option("min_tokens", 0)
         self.include_stop = self._option("include_stop", False)
-        self.protect_reasoning = self._option("protect_reasoning", self._protect_reasoning)
+        self.protect = self._option("protect", None)
+        self.start_protected = self._option("start_protected", None)
         self._validate("stop", (str, list))
+        self._validate("patterns", (str, list))
         self._validate("stop_token_ids", list)
         self._validate("min_tokens", int, min_val=0, max_val=self.max_tokens)
         self._validate("include_stop", bool)
-        self._validate("protect_reasoning", bool)
+        self._validate("protect", (str, list), optional=True)
+        self._validate("start_protected", bool, optional=True)
         if not all(type(token_id) is int for token_id in self.stop_token_ids):
             raise ValueError("stop_token_ids must be a list of integers")
-        names = ("stop_token_ids", "min_tokens", "include_stop", "protect_reasoning")
-        return _Stops(StopSet(self.stop), {name: getattr(self, name) for name in names})
+        names = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
+        options = {name: getattr(self, name) for name in names}
+        return _Stops(StopSet(self.stop, patterns=self.patterns), options, self._protect)
 
     def _option(self, name: str, default: Any) -> Any:
         value = self.body.get(name)
         return default if value is None else value
 
+    def _set_completion_headers(self, status_code: int = 200) -> None:
+        # mlx-lm answers with a 404 whatever goes wrong before the first token.
+        refused = status_code == 404 and self._stops is not None and self._stops.refused
+        super()._set_completion_headers(400 if refused else status_code)
+
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
         """mlx-lm's chunk or whole response; the last one says what ended the generation."""
         self._called_tool |= bool(parts.get("tool_calls"))
-        row = self._stops.row
+        row = self._stops.row if self._stops is not None else None
         if finish_reason is None or row is None or row.finish is None:
             return super().generate_response(text, finish_reason, *counts, **parts)
         ending = to_openai(row.finish)
@@ -112,18 +142,25 @@ class _Handler(server.APIHandler):
 
 def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="--protect-reasoning and these:")
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="--protect and these:")
     parser.add_argument(
-        "--protect-reasoning",
-        action="store_true",
-        help="keep stops from firing inside the model's reasoning (a request's protect_reasoning overrides it)",
+        "--protect",
+        nargs="+",
+        default=[],
+        metavar="REGION",
+        help="keep stops from firing in these regions, where the model has them: reasoning, tool_calls, or an opening "
+        "and a closing marker (a request's protect overrides it)",
     )
     own, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         parser.print_help()
+    try:
+        regions(own.protect, dict.fromkeys(NAMES, ()))
+    except ValueError as error:
+        parser.error(str(error))
     sys.argv[1:] = rest
     server.ResponseGenerator = _ResponseGenerator
-    handler = partial(_Handler, protect_reasoning=own.protect_reasoning)
+    handler = partial(_Handler, protect=own.protect)
     server._run_http_server = partial(server._run_http_server, handler_class=handler)
     server.main()
 

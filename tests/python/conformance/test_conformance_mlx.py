@@ -53,7 +53,7 @@ def served(tmp_path: Path, *command: str) -> Iterator[Server]:
 
 
 def test_mlx_lm_server_with_stopscan_keeps_the_promises_of_stops(tmp_path: Path) -> None:
-    with served(tmp_path, "stopscan.mlx_lm.server", "--protect-reasoning") as server, ThreadPoolExecutor(4) as pool:
+    with served(tmp_path, "stopscan.mlx_lm.server", "--protect", "reasoning") as server, ThreadPoolExecutor(4) as pool:
         results = dict(zip(map(str, CASES), pool.map(lambda case: case.run(server), CASES), strict=True))
     # The routes are mlx-lm's own: its streams say "chat.completion".
     form = "a chunk has 'chat.completion' as object"

@@ -14,7 +14,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 @pytest.fixture(scope="session")
 def mlx(checkpoint: Path) -> tuple[Any, Any]:
     """The model and its tokenizer."""
-    import mlx_lm
+    from mlx_harness import load
 
-    model, tokenizer = mlx_lm.load(str(checkpoint))
-    return model, tokenizer
+    return load(checkpoint)

@@ -17,8 +17,28 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import mlx_lm
 from mlx_lm import server
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 from reference import Reference
+
+# Whether this mlx-lm asks the rows of a batch when they end.
+NEW = hasattr(sys.modules["mlx_lm.generate"], "StopSequences")
+
+
+def load(path: Path) -> tuple[Any, Any]:
+    """The model and its tokenizer."""
+    model, tokenizer = mlx_lm.load(str(path))
+    if not NEW:
+        # Before 0.32, mlx-lm's fast detokenizer cannot read a vocabulary in which texts repeat.
+        tokenizer = TokenizerWrapper(tokenizer._tokenizer)
+    return model, tokenizer
+
+
+def with_tool_calls(tokenizer: Any, start: str, end: str) -> Any:
+    """The tokenizer, as mlx-lm makes it for a model whose tool calls have these markers."""
+    tokenizer._tool_call_start, tokenizer._tool_call_end = start, end
+    return tokenizer
 
 
 class Steps:

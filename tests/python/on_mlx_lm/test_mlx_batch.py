@@ -11,7 +11,6 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 import mlx_lm
 from mlx_harness import Steps, recite
 from mlx_lm.generate import BatchGenerator
-from transformers import ByT5Tokenizer
 
 from stopscan import StopSet
 from stopscan.finish import Finish
@@ -19,6 +18,8 @@ from stopscan.mlx_lm import RowScanner, batch_generate, stream_generate
 from stopscan.testing.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
+# Those in Harmony's channels are for servers that know them.
+NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 
 
 def prompts(mlx: tuple[Any, Any], reciter: Reciter, names: Any) -> list[list[int]]:
@@ -28,7 +29,7 @@ def prompts(mlx: tuple[Any, Any], reciter: Reciter, names: Any) -> list[list[int
 @pytest.mark.parametrize("include_stop", [False, True])
 def test_rows_give_what_the_single_loop_gives(mlx: tuple[Any, Any], reciter: Reciter, include_stop: bool) -> None:
     model, tokenizer = mlx
-    rows = [(name, stop) for name in SCRIPTS for stop in (STOPS, "END", ["never"])]
+    rows = [(name, stop) for name in NAMES for stop in (STOPS, "END", ["never"])]
     batch = batch_generate(
         model,
         tokenizer,
@@ -114,7 +115,7 @@ def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Rec
 
 def test_without_stops_the_batch_is_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    ids = prompts(mlx, reciter, SCRIPTS)
+    ids = prompts(mlx, reciter, NAMES)
     asked = {"return_token_ids": True, "return_logprobs": True, "return_prompt_caches": True, "max_tokens": 12}
     ours, theirs = batch_generate(model, tokenizer, ids, **asked), mlx_lm.batch_generate(model, tokenizer, ids, **asked)
     assert ours.texts == theirs.texts
@@ -124,7 +125,7 @@ def test_without_stops_the_batch_is_mlx_lms(mlx: tuple[Any, Any], reciter: Recit
         [part.offset for part in cache] for cache in theirs.caches
     ]
     assert ours.stats.generation_tokens == theirs.stats.generation_tokens
-    lengths = [len(SCRIPTS[name]) for name in SCRIPTS]
+    lengths = [len(SCRIPTS[name]) for name in NAMES]
     assert ours.finishes == [Finish("length" if length >= 12 else "eos") for length in lengths]
 
 
@@ -169,10 +170,11 @@ def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, 
 
 def test_protected_reasoning_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     ids = prompts(mlx, reciter, ["think", "split", "split"])
-    ids[2] = [mlx[1].think_start_id, *ids[2]]
-    texts = batch_generate(*mlx, ids, stop="END", protect_reasoning=True).texts
-    assert texts == ["<think>Is it END?</think>It is 5 or 6 ", "This is the ", "This is the END of it"]
-    assert batch_generate(*mlx, ids, stop="END").texts == ["<think>Is it ", "This is the ", "This is the "]
+    ids[0].append(mlx[1].think_start_id)  # as chat templates do
+    ids[1] = [mlx[1].think_start_id, *ids[1]]  # the user's own word
+    texts = batch_generate(*mlx, ids, stop="END", protect="reasoning").texts
+    assert texts == ["Is it END?</think>It is 5 or 6 ", "This is the ", "This is the "]
+    assert batch_generate(*mlx, ids, stop="END").texts == ["Is it ", "This is the ", "This is the "]
 
 
 def test_min_tokens_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
@@ -213,8 +215,3 @@ def test_verbose_prints_the_speed(mlx: tuple[Any, Any], reciter: Reciter, capsys
 def test_no_prompts(mlx: tuple[Any, Any]) -> None:
     batch = batch_generate(*mlx, [], stop="END")
     assert (batch.texts, batch.finishes) == ([], [])
-
-
-def test_a_tokenizer_without_the_tokenizers_library_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"expected a tokenizers\.Tokenizer or what carries one"):
-        RowScanner(ByT5Tokenizer(), "END")

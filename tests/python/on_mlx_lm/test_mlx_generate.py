@@ -12,12 +12,12 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 
 import mlx.core as mx
 import mlx_lm
-from mlx_harness import Steps, recite
+from mlx_harness import Steps, load, recite, with_tool_calls
 from mlx_lm.models.cache import make_prompt_cache
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
-from stopscan.mlx_lm import GenerationResponse, generate, stream_generate
+from stopscan.mlx_lm import GenerationResponse, RowScanner, generate, stream_generate
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
 
 STOPS = [
@@ -25,6 +25,8 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
+# Those in Harmony's channels are for servers that know them.
+NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 
 
@@ -34,7 +36,7 @@ def stream(mlx: tuple[Any, Any], prompt: Any, *, draft: bool = False, **options:
 
 
 @drafted
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", NAMES)
 def test_each_response_has_the_text_that_is_safe_by_then(
     mlx: tuple[Any, Any], reciter: Reciter, name: str, draft: bool
 ) -> None:
@@ -64,7 +66,7 @@ def test_all_else_is_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter, draft: bool
         assert one.generation_tps > 0
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("max_tokens", [2, 100])
 def test_without_stops_the_text_is_untouched(
     mlx: tuple[Any, Any], reciter: Reciter, name: str, max_tokens: int
@@ -83,7 +85,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, tuple[Any, 
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
-    model, tokenizer = mlx_lm.load(str(reciter.write(tmp_path_factory.mktemp("ends"))))
+    model, tokenizer = load(reciter.write(tmp_path_factory.mktemp("ends")))
     return reciter, (model, tokenizer)
 
 
@@ -209,8 +211,8 @@ def test_bad_options_raise_at_once(mlx: tuple[Any, Any], reciter: Reciter) -> No
         with pytest.raises(error, match=message):
             stream_generate(steps, tokenizer, reciter.prompt("count"), **options)
     assert len(steps) == 0
-    # mlx-lm's own refusal.
-    with pytest.raises(ValueError, match="non-zero"):
+    # mlx-lm's own refusal; before 0.32 it is an accident.
+    with pytest.raises((ValueError, UnboundLocalError), match=r"non-zero|token"):
         list(stream_generate(steps, tokenizer, reciter.prompt("count"), stop="a", max_tokens=0))
 
 
@@ -225,8 +227,8 @@ def test_prompts(mlx: tuple[Any, Any], reciter: Reciter, kind: str) -> None:
     text = "Say <think> and count: " + reciter.prompt("count")
     prompt = {"text": text, "ids": tokenizer.encode(text), "array": mx.array(tokenizer.encode(text))}[kind]
     assert generate(model, tokenizer, prompt, stop="6") == "1, 2, 3 hello world 4, 5, "
-    # An open marker in the prompt: no stop fires before it is closed, and it is not.
-    assert generate(model, tokenizer, prompt, stop="6", protect_reasoning=True) == reciter.text("count")
+    # A marker in the user's words opens nothing.
+    assert generate(model, tokenizer, prompt, stop="6", protect="reasoning") == "1, 2, 3 hello world 4, 5, "
 
 
 REASONED = "<think>Is it END?</think>It is 5 or 6 "
@@ -236,43 +238,81 @@ def test_protected_reasoning(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
     prompt = reciter.prompt("think")
     assert generate(model, tokenizer, prompt, stop="END") == "<think>Is it "
-    assert generate(model, tokenizer, prompt, stop="END", protect_reasoning=True) == REASONED
+    assert generate(model, tokenizer, prompt, stop="END", protect="reasoning") == REASONED
     assert generate(model, tokenizer, prompt, stop=StopSet("END", protect=[THINKING])) == REASONED
-    unclosed = generate(model, tokenizer, reciter.prompt("unclosed"), stop="END", protect_reasoning=True)
+    unclosed = generate(model, tokenizer, reciter.prompt("unclosed"), stop="END", protect="reasoning")
     assert unclosed == reciter.text("unclosed")
 
 
-def test_protected_reasoning_that_the_prompt_opened(mlx: tuple[Any, Any], tmp_path: Path) -> None:
-    reciter = Reciter({"open": SCRIPTS["think"][1:]})
-    model, tokenizer = mlx_lm.load(str(reciter.write(tmp_path)))
-    options = {"stop": "END", "protect_reasoning": True}
-    prompt = reciter.prompt("open")
-    assert generate(model, tokenizer, f"<think>{prompt}", **options) == REASONED.removeprefix("<think>")
-    assert generate(model, tokenizer, f"<think></think>{prompt}", **options) == "Is it "
-    assert generate(model, tokenizer, prompt, **options) == "Is it "
-    assert generate(model, tokenizer, prompt, start_protected=True, **options) == REASONED.removeprefix("<think>")
+@pytest.mark.parametrize("kind", ["text", "ids", "array"])
+def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path, kind: str) -> None:
+    reciter = Reciter({"open": ["<think>", "\n", *SCRIPTS["think"][1:]], "closed": SCRIPTS["think"][1:]})
+    model, tokenizer = load(reciter.write(tmp_path))
+
+    def text(prompt: str, **options: Any) -> str:
+        prompts = {"text": prompt, "ids": tokenizer.encode(prompt), "array": mx.array(tokenizer.encode(prompt))}
+        return generate(model, tokenizer, prompts[kind], stop="END", protect=["reasoning"], **options)
+
+    assert text("What is [open]<think>\n") == REASONED.removeprefix("<think>")  # as chat templates end
+    assert text("What is [open]<think>\n", start_protected=False) == "Is it "
+    assert text("What does <think> mean? [closed]") == "Is it "
+    assert text("<think></think>[closed]") == "Is it "
+    assert text("[closed]", start_protected=True) == REASONED.removeprefix("<think>")
+
+
+def test_the_prompts_end_opens_the_regions_of_the_stops_too(mlx: tuple[Any, Any]) -> None:
+    model, tokenizer = mlx
+    stop = StopSet("END", protect=[THINKING])
+    assert generate(model, tokenizer, "[think]<think>", stop=stop) == REASONED.removeprefix("<think>")
 
 
 def test_a_stop_that_is_a_marker_leaves_no_region(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    text = generate(model, tokenizer, reciter.prompt("think"), stop=["</think>"], protect_reasoning=True)
+    text = generate(model, tokenizer, reciter.prompt("think"), stop=["</think>"], protect="reasoning")
     assert text == "<think>Is it END?"
 
 
 def test_protected_reasoning_keeps_the_other_regions(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
     stop = StopSet("END", protect=[(" 5", "6 "), THINKING])
-    assert generate(model, tokenizer, reciter.prompt("think"), stop=stop, protect_reasoning=True) == REASONED
+    assert generate(model, tokenizer, reciter.prompt("think"), stop=stop, protect="reasoning") == REASONED
     stop = StopSet("END", protect=[(" 5", "here")])
-    whole = generate(model, tokenizer, reciter.prompt("think"), stop=stop, protect_reasoning=True)
+    whole = generate(model, tokenizer, reciter.prompt("think"), stop=stop, protect="reasoning")
     assert whole == reciter.text("think")
 
 
-def test_protection_without_thinking_markers_changes_nothing(tmp_path: Path) -> None:
+def test_a_region_that_the_model_does_not_have_is_refused(tmp_path: Path) -> None:
     reciter = Reciter({"one": ["a", "END", "b"]}, added_tokens=[])
-    model, tokenizer = mlx_lm.load(str(reciter.write(tmp_path)))
+    model, tokenizer = load(reciter.write(tmp_path))
     assert not tokenizer.has_thinking
-    assert generate(model, tokenizer, reciter.prompt("one"), stop="END", protect_reasoning=True) == "a"
+    for name in ("reasoning", "tool_calls"):
+        with pytest.raises(ValueError, match=f"no markers for '{name}'"):
+            generate(model, tokenizer, reciter.prompt("one"), stop="END", protect=name)
+    # Markers can be named instead.
+    assert generate(model, tokenizer, reciter.prompt("one"), stop="END", protect=["a", "b"]) == "aENDb"
+
+
+CALL = ["Let me see ", "<tool_call>", '{"name": "now", "arguments": {"x": "EN', 'D"}}', "</tool_call>", " EN", "D."]
+
+
+def test_protected_tool_calls(tmp_path: Path) -> None:
+    reciter = Reciter({"call": CALL}, added_tokens=["<tool_call>", "</tool_call>"])
+    model, tokenizer = load(reciter.write(tmp_path))
+    with_tool_calls(tokenizer, "<tool_call>", "</tool_call>")
+    prompt = reciter.prompt("call")
+    assert generate(model, tokenizer, prompt, stop="END") == "".join(CALL[:2]) + '{"name": "now", "arguments": {"x": "'
+    assert generate(model, tokenizer, prompt, stop="END", protect="tool_calls") == "".join(CALL[:-2]) + " "
+
+
+def test_tool_calls_that_nothing_closes_are_protected_to_the_end(tmp_path: Path) -> None:
+    """As Mistral's."""
+    script = ["Now: ", "[TOOL_CALLS]", 'f[ARGS]{"x": "EN', 'D"}']
+    reciter = Reciter({"call": script}, added_tokens=["[TOOL_CALLS]"])
+    _, tokenizer = load(reciter.write(tmp_path))
+    row = RowScanner(with_tool_calls(tokenizer, "[TOOL_CALLS]", ""), "END", protect="tool_calls")
+    assert "".join(map(row.feed, reciter.token_ids("call"))) == "".join(script)
+    assert row.feed(reciter.eos_token_id) == ""
+    assert row.finish == Finish("eos")
 
 
 def test_a_bare_tokenizer(mlx: tuple[Any, Any], reciter: Reciter, checkpoint: Path) -> None:

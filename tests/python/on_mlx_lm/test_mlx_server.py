@@ -25,6 +25,7 @@ from mlx_harness import Answer, Server, recite, serving, stream_events
 from mlx_lm import server as plain_server
 from mlx_lm.generate import TextStateMachine
 from mlx_lm.models import llama
+from transformers import ByT5Tokenizer
 
 from stopscan.mlx_lm import server as our_server
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
@@ -228,7 +229,7 @@ def test_include_stop(ours: Server, reciter: Reciter) -> None:
 
 
 def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
-    names = ("stop", "stop_token_ids", "min_tokens", "include_stop", "protect_reasoning")
+    names = ("stop", "stop_token_ids", "min_tokens", "include_stop", "patterns", "protect", "start_protected")
     got = ours.ask(reciter.prompt("held"), **dict.fromkeys(names))
     assert got == Answer(reciter.text("held"), "", "stop", None, 7)
 
@@ -250,7 +251,18 @@ def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
         ({"min_tokens": 5, "max_tokens": 4}, "min_tokens must be at most 4"),
         ({"min_tokens": 1.5}, "min_tokens must be of type int"),
         ({"include_stop": 1}, "include_stop must be of type bool"),
-        ({"protect_reasoning": "yes"}, "protect_reasoning must be of type bool"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids: -1"),
+        ({"stop_token_ids": [5, 2**70]}, f"stop_token_ids: {2**70}"),
+        ({"patterns": 5}, "patterns must be of type ('str', 'list')"),
+        ({"patterns": ["a", "(b"]}, "(b"),
+        ({"patterns": ["a*"]}, "a*"),
+        ({"protect": True}, "protect must be of type ('str', 'list')"),
+        ({"protect": "thoughts"}, "protect: 'thoughts' is neither a name"),
+        ({"protect": ["<a>"]}, "protect: '<a>' is neither a name"),
+        ({"protect": [["<a>"]]}, "is not an opening and a closing marker"),
+        ({"protect": ["tool_calls"]}, "protect: this model has no markers for 'tool_calls'"),
+        ({"start_protected": 1}, "start_protected must be of type bool"),
+        ({"start_protected": True}, "start_protected"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -294,26 +306,78 @@ def test_protected_reasoning(checkpoint: Path, ours: Server, reciter: Reciter) -
     kept = Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
     for stream in (False, True):
         assert ours.ask(prompt, stream=stream, **body) == shown
-        assert ours.ask(prompt, stream=stream, protect_reasoning=True, **body) == kept
-    with serving(our_server.main, "--protect-reasoning", "--model", checkpoint) as protecting:
+        assert ours.ask(prompt, stream=stream, protect="reasoning", **body) == kept
+    with serving(our_server.main, "--protect", "reasoning", "--model", checkpoint) as protecting:
         assert protecting.ask(prompt, **body) == kept
-        assert protecting.ask(prompt, protect_reasoning=False, **body) == shown
-        assert protecting.ask(prompt, protect_reasoning=None, **body) == kept
+        assert protecting.ask(prompt, protect=[], **body) == shown
+        assert protecting.ask(prompt, protect=None, **body) == kept
         marker = protecting.ask(prompt, stop=["</think>"])
         assert (marker.reasoning, marker.matched_stop) == ("Is it END?", "</think>")
 
 
 def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path) -> None:
-    reciter = Reciter({"open": SCRIPTS["think"][1:]})
-    with serving(our_server.main, "--protect-reasoning", "--model", reciter.write(tmp_path)) as protecting:
-        prompt = reciter.prompt("open")
+    reciter = Reciter({"open": SCRIPTS["think"], "closed": SCRIPTS["think"][1:]})
+    with serving(our_server.main, "--protect", "reasoning", "--model", reciter.write(tmp_path)) as protecting:
         for options in ({}, {"seed": 1}):
-            got = protecting.ask(f"<think>{prompt}", stop=["END"], **options)
+            got = protecting.ask("[open]<think>", stop=["END"], **options)
             assert got == Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 15)
-            got = protecting.ask(f"<think></think>{prompt}", stop=["END"], **options)
-            assert got == Answer("Is it ", "", "stop", "END", 5)
-            got = protecting.ask(f"<think>{prompt}", chat=False, stop=["END"], **options)
+            got = protecting.ask("[open]<think>", stop=["END"], start_protected=False, **options)
+            assert got == Answer("", "Is it ", "stop", "END", 5)
+            got = protecting.ask("[open]<think>", chat=False, stop=["END"], **options)
             assert got == Answer("Is it END?</think>It is 5 or 6 ", "", "stop", "END", 15)
+            # What a user writes opens nothing.
+            got = protecting.ask("What does <think> mean? [closed]", chat=False, stop=["END"], **options)
+            assert got == Answer("Is it ", "", "stop", "END", 5)
+
+
+def test_patterns(ours: Server, reciter: Reciter) -> None:
+    for stream in (False, True):
+        got = ours.ask(reciter.prompt("count"), stream=stream, patterns=r"w\w+d \d", stop=["8"])
+        assert (got.text, got.matched_stop) == ("1, 2, 3 hello ", "world 4")
+
+
+def with_tools(checkpoint: Path) -> Path:
+    config = json.loads((checkpoint / "tokenizer_config.json").read_text())
+    (checkpoint / "tokenizer_config.json").write_text(json.dumps(config | {"tool_parser_type": "json_tools"}))
+    return checkpoint
+
+
+def test_protected_tool_calls(tmp_path: Path) -> None:
+    call = ["<tool_call>", '{"name": "say",', ' "arguments": {"x": "EN', 'D"}}', "</tool_call>"]
+    reciter = Reciter({"call": [*call, " EN", "D."]}, added_tokens=[*THINKING, "<tool_call>", "</tool_call>"])
+    with serving(our_server.main, "--model", with_tools(reciter.write(tmp_path))) as ours:
+        for stream in (False, True):
+            asked = {"messages": [{"role": "user", "content": "[call]"}], "stop": ["END"], "stream": stream}
+            _, reply = ours.post("chat/completions", {**asked, "protect": ["reasoning", "tool_calls"]})
+            choice = last_choice_with_calls(reply, stream)
+            assert choice["calls"] == [("say", '{"x": "END"}')]
+            assert (choice["text"], choice["finish_reason"], choice["matched_stop"]) == (" ", "tool_calls", "END")
+            _, reply = ours.post("chat/completions", asked)
+            choice = last_choice_with_calls(reply, stream)
+            assert (choice["calls"], choice["finish_reason"], choice["matched_stop"]) == ([], "stop", "END")
+
+
+def test_the_servers_regions_need_not_be_the_models(checkpoint: Path, reciter: Reciter) -> None:
+    arguments = ("--protect", "reasoning", "tool_calls", "5 or", "6", "--model", checkpoint)
+    with serving(our_server.main, *arguments) as protecting:
+        got = protecting.ask(reciter.prompt("think"), stop=["END", "or 6"])
+        assert got == Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
+
+
+@pytest.mark.parametrize("options", [{}, {"seed": 1}], ids=["batched", "seeded"])
+def test_a_tokenizer_that_cannot_be_scanned_is_served_without_stops(tmp_path: Path, options: dict[str, Any]) -> None:
+    # ByT5's has an EOS, 1, behind each prompt, and then the model counts: 2 is <unk>, 3 the first character.
+    checkpoint = Reciter({"count": [f"w{number}" for number in range(120)]}).write(tmp_path)
+    for file in checkpoint.glob("tokenizer*"):
+        file.unlink()
+    ByT5Tokenizer().save_pretrained(checkpoint)
+    with serving(our_server.main, "--protect", "reasoning", "--model", checkpoint) as ours:
+        for chat, stream in product((False, True), repeat=2):
+            got = ours.ask("Hello", chat=chat, stream=stream, max_tokens=100, stop=[], min_tokens=2, **options)
+            assert got == Answer("<unk>" + "".join(map(chr, range(99))), "", "length", None, 100)
+            for stops in ({"stop": "b"}, {"patterns": ["b"]}, {"stop_token_ids": [99]}):
+                status, reply = ours.post("completions", {"prompt": "Hello", "stream": stream, **stops, **options})
+                assert (status, "ByT5Tokenizer" in json.loads(reply)["error"]) == (400, True), reply
 
 
 def test_tool_calls_stay_tool_calls(tmp_path: Path) -> None:
@@ -322,10 +386,7 @@ def test_tool_calls_stay_tool_calls(tmp_path: Path) -> None:
         {"call": call, "text": ["Let me", " see ", *call], "stopped": [*call, " EN", "D."]},
         added_tokens=[*THINKING, "<tool_call>", "</tool_call>"],
     )
-    checkpoint = reciter.write(tmp_path)
-    config = json.loads((checkpoint / "tokenizer_config.json").read_text())
-    (checkpoint / "tokenizer_config.json").write_text(json.dumps(config | {"tool_parser_type": "json_tools"}))
-    with both(checkpoint) as (plain, ours):
+    with both(with_tools(reciter.write(tmp_path))) as (plain, ours):
         for name, stream in product(("call", "text", "stopped"), (False, True)):
             asked = {"messages": [{"role": "user", "content": reciter.prompt(name)}], "stop": ["END"], "stream": stream}
             choices = [last_choice_with_calls(one.post("chat/completions", asked)[1], stream) for one in (plain, ours)]
@@ -361,7 +422,7 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stopscan.mlx_lm.server"]
     told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
-    assert "--protect-reasoning" in told
+    assert "--protect", "reasoning" in told
     assert "--decode-concurrency" in told
     refused = subprocess.run([*command, "--no-such-argument"], capture_output=True, text=True)
     assert refused.returncode == 2
@@ -369,7 +430,7 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command += ["--model", str(checkpoint), "--protect-reasoning", "--port", str(port)]
+    command += ["--model", str(checkpoint), "--protect", "reasoning", "--port", str(port)]
     log = tmp_path / "log"
     with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as process:
         try:

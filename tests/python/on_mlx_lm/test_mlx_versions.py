@@ -1,4 +1,4 @@
-"""A version of mlx-lm that does not fit is refused by name."""
+"""What an mlx-lm does not have is named when it is needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,29 @@ import pytest
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
 import mlx_lm
+from mlx_harness import NEW
 from mlx_lm import server
 
-import stopscan.mlx_lm.server
-from stopscan.mlx_lm import _versions
+from stopscan.mlx_lm import _versions, batch_generate
 
 generate = sys.modules["mlx_lm.generate"]  # `mlx_lm.generate` is the function
+new = pytest.mark.skipif(not NEW, reason=f"mlx-lm {mlx_lm.__version__} is before 0.32")
+old = pytest.mark.skipif(NEW, reason=f"mlx-lm {mlx_lm.__version__} is not before 0.32")
 
 
+@old
+def test_before_032_a_batch_is_refused() -> None:
+    with pytest.raises(ImportError, match=f"batch_generate needs mlx-lm 0.32.0 .* this is mlx-lm {mlx_lm.__version__}"):
+        batch_generate(None, None, [])
+
+
+@old
+def test_before_032_the_server_is_refused() -> None:
+    with pytest.raises(ImportError, match=f"server needs mlx-lm 0.32.0 or later.* this is mlx-lm {mlx_lm.__version__}"):
+        importlib.import_module("stopscan.mlx_lm.server")
+
+
+@new
 @pytest.mark.parametrize(
     ("module", "owner", "attribute"),
     [
@@ -32,24 +47,24 @@ def test_a_missing_part_is_named(
     monkeypatch: pytest.MonkeyPatch, module: object, owner: str | None, attribute: str
 ) -> None:
     monkeypatch.delattr(getattr(module, owner) if owner else module, attribute)
-    with pytest.raises(ImportError, match=f"0.32.0 and later.* this is mlx-lm {mlx_lm.__version__}, .*{attribute}"):
-        _versions.require(_versions.LOOPS | _versions.SERVER)
+    with pytest.raises(ImportError, match=f"0.32.0 or later.* this is mlx-lm {mlx_lm.__version__}, .*{attribute}"):
+        _versions.require("server", _versions.SERVER)
 
 
+@new
 def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def insert(self: object, prompts: object, state_machines: object) -> None:
         """As in 0.31."""
 
     monkeypatch.setattr(generate.BatchGenerator, "insert", insert)
     with pytest.raises(ImportError, match=r"without mlx_lm.generate.BatchGenerator.insert: stop_sequences"):
-        _versions.require(_versions.LOOPS)
+        batch_generate(None, None, [])
 
 
-def test_the_checks_run_at_import(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(generate, "StopSequences")
-    with pytest.raises(ImportError, match="StopSequences"):
-        importlib.reload(_versions)
-    monkeypatch.undo()
+@new
+def test_the_server_checks_when_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    from stopscan.mlx_lm import server as ours
+
     monkeypatch.delattr(server.APIHandler, "_validate")
     with pytest.raises(ImportError, match="APIHandler: _validate"):
-        importlib.reload(stopscan.mlx_lm.server)
+        importlib.reload(ours)

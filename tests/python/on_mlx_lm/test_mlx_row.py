@@ -1,0 +1,94 @@
+"""``RowScanner`` by itself, as a loop that is not mlx-lm's uses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
+
+from mlx_harness import recite, with_tool_calls
+from transformers import ByT5Tokenizer
+
+from stopscan import StopMatch
+from stopscan.finish import Finish
+from stopscan.mlx_lm import RowScanner
+from stopscan.testing.reciter import SCRIPTS, Reciter
+
+
+@pytest.mark.parametrize("name", ["count", "straddle", "held", "emoji", "broken", "spaces"])
+def test_feed_gives_the_text_that_is_safe_by_then(mlx: tuple[Any, Any], reciter: Reciter, name: str) -> None:
+    row = RowScanner(mlx[1], ["hello world", "STOP", "🛑", "END"])
+    texts = []
+    for token_id in [*reciter.token_ids(name), reciter.eos_token_id]:
+        texts.append(row.feed(token_id))
+        if row.finish:
+            break
+    expected = recite(SCRIPTS[name], ["hello world", "STOP", "🛑", "END"])
+    assert texts == expected.texts
+    assert row.finish.matched_stop == expected.matched
+    assert row.tokens_seen == len(texts)
+
+
+@pytest.mark.parametrize("reason", ["length", "abort"])
+def test_close_gives_the_held_text(mlx: tuple[Any, Any], reciter: Reciter, reason: Any) -> None:
+    row = RowScanner(mlx[1], "STOP")
+    assert "".join(map(row.feed, reciter.token_ids("held"))) == "Please do not "
+    assert row.close(reason) == "STO"
+    assert row.finish == Finish(reason)
+    assert row.feed(reciter.token_id("held", "O")) == row.close() == ""
+    assert row.finish == Finish(reason)
+
+
+@pytest.mark.parametrize("unknown", [1, 2])
+@pytest.mark.parametrize("place", range(8))
+def test_ids_that_the_tokenizer_does_not_have_are_counted(
+    mlx: tuple[Any, Any], reciter: Reciter, place: int, unknown: int
+) -> None:
+    model, tokenizer = mlx
+    ids = reciter.token_ids("count")[:7]  # the last completes the stop, whose first is the fifth
+    ids[place:place] = [model.args.vocab_size - 1] * unknown
+    row = RowScanner(tokenizer, "hello world")
+    assert "".join(map(row.feed, ids)) == "1, 2, 3 "
+    assert row.finish.match == StopMatch("hello world", 8)
+    assert row.tokens_seen == 7 + (unknown if place < 7 else 0)
+    assert row.tokens_kept == 5 + (unknown if place < 5 else 0)
+
+
+def test_an_early_eos_is_counted_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowScanner(mlx[1], "STOP", min_tokens=50)
+    ids = [*reciter.token_ids("held"), reciter.eos_token_id]
+    assert "".join(map(row.feed, ids)) == reciter.text("held")
+    assert [row.feed(token_id) for token_id in ids] == [""] * len(ids)
+    assert (row.finish, row.tokens_seen, row.tokens_kept) == (Finish("eos"), 7, 6)
+
+
+def test_regions_of_both_kinds_and_markers_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    tokenizer = with_tool_calls(mlx[1], " 5", "6")
+    try:
+        row = RowScanner(tokenizer, ["END", "or"], protect=["reasoning", "tool_calls", " E", "he"])
+        assert "".join(map(row.feed, reciter.token_ids("think"))) == reciter.text("think")
+    finally:
+        with_tool_calls(tokenizer, None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"stop_token_ids": [-1]}, ValueError, "stop_token_ids: -1"),
+        ({"stop_token_ids": [2**70]}, ValueError, "stop_token_ids"),
+        ({"protect": "thoughts"}, ValueError, "'thoughts' is neither a name"),
+        ({"protect": "tool_calls"}, ValueError, "no markers for 'tool_calls'"),
+        ({"protect": 5}, ValueError, "protect must be a list of regions, not 5"),
+        ({"start_protected": True}, ValueError, "start_protected"),
+    ],
+)
+def test_bad_options(mlx: tuple[Any, Any], options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        RowScanner(mlx[1], "END", **options)
+
+
+def test_a_tokenizer_that_cannot_be_scanned_is_named() -> None:
+    with pytest.raises(TypeError, match=r"expected a tokenizers\.Tokenizer or what carries one.* got ByT5Tokenizer"):
+        RowScanner(ByT5Tokenizer(), "END")
