@@ -1,0 +1,94 @@
+"""A scheduler that detokenizes itself, with mlx-lm 0.31 and later: what it decoded goes through a ``StopScanner``.
+
+Its text is that of its own detokenizer; with ``RowScanner`` (see ``mlx_lm_batch.py``) it needs none.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import mlx_lm
+from mlx_lm.generate import BatchGenerator
+
+from stopscan import StopScanner
+from stopscan.finish import Finish, to_anthropic
+from stopscan.testing.reciter import Reciter
+
+
+class Request:
+    """One row: what its detokenizer and its scanner still withhold, and why it ended."""
+
+    def __init__(self, tokenizer: Any, stop: list[str]) -> None:
+        self._eos_token_ids = tokenizer.eos_token_ids
+        self._detokenizer = tokenizer.detokenizer
+        self._scanner = StopScanner(stop)
+        self.finish: Finish | None = None
+
+    def take(self, token: int, at_limit: bool) -> str:
+        """The text that is safe to send now that ``token`` came."""
+        at_eos = token in self._eos_token_ids
+        if not at_eos:
+            self._detokenizer.add_token(token)
+        if at_eos or at_limit:
+            self._detokenizer.finalize()
+        text = self._scanner.feed(self._detokenizer.last_segment)
+        if match := self._scanner.match:
+            self.finish = Finish("stop_sequence", match.sequence, match.offset)
+        elif at_eos or at_limit:
+            text += self._scanner.flush()  # it did not become a stop
+            self.finish = Finish("eos" if at_eos else "length")
+        return text
+
+
+class Scheduler:
+    """Steps all requests at once; those that end leave the batch before the next step."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._generator = BatchGenerator(model)
+        self._running: dict[int, Request] = {}
+
+    def add(self, prompt: str, stop: list[str], max_tokens: int = 100) -> int:
+        request = Request(self._tokenizer, stop)  # first: bad stops raise here
+        (uid,) = self._generator.insert([self._tokenizer.encode(prompt)], [max_tokens])
+        self._running[uid] = request
+        return uid
+
+    def abort(self, uid: int) -> None:
+        if self._running.pop(uid, None) is not None:
+            self._generator.remove([uid])
+
+    def run(self) -> Iterator[tuple[int, Any]]:
+        """Numbers of requests, each with an event of Anthropic's messages, until none is left."""
+        while self._running:
+            for response in self._generator.next_generated():
+                if (request := self._running.get(response.uid)) is None:
+                    continue  # it was aborted within this step
+                if text := request.take(response.token, response.finish_reason == "length"):
+                    delta = {"type": "text_delta", "text": text}
+                    yield response.uid, {"type": "content_block_delta", "index": 0, "delta": delta}
+                if request.finish is not None and self._running.pop(response.uid, None):
+                    if response.finish_reason is None:
+                        self._generator.remove([response.uid])
+                    yield response.uid, {"type": "message_delta", "delta": to_anthropic(request.finish)}
+
+    def close(self) -> None:
+        self._generator.close()
+
+
+def main() -> None:
+    reciter = Reciter({"story": ["Once", " upon a", " time. E", "ND of", " it"]})
+    with tempfile.TemporaryDirectory() as directory:
+        scheduler = Scheduler(*mlx_lm.load(str(reciter.write(directory))))
+    for stop in (["END"], ["\n\nHuman:"]):
+        scheduler.add("[story]", stop)
+    for uid, event in scheduler.run():
+        print(uid, json.dumps(event))
+    scheduler.close()
+
+
+if __name__ == "__main__":
+    main()

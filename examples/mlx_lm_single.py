@@ -1,0 +1,39 @@
+"""One stream at a time around mlx-lm's own loop, 0.29 and later: the events of Anthropic's messages, to the stop."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import mlx_lm
+
+from stopscan.finish import to_anthropic
+from stopscan.mlx_lm import RowScanner
+from stopscan.testing.reciter import Reciter
+
+
+def events(model: Any, tokenizer: Any, prompt: str, stop: list[str], max_tokens: int = 100) -> Iterator[Any]:
+    """The events with the answer's text and its end. Closing them, or the stop, closes mlx-lm's loop."""
+    row = RowScanner(tokenizer, stop, max_tokens=max_tokens, prompt=prompt)
+    with closing(mlx_lm.stream_generate(model, tokenizer, prompt, max_tokens=max_tokens)) as responses:
+        for response in responses:
+            if text := row.feed(response.token):  # instead of response.text
+                yield {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+            if row.finish is not None:
+                break
+    yield {"type": "message_delta", "delta": to_anthropic(row.finish), "usage": {"output_tokens": row.tokens_seen}}
+
+
+def main() -> None:
+    reciter = Reciter({"story": ["Once", " upon a", " time. E", "ND of", " it"]})
+    with tempfile.TemporaryDirectory() as directory:
+        model, tokenizer = mlx_lm.load(str(reciter.write(directory)))
+    for event in events(model, tokenizer, "[story]", ["END"]):
+        print(json.dumps(event))
+
+
+if __name__ == "__main__":
+    main()
