@@ -44,7 +44,10 @@ def test_there_are_defects_enough() -> None:
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_defect(staged_url: str, defect: Defect) -> None:
     case = BY_NAME[f"{defect.api}-{'stream' if defect.stream else 'whole'}-{defect.case}"]
-    result = case.run(Server(f"{staged_url}/{quote(defect.name)}", model="reciter", timeout=2))
+    server = Server(f"{staged_url}/{quote(defect.name)}", model="reciter", timeout=2)
+    result = case.run(server)
+    if defect in isolation.DEFECTS and result.outcome == "pass":  # on a busy machine requests miss each other
+        result = case.run(server)
     assert result.outcome == "fail"
     assert {*result.wrong} >= {*defect.columns}, result.detail
     if defect not in isolation.DEFECTS:  # several requests may break more
