@@ -1,0 +1,185 @@
+"""Continuous batching, which asks of each token whether it is in the request's set of EOS ids: a ``RowScanner`` is that
+set, so that a request ends in the very step that completes a stop, as with an EOS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from transformers.generation.continuous_batching.requests import RequestState
+
+from stopscan._protect import Protect
+from stopscan.finish import Finish
+from stopscan.transformers._options import Ids, Options, Stop
+from stopscan.transformers._row import Row
+
+
+class RowScanner:
+    """Scans one request of continuous batching, as its ``eos_token_id``; ``text`` is the safe text of each output.
+
+    ``prompt_token_ids`` are the request's own. The options are those of ``Stops``, and ``eos_token_ids``, by default the
+    tokenizer's, are what ``add_request`` would have been given. A ``RowScanner`` is for one request, and for one answer:
+    ``add_request`` raises ``ValueError`` for a second request and for ``num_return_sequences``.
+
+    >>> row = RowScanner(tokenizer, ["END"], prompt_token_ids=ids)
+    >>> request_id = manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
+    >>> for output in manager.request_id_iter(request_id):
+    ...     print(row.text(output), end="")
+    >>> row.finish.matched_stop
+    'END'
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        stop: Stop = (),
+        /,
+        *,
+        stop_token_ids: Ids = (),
+        eos_token_ids: Ids = None,
+        min_tokens: int = 0,
+        include_stop: bool = False,
+        skip_special_tokens: bool = True,
+        protect: Protect = (),
+        start_protected: bool | None = None,
+        prompt_token_ids: Sequence[int] = (),
+    ) -> None:
+        options = Options(
+            tokenizer,
+            stop,
+            stop_token_ids=stop_token_ids,
+            eos_token_ids=eos_token_ids,
+            min_tokens=min_tokens,
+            include_stop=include_stop,
+            skip_special_tokens=skip_special_tokens,
+            protect=protect,
+            start_protected=start_protected,
+        )
+        self._eos_token_ids = options.eos_token_ids
+        self._row = Row(options, prompt_token_ids)
+        # The engine's thread reads tokens, the reader's takes text.
+        self._lock = Lock()
+        self._taken = 0
+        self._in_use = False
+
+    @property
+    def finish(self) -> Finish | None:
+        """Why the request ended, as soon as a stop or an EOS ended it; with its last output for any other reason."""
+        return self._row.finish
+
+    def text(self, output: Any, /) -> str:
+        """The safe text since it was last asked for, with an ``output`` of the request, all of it with the last output.
+
+        It may be a token ahead of a streamed ``output``.
+        """
+        with self._lock:
+            if output.is_finished():
+                self._row.close("length" if output.error is None else "abort")
+            return self._take()
+
+    def close(self) -> str:
+        """The rest of the text, for a request that was cancelled: ``finish`` is an "abort" unless it was over."""
+        with self._lock:
+            self._row.close("abort")
+            return self._take()
+
+    def length(self) -> int:
+        """How many of the generated tokens belong to the text: where to cut ids and logprobs. All if no stop ended it."""
+        return self._row.length()
+
+    def __contains__(self, token_id: int) -> bool:
+        """Whether the request ends with ``token_id``. transformers asks it once of each token."""
+        with self._lock:
+            self._row.feed([token_id])
+            return self._row.finish is not None
+
+    def __iter__(self) -> Iterator[int]:
+        """The EOS ids, which is what ``eos_token_id`` is otherwise."""
+        return iter(self._eos_token_ids)
+
+    def _take(self) -> str:
+        texts = self._row.texts[self._taken :]
+        self._taken += len(texts)
+        return "".join(texts)
+
+    def _use(self, request: Any) -> None:
+        # A request that made place for others comes again, with its first answer as a part of its prompt.
+        if request.num_children or (self._in_use and not request._true_initial_tokens):
+            raise ValueError("a RowScanner is for one request with one answer: make one for each")
+        self._in_use = True
+
+
+@dataclass
+class Result:
+    """What came of one request of ``generate_batch``: its text to the stop, why it ended, and transformers' own output."""
+
+    text: str
+    finish: Finish
+    output: Any
+
+
+def generate_batch(
+    model: Any,
+    tokenizer: Any,
+    inputs: Sequence[Sequence[int]],
+    stop: Stop = (),
+    *,
+    max_new_tokens: int | None = None,
+    eos_token_ids: Ids = None,
+    generation_config: Any = None,
+    continuous_batching_config: Any = None,
+    **options: Any,
+) -> list[Result]:
+    """The results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
+
+    ``stop`` and ``options`` are those of ``RowScanner``, for all requests; ``eos_token_ids`` are by default those of the
+    generation's configuration. Raises ``RuntimeError`` with transformers' reason if a request fails; the others are lost.
+
+    >>> [result.text for result in generate_batch(model, tokenizer, tokenizer(prompts).input_ids, ["END"])]
+    """
+    config = model.generation_config if generation_config is None else generation_config
+    if eos_token_ids is None:
+        eos_token_ids = config.eos_token_id
+    rows = [RowScanner(tokenizer, stop, eos_token_ids=eos_token_ids, prompt_token_ids=ids, **options) for ids in inputs]
+    with model.continuous_batching_context_manager(
+        generation_config=generation_config,
+        continuous_batching_config=continuous_batching_config,
+        block=True,
+        timeout=5,
+    ) as manager:
+        requests = {
+            manager.add_request(list(ids), eos_token_id=row, max_new_tokens=max_new_tokens): row
+            for ids, row in zip(inputs, rows, strict=True)
+        }
+        results: dict[RowScanner, Result] = {}
+        while len(results) < len(rows):
+            output = manager.get_result(timeout=1)
+            if output is None:
+                if not manager.is_running():
+                    raise RuntimeError("the generation ended before all requests")
+            elif output.is_finished():
+                if output.error is not None:
+                    raise RuntimeError(f"{output.request_id}: {output.error}")
+                row = requests[output.request_id]
+                text = row.text(output)
+                assert row.finish is not None
+                results[row] = Result(text, row.finish, output)
+    return [results[row] for row in rows]
+
+
+def _take_scanners() -> None:
+    """Lets requests have a ``RowScanner`` in the place of their set of EOS ids. It changes nothing for others."""
+    set_up = RequestState.__post_init__
+
+    def __post_init__(self: Any) -> None:  # noqa: N807
+        set_up(self)
+        if isinstance(self.eos_token_id, RowScanner):
+            self.eos_token_id._use(self)
+            self._eos_token_ids = self.eos_token_id
+
+    RequestState.__post_init__ = __post_init__
+
+
+_take_scanners()

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import sys
+from threading import RLock
+from typing import Any
+
+import torch
+from transformers import StoppingCriteria
+from transformers.generation.streamers import BaseStreamer
+
+from stopscan._protect import Protect
+from stopscan.finish import EndReason, Finish
+from stopscan.transformers._options import Ids, Options, Stop
+from stopscan.transformers._row import Row
+from stopscan.transformers._trim import trimmed
+
+REUSED = "a Stops is for one generation: make one for each"
+
+
+class Stops(StoppingCriteria, BaseStreamer):  # type: ignore[misc]
+    """The stops of one ``generate``, to pass to it as a stopping criterion and as the streamer: each row ends in the
+    very step that completes a stop. After the generation ``texts`` and ``finishes`` say what came of each row.
+
+    ``streamer`` gets the safe text, and nothing of the prompt: one of transformers' text streamers, a list of them with
+    one for each row, or anything with ``on_finalized_text(text, stream_end)``. Passed on as ``streamer=``, a ``Stops``
+    knows the prompt; beam search takes no streamer and works without it, assisted decoding and prompts that are not
+    ``input_ids`` need it. An object serves one generation.
+
+    ``eos_token_ids`` are by default the tokenizer's; give it ``model.generation_config.eos_token_id`` where a model has
+    more. No stop fires in the regions of ``protect``: pairs of markers, or ``"reasoning"`` and ``"tool_calls"`` if the
+    tokenizer's response template has them. ``start_protected`` says whether the answer begins in the first of them;
+    ``None`` asks the prompt. The other options are those of ``TokenScanner``. Bad ones raise at once.
+
+    >>> streamer = TextIteratorStreamer(tokenizer)
+    >>> stops = Stops(tokenizer, ["END"], streamer=streamer)
+    >>> Thread(target=model.generate, kwargs={**inputs, "stopping_criteria": [stops], "streamer": stops}).start()
+    >>> print(*streamer)
+    >>> stops.finishes[0].matched_stop
+    'END'
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        stop: Stop = (),
+        /,
+        *,
+        stop_token_ids: Ids = (),
+        eos_token_ids: Ids = None,
+        min_tokens: int = 0,
+        include_stop: bool = False,
+        skip_special_tokens: bool = True,
+        protect: Protect = (),
+        start_protected: bool | None = None,
+        streamer: Any = None,
+    ) -> None:
+        self._options = Options(
+            tokenizer,
+            stop,
+            stop_token_ids=stop_token_ids,
+            eos_token_ids=eos_token_ids,
+            min_tokens=min_tokens,
+            include_stop=include_stop,
+            skip_special_tokens=skip_special_tokens,
+            protect=protect,
+            start_protected=start_protected,
+        )
+        self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
+        # A reader may close the stream while the model generates.
+        self._lock = RLock()
+        self._closed: EndReason | None = None
+        self._ended = False
+        self._rows: list[Row] = []
+        # The prompts, if generate announced them, then the sequences of the last step; how long the prompts are.
+        self._announced = self._beams = False
+        self._sequences: Any = None
+        self._prompt_length = 0
+        self._done: Any = None
+
+    def __call__(self, input_ids: Any, scores: Any = None, **kwargs: Any) -> Any:
+        """Which rows are over: transformers asks it of a criterion after each step."""
+        with self._lock:
+            if not self._rows:
+                # Where nobody told the prompts, they are all but one token; drafts bring several in their first step.
+                if not self._announced and sys._getframe(2).f_code.co_name == "_assisted_decoding":
+                    raise ValueError("assisted decoding: pass the Stops as streamer too, so that it knows the prompt")
+                self._start(self._sequences if self._announced else input_ids[:, :-1])
+            self._follow(input_ids)
+            changed = self._done is None
+            for row, token_ids in zip(self._rows, input_ids[:, self._sequences.shape[1] :].tolist(), strict=True):
+                if row.scanner.finish is None:
+                    row.feed(token_ids)
+                    changed |= row.scanner.finish is not None
+            self._sequences = input_ids
+            if changed:
+                done = [row.finish is not None for row in self._rows]
+                self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
+            return self._done
+
+    def put(self, value: Any) -> None:
+        """Takes the prompts. The tokens that follow come with the criterion's calls."""
+        if self._ended:
+            raise ValueError(REUSED)
+        if self._sequences is None:
+            self._announced, self._sequences = True, value
+            self._check_streamers(len(value))
+
+    def end(self) -> None:
+        """Ends the rows that still run, with "length"."""
+        if not self._rows:
+            raise RuntimeError("a Stops is more than a streamer: pass it in stopping_criteria too")
+        self._ended = True
+        self.close("length")
+
+    def close(self, reason: EndReason = "abort") -> None:
+        """Ends the rows that still run, and their streams, which get the held text; the generation ends with its next
+        step. Any thread may call it, as often as it likes: when the reader has gone, or when ``generate`` raised."""
+        with self._lock:
+            if self._closed is None:
+                self._closed, self._done = reason, None
+                for row in self._rows:
+                    row.close(reason)
+                for streamer in [] if self._rows else self._streamers:
+                    if streamer is not None:
+                        streamer.on_finalized_text("", stream_end=True)
+
+    @property
+    def texts(self) -> list[str]:
+        """The text of each row, to its stop. To ask for it ends the rows that still run, with "length"."""
+        return ["".join(row.texts) for row in self._results()]
+
+    @property
+    def finishes(self) -> list[Finish]:
+        """Why each row ended. To ask for it ends the rows that still run, with "length"."""
+        return [row.finish for row in self._results() if row.finish is not None]
+
+    def trim(self, output: Any, /) -> Any:
+        """``output`` of ``generate``, tensor or object, without what follows the last token of each row's text.
+
+        Only rows that a stop ended are cut, and padded where others are longer; scores, logits, attentions and hidden
+        states get as many steps as the longest row has. The cache stays as it is. After a beam search it also says
+        which sequences ``texts`` and ``finishes`` are of.
+
+        >>> output = stops.trim(model.generate(**inputs, stopping_criteria=[stops], streamer=stops))
+        """
+        sequences = output if isinstance(output, torch.Tensor) else output.sequences
+        if self._beams or len(sequences) != len(self._rows):
+            self._rows = [self._rescanned(row) for row in sequences.tolist()]
+            self._beams = False
+        lengths = [row.length() for row in self._results()]
+        return trimmed(output, self._prompt_length, lengths, self._options.pad_token_id)
+
+    def _start(self, prompts: Any) -> None:
+        streamers = self._check_streamers(len(prompts))
+        self._sequences, self._prompt_length = prompts, prompts.shape[1]
+        self._rows = [
+            Row(self._options, prompt, None if self._closed else streamer)
+            for prompt, streamer in zip(prompts.tolist(), streamers, strict=True)
+        ]
+        if self._closed:
+            for row in self._rows:
+                row.close(self._closed)
+
+    def _check_streamers(self, rows: int) -> list[Any]:
+        if self._streamers == [None]:
+            return [None] * rows
+        if len(self._streamers) != rows:
+            raise ValueError(f"{rows} rows need a list of {rows} streamers, not {len(self._streamers)}")
+        return self._streamers
+
+    def _follow(self, input_ids: Any) -> None:
+        """Puts the rows where their sequences went: beams change places, end, and go on in several ways."""
+        known = self._sequences.shape[1]
+        if len(input_ids) != len(self._rows) or input_ids.shape[1] <= known or self._ended:
+            raise ValueError(REUSED)
+        if self._announced or known == self._prompt_length:
+            return
+        if torch.equal(input_ids[:, :known], self._sequences):
+            return
+        self._beams = True
+        rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}
+        try:
+            self._rows = [rows[_key(sequence)].copy() for sequence in input_ids[:, :known].cpu()]
+        except KeyError:
+            raise ValueError(REUSED) from None
+        self._done = None
+
+    def _rescanned(self, sequence: list[int]) -> Row:
+        row = Row(self._options, sequence[: self._prompt_length])
+        row.feed(sequence[self._prompt_length :])
+        return row
+
+    def _results(self) -> list[Row]:
+        if self._beams:
+            raise RuntimeError("after a beam search, trim(sequences) says which of the beams are the results")
+        self.close("length")
+        for row in self._rows:
+            row.close("length")
+        return self._rows
+
+
+def _key(sequence: Any) -> bytes:
+    key: bytes = sequence.numpy().tobytes()
+    return key

@@ -1,0 +1,42 @@
+"""What a script of the reciting checkpoint gives under some stops, by the reference: for the tests of every engine."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reference import Reference
+
+
+@dataclass
+class Recital:
+    """The safe text with each token, EOS included, and what ended it."""
+
+    texts: list[str]
+    matched: str | None = None
+    finish_reason: str = "stop"
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def recite(
+    script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
+) -> Recital:
+    """The recital of a script by the rules of matching; ``args`` and ``options`` are the reference's."""
+    reference, texts = Reference(*args, **options), []
+    # A character that is cut in two comes with its last half; bytes that are none are U+FFFD at once.
+    decoder = getincrementaldecoder("utf-8")("replace")
+    for number, piece in enumerate(script, 1):
+        decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)
+        texts.append(reference.feed(decoded, armed=number > min_tokens))
+        if reference.match is not None:
+            return Recital(texts, reference.match.sequence)
+        if number == max_tokens:
+            texts[-1] += reference.feed(decoder.decode(b"", final=True)) + reference.flush()
+            return Recital(texts, finish_reason="length")
+    texts.append(reference.feed(decoder.decode(b"", final=True)) + reference.flush())
+    return Recital(texts, reference.match and reference.match.sequence)

@@ -1,0 +1,161 @@
+"""Exact stops in transformers' continuous batching, which knows only EOS ids of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+
+from recital import recite
+from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers_harness import Engine
+
+from stopscan.finish import Finish
+from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+from stopscan.transformers import RowScanner, generate_batch
+
+# Without these numbers it takes nearly all memory for its cache.
+CONFIG = {"num_blocks": 64, "block_size": 32, "max_batch_tokens": 128}
+NAMES = [name for name in SCRIPTS if not name.startswith("harmony")]
+
+
+def prompts(engine: Engine, reciter: Reciter, names: list[str]) -> list[list[int]]:
+    return engine.tokenizer([reciter.prompt(name) for name in names]).input_ids
+
+
+def batch(engine: Engine, reciter: Reciter, names: list[str], stop: Any, **options: Any) -> Any:
+    config = ContinuousBatchingConfig(**CONFIG)
+    inputs = prompts(engine, reciter, names)
+    return generate_batch(engine.model, engine.tokenizer, inputs, stop, continuous_batching_config=config, **options)
+
+
+def test_every_request_ends_at_its_stop(engine: Engine, reciter: Reciter) -> None:
+    stop = ["hello world", "END", "en e", "then", "ab", "!"]
+    results = batch(engine, reciter, NAMES, stop, max_new_tokens=100)
+    for name, result in zip(NAMES, results, strict=True):
+        expected = recite(SCRIPTS[name], stop)
+        assert result.text == expected.text
+        assert result.finish.matched_stop == expected.matched
+        assert result.finish.reason == ("stop_sequence" if expected.matched else "eos")
+        # No token is generated behind the one that completes the stop.
+        assert len(result.output.generated_tokens) == len(expected.texts)
+
+
+def test_transformers_own_ignores_stops(engine: Engine, reciter: Reciter) -> None:
+    config = ContinuousBatchingConfig(**CONFIG)
+    generation = GenerationConfig(
+        stop_strings=["hello world"], max_new_tokens=50, eos_token_id=engine.tokenizer.eos_token_id
+    )
+    (theirs,) = engine.model.generate_batch(
+        prompts(engine, reciter, ["count"]), generation_config=generation, continuous_batching_config=config
+    ).values()
+    assert theirs.generated_tokens == [*reciter.token_ids("count"), reciter.eos_token_id]
+
+
+def test_options_hold_for_all_requests(engine: Engine, reciter: Reciter) -> None:
+    limited = batch(engine, reciter, ["count", "held"], ["hello world", "STOP"], max_new_tokens=6)
+    assert [result.text for result in limited] == ["1, 2, 3 hello wor", "Please do not STO"]
+    assert [result.finish for result in limited] == [Finish("length")] * 2
+    (protected,) = batch(engine, reciter, ["think"], "END", max_new_tokens=50, protect=[THINKING])
+    assert protected.text == recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text
+    token_id = reciter.token_id("count", "ld 4")
+    (ended,) = batch(engine, reciter, ["count"], (), max_new_tokens=50, stop_token_ids=token_id)
+    assert (ended.text, ended.finish) == ("1, 2, 3 hello wor", Finish("stop_token", token_id))
+    with pytest.raises(ValueError, match="num_return_sequences|one answer"):
+        config = GenerationConfig(num_return_sequences=2, do_sample=True, max_new_tokens=5)
+        batch(engine, reciter, ["count"], "END", generation_config=config)
+
+
+@pytest.fixture(scope="module")
+def manager(engine: Engine) -> Iterator[Any]:
+    with engine.model.continuous_batching_context_manager(
+        continuous_batching_config=ContinuousBatchingConfig(**CONFIG), block=True, timeout=10
+    ) as manager:
+        yield manager
+
+
+def row_of(engine: Engine, prompt: list[int], stop: Any, **options: Any) -> RowScanner:
+    return RowScanner(engine.tokenizer, stop, prompt_token_ids=prompt, **options)
+
+
+def test_a_streamed_request_has_its_text_as_soon_as_it_is_safe(engine: Engine, reciter: Reciter, manager: Any) -> None:
+    (prompt,) = prompts(engine, reciter, ["count"])
+    row = row_of(engine, prompt, "hello world")
+    request_id = manager.add_request(prompt, eos_token_id=row, max_new_tokens=50, streaming=True)
+    outputs = [(row.text(output), len(output.generated_tokens)) for output in manager.request_id_iter(request_id)]
+    assert "".join(text for text, _ in outputs) == "1, 2, 3 "
+    assert outputs[-1][1] == 7
+    assert row.finish == Finish("stop_sequence", "hello world", 8)
+    assert row.length() == 5
+
+
+def test_handlers_get_safe_text(engine: Engine, reciter: Reciter, manager: Any) -> None:
+    names = ["count", "late", "split"]
+
+    async def ask(name: str) -> str:
+        (prompt,) = prompts(engine, reciter, [name])
+        row, texts, done = row_of(engine, prompt, ["hello world", "END"]), [], asyncio.Event()
+
+        def take(output: Any) -> None:
+            texts.append(row.text(output))
+            if output.is_finished():
+                done.set()
+
+        manager.register_result_handler(f"handled-{name}", take)
+        manager.add_request(prompt, f"handled-{name}", max_new_tokens=50, streaming=True, eos_token_id=row)
+        await asyncio.wait_for(done.wait(), 60)
+        return "".join(texts)
+
+    async def ask_all() -> list[str]:
+        return await asyncio.gather(*map(ask, names))
+
+    assert asyncio.run(ask_all()) == [recite(SCRIPTS[name], ["hello world", "END"]).text for name in names]
+
+
+def test_a_cancelled_request_gives_its_held_text(engine: Engine, reciter: Reciter, manager: Any) -> None:
+    (prompt,) = prompts(engine, reciter, ["late"])
+    row = row_of(engine, prompt, "fox runs")
+    request_id = manager.add_request(prompt, eos_token_id=row, max_new_tokens=50, streaming=True)
+    text = ""
+    for output in manager.request_id_iter(request_id):
+        text += row.text(output)
+        if len(output.generated_tokens) == 4:
+            manager.cancel_request(request_id)
+            break
+    text += row.close()
+    assert text.startswith("The quick brown fox")
+    assert reciter.text("late").startswith(text)
+    assert row.finish in (Finish("abort"), Finish("eos"))
+    assert row.close() == ""
+
+
+def test_a_row_scanner_is_for_one_request(engine: Engine, reciter: Reciter, manager: Any) -> None:
+    (prompt,) = prompts(engine, reciter, ["empty"])
+    row = row_of(engine, prompt, "END")
+    manager.add_request(prompt, "first", eos_token_id=row, max_new_tokens=5)
+    with pytest.raises(ValueError, match="one request"):
+        manager.add_request(prompt, "second", eos_token_id=row, max_new_tokens=5)
+
+
+def test_a_request_that_made_place_for_others_goes_on(engine: Engine, reciter: Reciter) -> None:
+    from transformers.generation.continuous_batching.requests import RequestState
+
+    row = row_of(engine, [], "hello world")
+    first = RequestState("one", [1, 2], eos_token_id=row)
+    ids = reciter.token_ids("count")
+    assert not any(token_id in first._eos_token_ids for token_id in ids[:6])
+    first.generated_tokens = ids[:6]
+    again = first.create_equivalent_initial_request()
+    assert ids[6] in again._eos_token_ids
+    assert row.finish == Finish("stop_sequence", "hello world", 8)
+
+
+def test_other_requests_are_as_before(engine: Engine, reciter: Reciter, manager: Any) -> None:
+    (prompt,) = prompts(engine, reciter, ["split"])
+    request_id = manager.add_request(prompt, max_new_tokens=50, eos_token_id=[reciter.eos_token_id])
+    (output,) = manager.request_id_iter(request_id)
+    assert output.generated_tokens == [*reciter.token_ids("split"), reciter.eos_token_id]

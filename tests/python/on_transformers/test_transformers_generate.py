@@ -1,0 +1,277 @@
+"""``Stops`` in transformers' own ``generate``: greedy decoding, batches, assisted decoding, and every end."""
+
+from __future__ import annotations
+
+from copy import copy
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+
+import torch
+from recital import recite
+from transformers import TextIteratorStreamer
+from transformers.generation.utils import DeferredStopCheck
+from transformers_harness import Engine, Pieces
+
+from stopscan import StopMatch, StopSet
+from stopscan.finish import Finish
+from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+from stopscan.transformers import Stops
+
+STOPS = [
+    ["END"], ["hello world"], ["6"], ["fgh"], ["z"], ["XYZ"], ["STOP"], ["###"], ["abc", "b"], ["ab"], ["aab"], ["ha!"],
+    ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
+    ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
+]  # fmt: skip
+# Several tokens a step, by a draft from the prompt or from a second model.
+WAYS = {"greedy": {}, "lookup": {"prompt_lookup_num_tokens": 3}, "assistant": {"assistant_model": "draft"}}
+ways = pytest.mark.parametrize("way", WAYS)
+NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
+
+
+def generation(engine: Engine, way: str, **options: Any) -> dict[str, Any]:
+    return {name: engine.draft if value == "draft" else value for name, value in WAYS[way].items()} | options
+
+
+@ways
+@pytest.mark.parametrize("name", NAMES)
+def test_each_row_has_the_text_before_its_stop(engine: Engine, reciter: Reciter, name: str, way: str) -> None:
+    for stop in STOPS:
+        if not any(one[0] in reciter.text(name) for one in stop):
+            continue
+        expected, pieces = recite(SCRIPTS[name], stop), Pieces()
+        stops = Stops(engine.tokenizer, stop, skip_special_tokens=False, streamer=pieces)
+        engine.generate(reciter.prompt(name), stops, **generation(engine, way))
+        assert stops.texts == [expected.text] == ["".join(pieces.texts)], stop
+        assert pieces.ends == 1
+        (finish,) = stops.finishes
+        assert (finish.match and finish.match.sequence) == expected.matched, stop
+        assert finish.reason == ("stop_sequence" if expected.matched else "eos")
+        if way == "greedy":
+            # Text is streamed with the very token that makes it safe.
+            assert pieces.texts[:-1] == [text for text in expected.texts[:-1] if text]
+
+
+def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path) -> None:
+    pieces = ["One", " hel", "lo wor", "ld two", " three"]
+    reciter = Reciter({"script": pieces})
+    one = Engine.load(reciter.write(tmp_path))
+    inputs = one.tokenizer(reciter.prompt("script"), return_tensors="pt")
+    streamer = TextIteratorStreamer(one.tokenizer, skip_prompt=True, timeout=60)
+    options = {"stop_strings": "hello world", "tokenizer": one.tokenizer, "max_new_tokens": 50}
+    theirs = one.model.generate(**inputs, streamer=streamer, **options)
+    assert "".join(streamer) == "One hello world two"
+    assert one.tokenizer.decode(theirs[0, 1:]) == "One hello world two"
+    stops = Stops(one.tokenizer, ["hello world"])
+    ours = one.generate(reciter.prompt("script"), stops)
+    assert torch.equal(ours, theirs)
+    assert stops.texts == ["One "]
+    assert stops.finishes == [Finish("stop_sequence", "hello world", 4)]
+    assert stops.finishes[0].match == StopMatch("hello world", 4)
+    # " hel" is the last token with a part in the text.
+    assert one.tokenizer.batch_decode(stops.trim(ours)[:, 1:]) == ["One hel"]
+
+
+def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
+    # transformers' criterion reads one id a text, and misses "ha!" in "hahaha! ha!", whose "ha"s have different ids.
+    inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
+    theirs = engine.model.generate(**inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50)
+    assert theirs.shape[1] == 1 + len(SCRIPTS["echo"]) + 1
+    assert engine.text(reciter.prompt("echo"), ["haha"]) == ""
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
+def test_rows_of_a_batch_stop_at_different_steps(engine: Engine, reciter: Reciter, streamed: bool) -> None:
+    names = ["count", "split", "late", "emoji", "accents", "broken", "empty", "runs"]
+    stop = ["hello world", "END", "en e", "then"]
+    prompts = [f"{'x' * number} {reciter.prompt(name)}" for number, name in enumerate(names)]
+    pieces = [Pieces() for _ in names]
+    stops = Stops(engine.tokenizer, stop, streamer=pieces)
+    sequences = engine.generate(prompts, stops, streamed=streamed)
+    expected = [recite(SCRIPTS[name], stop) for name in names]
+    assert stops.texts == [one.text for one in expected]
+    assert [finish.matched_stop for finish in stops.finishes] == [one.matched for one in expected]
+    assert stops.texts == ["".join(one.texts) for one in pieces]
+    assert [one.ends for one in pieces] == [1] * len(names)
+    cut = stops.trim(sequences)
+    prompt = engine.tokenizer(prompts, padding=True, return_tensors="pt").input_ids.shape[1]
+    for row, name, one in zip(cut, names, expected, strict=True):
+        ids = [token_id for token_id in row[prompt:].tolist() if token_id != engine.tokenizer.eos_token_id]
+        assert ids == reciter.token_ids(name)[: len(ids)]
+        assert engine.tokenizer.decode(ids).startswith(one.text)
+        if one.matched is None:
+            assert ids == reciter.token_ids(name)
+
+
+@ways
+@pytest.mark.parametrize("limit", range(1, 13))
+def test_nothing_is_lost_at_max_new_tokens(engine: Engine, reciter: Reciter, limit: int, way: str) -> None:
+    for name, stop in {
+        "count": "hello world",
+        "held": "STOP",
+        "broken": "x",
+        "emoji": "now \N{OCTAGONAL SIGN}",
+    }.items():
+        stops = Stops(engine.tokenizer, stop)
+        engine.generate(reciter.prompt(name), stops, **generation(engine, way, max_new_tokens=limit))
+        expected = recite(SCRIPTS[name], [stop], max_tokens=limit)
+        assert stops.texts == [expected.text]
+        reason = "stop_sequence" if expected.matched else "length" if expected.finish_reason == "length" else "eos"
+        assert stops.finishes[0].reason == reason
+
+
+@ways
+@pytest.mark.parametrize("min_tokens", range(9))
+def test_stops_count_from_min_tokens_on(engine: Engine, reciter: Reciter, min_tokens: int, way: str) -> None:
+    for name, stop in {"straddle": ["XYZ", "END"], "split": ["END", " of"], "runs-end": ["a"]}.items():
+        text = engine.text(reciter.prompt(name), stop, min_tokens=min_tokens, generation=generation(engine, way))
+        assert text == recite(SCRIPTS[name], stop, min_tokens=min_tokens).text
+
+
+def test_an_eos_before_min_tokens_ends_the_row_as_in_transformers(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, "STOP", min_tokens=100)
+    sequences = engine.generate(reciter.prompt("held"), stops)
+    assert (stops.texts, stops.finishes) == ([reciter.text("held")], [Finish("eos")])
+    assert torch.equal(stops.trim(sequences), sequences)
+
+
+def test_a_stop_token_ends_the_row(engine: Engine, reciter: Reciter) -> None:
+    token_id = reciter.token_id("count", "ld 4")
+    stops = Stops(engine.tokenizer, "never", stop_token_ids=token_id)
+    sequences = engine.generate(reciter.prompt("count"), stops)
+    assert stops.texts == ["1, 2, 3 hello wor"]
+    assert stops.finishes == [Finish("stop_token", token_id)]
+    assert stops.trim(sequences)[0, 1:].tolist() == reciter.token_ids("count")[:6]
+
+
+def test_visible_stops_stay(engine: Engine, reciter: Reciter) -> None:
+    assert engine.text(reciter.prompt("count"), "hello wor", include_stop=True) == "1, 2, 3 hello wor"
+    assert engine.text(reciter.prompt("count"), StopSet(visible=["o w"])) == "1, 2, 3 hello w"
+
+
+def test_patterns(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, StopSet(patterns=[r"w\w+d \d"]))
+    engine.generate(reciter.prompt("count"), stops)
+    assert stops.texts == ["1, 2, 3 hello "]
+    assert stops.finishes[0].matched_stop == "world 4"
+
+
+@ways
+def test_no_stop_fires_in_protected_regions(engine: Engine, reciter: Reciter, way: str) -> None:
+    protect = [THINKING]
+    for name in ("think", "unclosed"):
+        expected = recite(SCRIPTS[name], ["END"], protect=protect).text
+        text = engine.text(reciter.prompt(name), "END", protect=protect, generation=generation(engine, way))
+        assert text == expected
+        assert text == engine.text(reciter.prompt(name), StopSet("END", protect=protect))
+
+
+def test_a_prompt_that_ends_with_the_opening_marker_begins_a_region(engine: Engine, tmp_path: Path) -> None:
+    reciter = Reciter({"thought": ["Is it ", "END", "?", "</think>", "The ", "END", " now"]})
+    one = Engine.load(reciter.write(tmp_path))
+    # The last token of the prompt starts the script: the marker is the script's own, opened in the prompt.
+    stops = Stops(one.tokenizer, "END", protect=[(reciter.prompt("thought"), "</think>")])
+    one.generate(reciter.prompt("thought"), stops)
+    assert stops.texts == ["Is it END?</think>The "]
+    assert one.text(reciter.prompt("thought"), "END", protect=[THINKING]) == "Is it "
+    assert (
+        one.text(reciter.prompt("thought"), "END", protect=[THINKING], start_protected=True) == "Is it END?</think>The "
+    )
+
+
+def test_the_response_template_names_the_regions(engine: Engine, reciter: Reciter) -> None:
+    tokenizer = copy(engine.tokenizer)
+    tokenizer.response_template = {
+        "fields": {"reasoning_content": {"open": "<think>", "close": "</think>"}, "content": {"close": "<|im_end|>"}}
+    }
+    stops = Stops(tokenizer, "END", protect="reasoning")
+    engine.generate(reciter.prompt("think"), stops)
+    assert stops.texts == [recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text]
+    with pytest.raises(ValueError, match="tool_calls"):
+        Stops(tokenizer, "END", protect="tool_calls")
+
+
+def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> None:
+    left_out = engine.text(reciter.prompt("harmony"), "never")
+    assert left_out == engine.tokenizer.decode(reciter.token_ids("harmony"), skip_special_tokens=True)
+    left_in = engine.text(reciter.prompt("harmony"), "never", skip_special_tokens=False)
+    assert left_in == reciter.text("harmony")
+    assert engine.text(reciter.prompt("harmony"), "<|end|>", skip_special_tokens=False).endswith("END?")
+
+
+def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, reciter: Reciter) -> None:
+    unknown = engine.model.config.vocab_size - 1
+    stops = Stops(engine.tokenizer, "END")
+    ids = [unknown, *reciter.token_ids("split")[:3], unknown, *reciter.token_ids("split")[3:]]
+    prompt = engine.tokenizer(reciter.prompt("split"), return_tensors="pt").input_ids
+    stops.put(prompt)
+    sequence = prompt
+    for token_id in ids:
+        sequence = torch.cat([sequence, torch.tensor([[token_id]])], dim=1)
+        if stops(sequence).all():
+            break
+    assert stops.texts == ["This is the "]
+    assert stops.trim(sequence)[0, 1:].tolist() == ids[:6]
+
+
+@pytest.fixture(scope="module")
+def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
+    """For each length, a script in which a stop completes with the token where another script has its EOS."""
+    words = [f" word{number}" for number in range(6)]
+    scripts = {f"stop{length}": [*words[:length], "W!ND", *words] for length in range(6)}
+    reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
+    return reciter, Engine.load(reciter.write(tmp_path_factory.mktemp("ends")))
+
+
+@ways
+@pytest.mark.parametrize("length", range(6))
+def test_a_stop_costs_the_steps_of_an_eos_at_the_same_place(ends: Any, length: int, way: str) -> None:
+    reciter, engine = ends
+    shapes = []
+    for name in (f"stop{length}", f"eos{length}"):
+        with engine.counted() as steps:
+            engine.generate(reciter.prompt(name), Stops(engine.tokenizer, "!N"), **generation(engine, way))
+        shapes.append(len(steps))
+    assert shapes[0] == shapes[1]
+    if way == "greedy":
+        assert shapes[0] == length + 1
+
+
+def test_steps_that_are_undone_leave_no_trace(
+    engine: Engine, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On Apple's GPUs the decision comes a step late.
+    prompts = [reciter.prompt(name) for name in ("count", "split")]
+    at_once = Stops(engine.tokenizer, ["hello world", "END"])
+    expected = engine.generate(prompts, at_once)
+    monkeypatch.setattr(DeferredStopCheck, "is_supported", staticmethod(lambda *args, **options: True))
+    monkeypatch.setattr(torch, "Event", lambda **options: Mock())  # CPUs need none
+    for streamed in (True, False):
+        late = Stops(engine.tokenizer, ["hello world", "END"])
+        with engine.counted() as steps:
+            sequences = engine.generate(prompts, late, streamed=streamed)
+        assert len(steps) == expected.shape[1] - 1 + 1
+        assert torch.equal(sequences, expected)
+        assert (late.texts, late.finishes) == (at_once.texts, at_once.finishes)
+        assert torch.equal(late.trim(sequences), at_once.trim(expected))
+
+
+def test_the_generation_may_return_everything(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, ["rown fox"])
+    output = engine.generate(
+        reciter.prompt("late"), stops, return_dict_in_generate=True, output_scores=True, output_logits=True,
+        output_hidden_states=True,
+    )  # fmt: skip
+    assert stops.texts == ["The quick b"]
+    cut = stops.trim(output)
+    assert type(cut) is type(output)
+    assert cut.sequences[0, 1:].tolist() == reciter.token_ids("late")[:3]
+    assert len(cut.scores) == len(cut.logits) == len(cut.hidden_states) == 3
+    assert len(output.scores) == 4
+    assert cut.past_key_values is output.past_key_values
+    scores = engine.model.compute_transition_scores(cut.sequences, cut.scores)
+    assert scores.shape == (1, 3)

@@ -1,0 +1,201 @@
+"""The text of a ``Stops`` in transformers' own streamers, and every way in which a stream can end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+
+from recital import recite
+from transformers import AsyncTextIteratorStreamer, TextIteratorStreamer, TextStreamer
+from transformers_harness import Engine, Pieces
+
+from stopscan.finish import Finish
+from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan.transformers import Stops
+
+
+def in_thread(target: Callable[[], Any]) -> Thread:
+    thread = Thread(target=target)
+    thread.start()
+    return thread
+
+
+def test_an_iterator_gets_the_safe_text(engine: Engine, reciter: Reciter) -> None:
+    streamer = TextIteratorStreamer(engine.tokenizer, timeout=60)
+    stops = Stops(engine.tokenizer, "hello world", streamer=streamer)
+    thread = in_thread(lambda: engine.generate(reciter.prompt("count"), stops))
+    assert "".join(streamer) == "1, 2, 3 "
+    thread.join()
+    assert stops.finishes == [Finish("stop_sequence", "hello world", 8)]
+
+
+def test_an_async_iterator_gets_the_safe_text(engine: Engine, reciter: Reciter) -> None:
+    async def read() -> list[str]:
+        streamer = AsyncTextIteratorStreamer(engine.tokenizer, timeout=60)
+        stops = Stops(engine.tokenizer, "hello world", streamer=streamer)
+        thread = in_thread(lambda: engine.generate(reciter.prompt("count"), stops))
+        texts = [text async for text in streamer]
+        await asyncio.to_thread(thread.join)
+        return texts
+
+    assert [text for text in asyncio.run(read()) if text] == ["1", ", ", "2", ", ", "3 "]
+
+
+def test_a_printing_streamer_prints_the_safe_text(
+    engine: Engine, reciter: Reciter, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.generate(reciter.prompt("split"), Stops(engine.tokenizer, "END", streamer=TextStreamer(engine.tokenizer)))
+    assert capsys.readouterr().out == "This is the \n"
+
+
+def test_each_row_has_a_streamer_of_its_own(engine: Engine, reciter: Reciter) -> None:
+    streamers = [TextIteratorStreamer(engine.tokenizer, timeout=60) for _ in range(2)]
+    stops = Stops(engine.tokenizer, ["hello world", "END"], streamer=streamers)
+    engine.generate([reciter.prompt("count"), reciter.prompt("late")], stops)
+    assert ["".join(streamer) for streamer in streamers] == ["1, 2, 3 ", reciter.text("late")]
+
+
+def test_a_row_without_a_streamer_raises_before_the_first_step(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, "END", streamer=Pieces())
+    with engine.counted() as steps, pytest.raises(ValueError, match="2 rows need a list of 2 streamers, not 1"):
+        engine.generate([reciter.prompt("count")] * 2, stops)
+    assert not steps
+
+
+def test_a_reader_that_goes_ends_the_generation(engine: Engine, reciter: Reciter) -> None:
+    class Reader(Pieces):
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            super().on_finalized_text(text, stream_end)
+            if len(self.texts) == 3:
+                stops.close()
+
+    reader = Reader()
+    stops = Stops(engine.tokenizer, "###", streamer=reader)
+    with engine.counted() as steps:
+        engine.generate(reciter.prompt("late"), stops)
+    assert (reader.texts, reader.ends) == (["The", " quick", " brown", ""], 1)
+    assert len(steps) == 3
+    assert (stops.texts, stops.finishes) == (["The quick brown"], [Finish("abort")])
+
+
+def test_a_stream_closed_from_another_thread_gets_its_held_text(engine: Engine, reciter: Reciter) -> None:
+    pieces = Pieces()
+    stops = Stops(engine.tokenizer, "fox runs", streamer=pieces)
+
+    def close(_module: Any, _args: Any) -> None:
+        if "".join(pieces.texts) == "The quick brown ":
+            thread = in_thread(stops.close)
+            thread.join()
+
+    hook = engine.model.register_forward_pre_hook(close)
+    with engine.counted() as steps:
+        engine.generate(reciter.prompt("late"), stops)
+    hook.remove()
+    assert (stops.texts, stops.finishes) == (["The quick brown fox"], [Finish("abort")])
+    assert (pieces.texts[-1], pieces.ends) == ("fox", 1)
+    assert len(steps) == 5
+
+
+def test_a_stream_closed_before_the_first_step_is_empty(engine: Engine, reciter: Reciter) -> None:
+    pieces = Pieces()
+    stops = Stops(engine.tokenizer, "END", streamer=pieces)
+    stops.close()
+    stops.close("length")
+    with engine.counted() as steps:
+        engine.generate(reciter.prompt("late"), stops)
+    assert (len(steps), pieces.texts, pieces.ends) == (1, [""], 1)
+    assert (stops.texts, stops.finishes) == ([""], [Finish("abort")])
+
+
+def test_a_reader_of_a_generation_that_raises_is_let_go(engine: Engine, reciter: Reciter) -> None:
+    def fail(_module: Any, _args: Any) -> None:
+        if len(engine.steps) == 5:
+            raise MemoryError
+
+    hook = engine.model.register_forward_pre_hook(fail)
+    streamer = TextIteratorStreamer(engine.tokenizer, timeout=60)
+    stops = Stops(engine.tokenizer, "fox runs", streamer=streamer)
+
+    def generate() -> None:
+        try:
+            with engine.counted():
+                engine.generate(reciter.prompt("late"), stops)
+        except MemoryError:
+            stops.close()
+
+    thread = in_thread(generate)
+    assert "".join(streamer) == "The quick brown fox"
+    thread.join()
+    hook.remove()
+    assert stops.finishes == [Finish("abort")]
+
+
+def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine, reciter: Reciter) -> None:
+    class Full(Pieces):
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            if len(self.texts) == 2:
+                raise BufferError
+            super().on_finalized_text(text, stream_end)
+
+    stops = Stops(engine.tokenizer, "END", streamer=(full := Full()))
+    with pytest.raises(BufferError):
+        engine.generate(reciter.prompt("late"), stops)
+    assert full.texts == ["The", " quick"]
+    full.texts.clear()
+    assert stops.texts == ["The quick brown"]
+
+
+def test_a_stops_that_is_only_a_streamer_says_so(engine: Engine, reciter: Reciter) -> None:
+    inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
+    with pytest.raises(RuntimeError, match="stopping_criteria"):
+        engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
+def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streamed: bool) -> None:
+    stops = Stops(engine.tokenizer, "END")
+    engine.generate(reciter.prompt("split"), stops, streamed=streamed)
+    with pytest.raises(ValueError, match="one generation"):
+        engine.generate(reciter.prompt("count"), stops, streamed=streamed)
+    with pytest.raises(ValueError, match="one generation"):
+        engine.generate([reciter.prompt("count")] * 2, stops, streamed=streamed)
+    assert stops.texts == ["This is the "]
+
+
+@pytest.mark.parametrize("draft", ["assistant_model", "prompt_lookup_num_tokens"])
+def test_drafts_without_the_prompt_are_refused(engine: Engine, reciter: Reciter, draft: str) -> None:
+    options = {draft: engine.draft if draft == "assistant_model" else 3}
+    with pytest.raises(ValueError, match="as streamer too"):
+        engine.generate(reciter.prompt("late"), Stops(engine.tokenizer, "never"), streamed=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"stop_token_ids": ["6"]}, TypeError),
+        ({"min_tokens": -1}, ValueError),
+        ({"protect": "reasoning"}, ValueError),
+        ({"protect": ["<think>"]}, ValueError),
+        ({"eos_token_ids": "</s>"}, TypeError),
+    ],
+)
+def test_bad_options_raise_at_once(engine: Engine, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(options))):
+        Stops(engine.tokenizer, "END", **options)
+    with pytest.raises(ValueError, match="empty"):
+        Stops(engine.tokenizer, ["END", ""])
+
+
+def test_the_texts_are_those_of_the_reference_for_every_script(engine: Engine, reciter: Reciter) -> None:
+    names = [name for name in SCRIPTS if not name.startswith("harmony")]
+    streamers = [Pieces() for _ in names]
+    stops = Stops(engine.tokenizer, ["ow", "E!"], streamer=streamers, skip_special_tokens=False)
+    engine.generate([reciter.prompt(name) for name in names], stops)
+    for name, pieces, text in zip(names, streamers, stops.texts, strict=True):
+        assert "".join(pieces.texts) == text == recite(SCRIPTS[name], ["ow", "E!"]).text
