@@ -1,5 +1,5 @@
-"""Exact stops in transformers: ``Stops`` for ``generate``, ``RowScanner`` and ``generate_batch`` for continuous batching,
-and ``python -m stopscan.transformers.serve``."""
+"""Exact stops in transformers: ``Stops`` for ``generate``, ``RowScanner`` and ``generate_batch`` for continuous
+batching, and ``python -m stopscan.transformers.serve``."""
 
 from stopscan.transformers._continuous import Result, RowScanner, generate_batch
 from stopscan.transformers._stops import Stops

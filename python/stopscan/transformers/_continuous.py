@@ -19,9 +19,9 @@ from stopscan.transformers._row import Row
 class RowScanner:
     """Scans one request of continuous batching, as its ``eos_token_id``; ``text`` is the safe text of each output.
 
-    ``prompt_token_ids`` are the request's own. The options are those of ``Stops``, and ``eos_token_ids``, by default the
-    tokenizer's, are what ``add_request`` would have been given. A ``RowScanner`` is for one request, and for one answer:
-    ``add_request`` raises ``ValueError`` for a second request and for ``num_return_sequences``.
+    ``prompt_token_ids`` are the request's own. The options are those of ``Stops``, and ``eos_token_ids``, by default
+    the tokenizer's, are what ``add_request`` would have been given. A ``RowScanner`` is for one request with one
+    answer: ``add_request`` raises ``ValueError`` for a second request and for ``num_return_sequences``.
 
     >>> row = RowScanner(tokenizer, ["END"], prompt_token_ids=ids)
     >>> request_id = manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -86,7 +86,7 @@ class RowScanner:
             return self._take()
 
     def length(self) -> int:
-        """How many of the generated tokens belong to the text: where to cut ids and logprobs. All if no stop ended it."""
+        """How many of the generated tokens belong to the text, to cut ids and logprobs; all if no stop ended it."""
         return self._row.length()
 
     def __contains__(self, token_id: int) -> bool:
@@ -113,7 +113,7 @@ class RowScanner:
 
 @dataclass
 class Result:
-    """What came of one request of ``generate_batch``: its text to the stop, why it ended, and transformers' own output."""
+    """What came of one request of ``generate_batch``: its text to the stop, why it ended, and transformers' output."""
 
     text: str
     finish: Finish
@@ -134,8 +134,8 @@ def generate_batch(
 ) -> list[Result]:
     """The results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
 
-    ``stop`` and ``options`` are those of ``RowScanner``, for all requests; ``eos_token_ids`` are by default those of the
-    generation's configuration. Raises ``RuntimeError`` with transformers' reason if a request fails; the others are lost.
+    ``stop`` and ``options`` are those of ``RowScanner``, for all requests; ``eos_token_ids`` are by default those of
+    the generation's configuration. Raises ``RuntimeError`` with transformers' reason if a request fails.
 
     >>> [result.text for result in generate_batch(model, tokenizer, tokenizer(prompts).input_ids, ["END"])]
     """

@@ -65,8 +65,8 @@ def test_options_hold_for_all_requests(engine: Engine, reciter: Reciter) -> None
     token_id = reciter.token_id("count", "ld 4")
     (ended,) = batch(engine, reciter, ["count"], (), max_new_tokens=50, stop_token_ids=token_id)
     assert (ended.text, ended.finish) == ("1, 2, 3 hello wor", Finish("stop_token", token_id))
-    with pytest.raises(ValueError, match="num_return_sequences|one answer"):
-        config = GenerationConfig(num_return_sequences=2, do_sample=True, max_new_tokens=5)
+    config = GenerationConfig(num_return_sequences=2, do_sample=True, max_new_tokens=5)
+    with pytest.raises(ValueError, match="one answer"):
         batch(engine, reciter, ["count"], "END", generation_config=config)
 
 
