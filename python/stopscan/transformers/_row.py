@@ -25,6 +25,11 @@ class Row:
     def finish(self) -> Finish | None:
         return self.scanner.finish
 
+    @property
+    def seen(self) -> int:
+        """How many tokens the row took."""
+        return self.scanner.tokens_seen + len(self._others)
+
     def feed(self, token_ids: Iterable[int]) -> None:
         """Reads tokens of the row; those behind its end count for nothing."""
         if self.scanner.finish is None:
@@ -39,7 +44,7 @@ class Row:
         """How many tokens belong to the row: to the last of the text if a stop ended it, else all, with the EOS."""
         finish = self.scanner.finish
         if finish is None or finish.matched_stop is None:
-            return self.scanner.tokens_seen + len(self._others)
+            return self.seen
         kept = self.scanner.tokens_kept
         return kept + sum(seen < kept for seen in self._others)
 

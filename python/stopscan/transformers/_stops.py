@@ -134,6 +134,11 @@ class Stops(StoppingCriteria, BaseStreamer):  # type: ignore[misc]
         """Why each row ended. To ask for it ends the rows that still run, with "length"."""
         return [row.finish for row in self._results() if row.finish is not None]
 
+    @property
+    def tokens_seen(self) -> list[int]:
+        """How many tokens each row took, those behind its text and its EOS included, for usage."""
+        return [row.seen for row in self._results()]
+
     def trim(self, output: Any, /) -> Any:
         """``output`` of ``generate``, tensor or object, without what follows the last token of each row's text.
 

@@ -1,0 +1,57 @@
+"""``python -m stopscan.transformers.serve``: ``transformers serve``, with its own arguments and routes and exact stops.
+
+A request may have ``stop``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected``,
+as in ``Stops``; ``--protect`` is the default of ``protect``, a name or a JSON list. The last choice has a
+``matched_stop`` if a stop ended it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from transformers.cli.serving import chat_completion, completion, response, utils
+from transformers.cli.transformers import main as transformers_main
+
+from stopscan.transformers._serve_handlers import exact
+from stopscan.transformers._serve_managers import CBGenerateManager, GenerateManager
+from stopscan.transformers._serve_request import chunk_to_sse, parse_assistant_message
+
+
+def serve_exactly(protect: Any) -> None:
+    """Changes transformers' server for the whole process, before it starts; ``protect`` is for requests without."""
+    utils.GenerateManager = GenerateManager
+    utils.CBGenerateManager = CBGenerateManager
+    utils.BaseHandler.chunk_to_sse = staticmethod(chunk_to_sse)
+    for module, handler in (
+        (chat_completion, "ChatCompletionHandler"),
+        (completion, "CompletionHandler"),
+        (response, "ResponseHandler"),
+    ):
+        choices = module is not response
+        setattr(module, handler, exact(getattr(module, handler), protect, ends_with_done=choices))
+    for module in (chat_completion, response):
+        module.parse_assistant_message = parse_assistant_message
+
+
+def main() -> None:
+    """Serves until it is interrupted."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="--protect REGIONS and these:")
+    parser.add_argument(
+        "--protect",
+        default="[]",
+        help="where stops do not fire: reasoning, tool_calls, or a JSON list of those and of pairs of markers",
+    )
+    own, rest = parser.parse_known_args()
+    if {"-h", "--help"} & {*rest}:
+        parser.print_help()
+    protect = json.loads(own.protect) if own.protect.startswith("[") else own.protect
+    serve_exactly(protect)
+    sys.argv[1:] = ["serve", *rest]
+    transformers_main()
+
+
+if __name__ == "__main__":
+    main()
