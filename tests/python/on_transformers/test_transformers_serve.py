@@ -1,0 +1,159 @@
+"""``python -m stopscan.transformers.serve`` as its clients see it, with and without continuous batching."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+
+import httpx
+from openai import BadRequestError, OpenAI
+from recital import recite
+
+from stopscan.conformance import Server, cases
+from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+
+MODES = {
+    "generate": (),
+    # Without these numbers it takes nearly all memory for its cache.
+    "continuous": (
+        "--continuous-batching", "--cb-num-blocks", "64", "--cb-block-size", "32", "--cb-max-batch-tokens", "128",
+    ),
+}  # fmt: skip
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def served(log: Path, *command: str) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = (sys.executable, "-m", *command, "--device", "cpu", "--host", "127.0.0.1", "--port", str(port))
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment) as process,
+    ):
+        try:
+            while not listens(port):
+                assert process.poll() is None, log.read_text()
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module", params=MODES)
+def url(request: pytest.FixtureRequest, checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    log = tmp_path_factory.mktemp("serve") / "log"
+    protect = ("--protect", json.dumps(THINKING))
+    with served(log, "stopscan.transformers.serve", str(checkpoint), *protect, *MODES[request.param]) as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> OpenAI:
+    return OpenAI(base_url=f"{url}/v1", api_key="none", timeout=60, max_retries=0)
+
+
+def chat(client: OpenAI, checkpoint: Path, prompt: str, **options: Any) -> Any:
+    messages = [{"role": "user", "content": prompt}]
+    options = {"max_tokens": 100, **options}
+    return client.chat.completions.create(model=str(checkpoint), messages=messages, **options)
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "openai-completions", "openai-responses"])
+def test_every_case_of_the_kit_passes(url: str, checkpoint: Path, api: str) -> None:
+    server = Server(url, model=str(checkpoint))
+    results = {str(case): case.run(server) for case in cases(api)}
+    assert {name: result for name, result in results.items() if result.outcome != "pass"} == {}
+
+
+def test_clients_at_once_get_their_own_answers(url: str, client: OpenAI, checkpoint: Path, reciter: Reciter) -> None:
+    # Two clients may choose the same id.
+    headers = {"X-Request-Id": "chosen"}
+    stops = {"count": "hello world", "split": "END", "late": " fox", "emoji": "now", "cjk": "。", "runs-end": "aab"}
+
+    def ask(name: str, stream: bool) -> tuple[str, str]:
+        stop, prompt = stops[name], reciter.prompt(name)
+        if not stream:
+            (choice,) = chat(client, checkpoint, prompt, stop=stop, extra_headers=headers).choices
+            return choice.message.content or "", choice.matched_stop
+        *_, last = chunks = list(chat(client, checkpoint, prompt, stop=stop, stream=True, extra_headers=headers))
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks), last.choices[0].matched_stop
+
+    asked = [(name, stream) for name in stops for stream in (False, True)] * 3
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda one: ask(*one), asked))
+    assert answers == [(recite(SCRIPTS[name], [stops[name]]).text, stops[name]) for name, _ in asked]
+
+
+def test_the_options_of_a_request(client: OpenAI, checkpoint: Path, reciter: Reciter) -> None:
+    def ask(name: str, stop: Any = None, **options: Any) -> tuple[str, Any, str]:
+        (choice,) = chat(client, checkpoint, reciter.prompt(name), stop=stop, extra_body=options).choices
+        return choice.message.content or "", getattr(choice, "matched_stop", None), choice.finish_reason
+
+    assert ask("count", "hello world", include_stop=True) == ("1, 2, 3 hello world", "hello world", "stop")
+    assert ask("straddle", ["END"], min_tokens=8) == (reciter.text("straddle"), None, "stop")
+    token_id = reciter.token_id("count", "ld 4")
+    assert ask("count", stop_token_ids=[token_id]) == ("1, 2, 3 hello wor", token_id, "stop")
+    protected = recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text
+    assert ask("think", "END") == (protected, "END", "stop")
+    assert ask("think", "END", protect=[]) == ("<think>Is it ", "END", "stop")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"stop": ["END", ""]}, "stop 1 is empty"),
+        ({"stop": [6]}, "stop"),
+        ({"min_tokens": -1}, "min_tokens"),
+        ({"min_tokens": "3"}, "min_tokens"),
+        ({"stop_token_ids": ["x"]}, "stop_token_ids"),
+        ({"protect": "reasoning"}, "reasoning"),
+        ({"protect": ["<think>"]}, "protect"),
+        ({"include_stop": "yes"}, "include_stop"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_bad_request_is_told_why(
+    client: OpenAI, checkpoint: Path, reciter: Reciter, body: dict[str, Any], named: str, stream: bool
+) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        chat(client, checkpoint, reciter.prompt("count"), stream=stream, extra_body=body)
+    assert named in refused.value.response.json()["detail"]
+
+
+def test_clients_that_go_leave_a_server_that_answers(
+    url: str, client: OpenAI, checkpoint: Path, reciter: Reciter
+) -> None:
+    body = {"messages": [{"role": "user", "content": reciter.prompt("late")}], "stream": True, "stop": "never"}
+    for _ in range(5):
+        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as reply:
+            next(reply.iter_lines())
+    (choice,) = chat(client, checkpoint, reciter.prompt("split"), stop="END").choices
+    assert choice.message.content == "This is the "
+
+
+def test_plain_transformers_serve_does_not_pass(checkpoint: Path, tmp_path: Path) -> None:
+    with served(tmp_path / "log", "transformers.cli.transformers", "serve", str(checkpoint)) as url:
+        server = Server(url, model=str(checkpoint))
+        results = {case.name: case.run(server) for case in cases("openai-chat") if not case.stream}
+    assert results["three-tokens"].outcome == "fail"
+    assert "text" in results["three-tokens"].wrong
