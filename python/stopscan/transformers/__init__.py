@@ -1,7 +1,6 @@
-"""Exact stops in transformers: ``Stops`` for ``generate``, ``RowScanner`` and ``generate_batch`` for continuous
-batching, and ``python -m stopscan.transformers.serve``."""
+"""Exact stops in transformers' ``generate``; ``stopscan.transformers.continuous`` has them for continuous batching, and
+``python -m stopscan.transformers.serve`` for the server."""
 
-from stopscan.transformers._continuous import Result, RowScanner, generate_batch
 from stopscan.transformers._stops import Stops
 
-__all__ = ["Result", "RowScanner", "Stops", "generate_batch"]
+__all__ = ["Stops"]

@@ -16,7 +16,7 @@ def exact(handler: type[Any], protect: Any, *, ends_with_done: bool) -> type[Any
     OpenAI's streams of choices end with a ``[DONE]``, which transformers does not send.
     """
 
-    class Exact(handler):  # type: ignore[misc]
+    class Exact(handler):
         async def handle_request(self, body: dict[str, Any], request_id: str) -> Any:
             with refusing():
                 current.set(Asked.take(body, protect))

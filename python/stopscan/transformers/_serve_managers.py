@@ -8,12 +8,12 @@ from uuid import uuid4
 from transformers.cli.serving import utils
 
 from stopscan.finish import Finish
-from stopscan.transformers._continuous import RowScanner
 from stopscan.transformers._serve_request import current, refusing
 from stopscan.transformers._stops import Stops
+from stopscan.transformers.continuous import RowScanner
 
 
-class Streamer(utils.DirectStreamer):  # type: ignore[misc]
+class Streamer(utils.DirectStreamer):
     """Puts safe text, or what the model's parser makes of it, into the queue that the server sends from."""
 
     # To be set: what ends the generation, and what came of it, with the number of tokens.
@@ -38,7 +38,7 @@ class Streamer(utils.DirectStreamer):  # type: ignore[misc]
         self._enqueue(utils._StreamError(str(error)))
 
 
-class GenerateManager(utils.GenerateManager):  # type: ignore[misc]
+class GenerateManager(utils.GenerateManager):
     """One request at a time, with ``Stops``."""
 
     def generate_streaming(
@@ -74,7 +74,7 @@ class GenerateManager(utils.GenerateManager):  # type: ignore[misc]
         return asked.text, length, sequences[0, length : length + tokens].tolist()
 
 
-class CBGenerateManager(utils.CBGenerateManager):  # type: ignore[misc]
+class CBGenerateManager(utils.CBGenerateManager):
     """Continuous batching, with a ``RowScanner`` for each request."""
 
     def generate_streaming(

@@ -17,7 +17,7 @@ from stopscan.transformers._trim import trimmed
 REUSED = "a Stops is for one generation: make one for each"
 
 
-class Stops(StoppingCriteria, BaseStreamer):  # type: ignore[misc]
+class Stops(StoppingCriteria, BaseStreamer):
     """The stops of one ``generate``, to pass to it as a stopping criterion and as the streamer: each row ends in the
     very step that completes a stop. After the generation ``texts`` and ``finishes`` say what came of each row.
 

@@ -7,8 +7,7 @@ import sys
 import threading
 import time
 import urllib.request
-from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -20,7 +19,6 @@ from unittest.mock import patch
 import mlx_lm
 from mlx_lm import server
 from mlx_lm.tokenizer_utils import TokenizerWrapper
-from reference import Reference
 
 # Whether this mlx-lm asks the rows of a batch when they end.
 NEW = hasattr(sys.modules["mlx_lm.generate"], "StopSequences")
@@ -57,38 +55,6 @@ class Steps:
 
     def __len__(self) -> int:
         return len(self.shapes)
-
-
-@dataclass
-class Recital:
-    """What a script gives under some stops: the safe text with each token, EOS included, and what ended it."""
-
-    texts: list[str]
-    matched: str | None = None
-    finish_reason: str = "stop"
-
-    @property
-    def text(self) -> str:
-        return "".join(self.texts)
-
-
-def recite(
-    script: Sequence[str | bytes], *args: Any, min_tokens: int = 0, max_tokens: int = -1, **options: Any
-) -> Recital:
-    """The recital of a script by the rules of matching; ``args`` and ``options`` are the reference's."""
-    reference, texts = Reference(*args, **options), []
-    # A character that is cut in two comes with its last half; bytes that are none are U+FFFD at once.
-    decoder = getincrementaldecoder("utf-8")("replace")
-    for number, piece in enumerate(script, 1):
-        decoded = decoder.decode(piece.encode() if isinstance(piece, str) else piece)
-        texts.append(reference.feed(decoded, armed=number > min_tokens))
-        if reference.match is not None:
-            return Recital(texts, reference.match.sequence)
-        if number == max_tokens:
-            texts[-1] += reference.feed(decoder.decode(b"", final=True)) + reference.flush()
-            return Recital(texts, finish_reason="length")
-    texts.append(reference.feed(decoder.decode(b"", final=True)) + reference.flush())
-    return Recital(texts, reference.match and reference.match.sequence)
 
 
 @dataclass

@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
 import mlx_lm
-from mlx_harness import Steps, recite
+from mlx_harness import Steps
 from mlx_lm.generate import BatchGenerator
+from recital import recite
 
 from stopscan import StopSet
 from stopscan.finish import Finish

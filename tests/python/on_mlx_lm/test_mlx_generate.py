@@ -12,8 +12,9 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 
 import mlx.core as mx
 import mlx_lm
-from mlx_harness import Steps, load, recite, with_tool_calls
+from mlx_harness import Steps, load, with_tool_calls
 from mlx_lm.models.cache import make_prompt_cache
+from recital import recite
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish

@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
-from mlx_harness import recite, with_tool_calls
+from mlx_harness import with_tool_calls
+from recital import recite
 from transformers import ByT5Tokenizer
 
 from stopscan import StopMatch

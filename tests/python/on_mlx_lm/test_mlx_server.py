@@ -21,10 +21,11 @@ import pytest
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
-from mlx_harness import Answer, Server, recite, serving, stream_events
+from mlx_harness import Answer, Server, serving, stream_events
 from mlx_lm import server as plain_server
 from mlx_lm.generate import TextStateMachine
 from mlx_lm.models import llama
+from recital import recite
 from transformers import ByT5Tokenizer
 
 from stopscan.mlx_lm import server as our_server

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
 from recital import recite
 from transformers import ContinuousBatchingConfig, GenerationConfig
@@ -16,7 +16,7 @@ from transformers_harness import Engine
 
 from stopscan.finish import Finish
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
-from stopscan.transformers import RowScanner, generate_batch
+from stopscan.transformers.continuous import RowScanner, generate_batch
 
 # Without these numbers it takes nearly all memory for its cache.
 CONFIG = {"num_blocks": 64, "block_size": 32, "max_batch_tokens": 128}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
 import torch
 from hypothesis import given, settings

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
 import httpx
 from openai import BadRequestError, OpenAI

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed; ci/transformers-env makes its environment")
+pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
 from recital import recite
 from transformers import AsyncTextIteratorStreamer, TextIteratorStreamer, TextStreamer

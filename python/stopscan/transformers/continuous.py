@@ -1,5 +1,8 @@
-"""Continuous batching, which asks of each token whether it is in the request's set of EOS ids: a ``RowScanner`` is that
-set, so that a request ends in the very step that completes a stop, as with an EOS."""
+"""Exact stops in transformers' continuous batching: ``RowScanner`` for its manager, and ``generate_batch``.
+
+transformers asks of each token whether it is in the request's set of EOS ids. A ``RowScanner`` is that set, so that a
+request ends in the very step that completes a stop.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from stopscan._protect import Protect
 from stopscan.finish import Finish
 from stopscan.transformers._options import Ids, Options, Stop
 from stopscan.transformers._row import Row
+
+__all__ = ["Result", "RowScanner", "generate_batch"]
 
 
 class RowScanner:
