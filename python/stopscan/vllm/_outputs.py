@@ -5,15 +5,19 @@ from contextlib import aclosing
 from copy import copy
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from stopscan.vllm._detokenizer import scanning
-from stopscan.vllm._install import require_supported
-from stopscan.vllm._options import check
+from stopscan.vllm._engine import Engine
+from stopscan.vllm._options import check, without
+from stopscan.vllm._parts import require
+from stopscan.vllm._request import scanning
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.outputs import CompletionOutput, RequestOutput
     from vllm.v1.engine.async_llm import AsyncLLM
+
+_engines: WeakKeyDictionary[Any, Engine | None] = WeakKeyDictionary()
 
 
 async def scan_outputs(
@@ -22,25 +26,26 @@ async def scan_outputs(
     """The outputs of ``engine.generate`` with these arguments, their stop strings found by stopscan instead of vLLM.
 
     Nothing is installed: the engine never hears of the stops, and its request is aborted when each of the ``n``
-    answers has ended. ``extra_args`` may have ``stopscan_protect`` and ``stopscan_start_protected``; each token is
-    decoded a second time. Raises ``RuntimeError`` if vLLM is not 0.32, and vLLM's validation error for malformed
-    options.
+    answers has ended. ``extra_args`` may have the options of stopscan; each token is decoded a second time. Raises
+    ``RuntimeError`` if vLLM has not the parts that stopscan needs, and its validation error for malformed options.
 
     >>> params = SamplingParams(stop=["END"], output_kind=RequestOutputKind.DELTA)
     >>> async for output in scan_outputs(engine, "Once upon", params, "request-1"):
     ...     print(output.outputs[0].text, end="")
     """
-    require_supported()
+    require()
     from vllm.sampling_params import RequestOutputKind
 
-    check(sampling_params)
+    known = _known(engine)
+    check(sampling_params, known.named if known else {}, False)
     kind = sampling_params.output_kind
     params = sampling_params.clone()
     params.stop = []
+    params.extra_args = without(params.extra_args)
     params.output_kind = RequestOutputKind.DELTA
     total: RequestOutput | None = None
     async with aclosing(engine.generate(prompt, params, request_id, **options)) as source:
-        async for output in _cut(source, engine, sampling_params):
+        async for output in _cut(source, engine, known, sampling_params):
             if kind is RequestOutputKind.DELTA:
                 yield output
                 continue
@@ -53,7 +58,7 @@ async def scan_outputs(
 
 
 async def _cut(
-    source: AsyncGenerator[RequestOutput, None], engine: AsyncLLM, params: SamplingParams
+    source: AsyncGenerator[RequestOutput, None], engine: AsyncLLM, known: Engine | None, params: SamplingParams
 ) -> AsyncGenerator[RequestOutput, None]:
     """The outputs, which are deltas, as far as the stops let them come; the source is closed with the last answer."""
     detokenizers: dict[int, Any] = {}
@@ -62,7 +67,7 @@ async def _cut(
         output.outputs = [completion for completion in output.outputs if completion.index in running]
         for completion in output.outputs:
             if completion.index not in detokenizers:
-                detokenizers[completion.index] = _detokenizer(engine, params, output)
+                detokenizers[completion.index] = _detokenizer(engine, known, params, output)
             _scan(detokenizers[completion.index], completion)
             if completion.finish_reason is not None:
                 running.remove(completion.index)
@@ -74,7 +79,15 @@ async def _cut(
             yield output
 
 
-def _detokenizer(engine: AsyncLLM, params: SamplingParams, output: RequestOutput) -> Any:
+def _known(engine: AsyncLLM) -> Engine | None:
+    if engine not in _engines:
+        tokenizer = engine.input_processor.tokenizer
+        parser = engine.vllm_config.structured_outputs_config.reasoning_parser
+        _engines[engine] = None if tokenizer is None else Engine(parser, tokenizer)
+    return _engines[engine]
+
+
+def _detokenizer(engine: AsyncLLM, known: Engine | None, params: SamplingParams, output: RequestOutput) -> Any:
     from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
     request: Any = SimpleNamespace(
@@ -82,9 +95,10 @@ def _detokenizer(engine: AsyncLLM, params: SamplingParams, output: RequestOutput
         sampling_params=params,
         prompt_token_ids=output.prompt_token_ids,
         prompt_embeds=None,
+        reasoning_parser_kwargs=None,
     )
     tokenizer = engine.get_tokenizer() if params.detokenize else None
-    return scanning(IncrementalDetokenizer.from_new_request(tokenizer, request), tokenizer, request)
+    return scanning(IncrementalDetokenizer.from_new_request(tokenizer, request), tokenizer, request, known)
 
 
 def _scan(detokenizer: Any, completion: CompletionOutput) -> None:

@@ -1,66 +1,58 @@
+"""Regions whose markers ``skip_special_tokens`` leaves out of the text: their token ids show them."""
+
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from stopscan.vllm._options import Pairs
+from stopscan._protect import PROMPT_TOKENS, Region, Regions
 
 if TYPE_CHECKING:
     from vllm.tokenizers import TokenizerLike
 
-# Tokens of the prompt's end in which an opening marker is looked for: chat templates end with it and a line break.
-_TAIL = 32
+Ids = tuple[int, ...]
 
 
-def first_region(
-    tokenizer: TokenizerLike, prompt_token_ids: Sequence[int] | None, protect: Pairs, start_protected: bool | None
-) -> tuple[str, str] | None:
-    """The region in which the answer begins: the first if ``start_protected``, with ``None`` the one the prompt opens.
+class HiddenRegions:
+    """The regions of one stream that token ids open and close; it begins inside one if there is a ``closing``."""
 
-    Only the prompt's end counts: a marker that is quoted in a question must not take the stops away.
-    """
-    if start_protected is False or not protect:
-        return None
-    if start_protected:
-        return protect[0]
-    if not prompt_token_ids:
-        return None
-    tail = tokenizer.decode(list(prompt_token_ids[-_TAIL:]), skip_special_tokens=False).rstrip()
-    return next((pair for pair in protect if tail.endswith(pair[0])), None)
+    def __init__(self, pairs: Mapping[Ids, Ids], closing: Ids | None) -> None:
+        self._pairs = pairs
+        self._closing = closing
+
+    def cover(self, token_ids: Sequence[int]) -> bool:
+        """Whether the last of ``token_ids`` is in a region, markers included; to be asked once for each token."""
+        if self._closing is not None:
+            if _ends_with(token_ids, self._closing):
+                self._closing = None
+            return True
+        for opening, closing in self._pairs.items():
+            if _ends_with(token_ids, opening):
+                self._closing = closing
+                return True
+        return False
 
 
-def skipped_ids(tokenizer: TokenizerLike, protect: Pairs) -> dict[tuple[str, str], tuple[int, int]]:
-    """The token ids of the markers that ``skip_special_tokens`` leaves out of the text: only they show the region."""
+def hidden_markers(tokenizer: TokenizerLike, protect: Regions) -> dict[Region, tuple[Ids, Ids]]:
+    """The regions of which the text shows not all, with the token ids of their markers."""
     found = {}
     for pair in protect:
-        opening, closing = (_token_id(tokenizer, marker) for marker in pair)
-        if opening is not None and closing is not None and not all(_shown(tokenizer, i) for i in (opening, closing)):
+        opening, closing = (tuple(tokenizer.encode(marker, add_special_tokens=False)) for marker in pair)
+        if not (_shown(tokenizer, opening) and _shown(tokenizer, closing)):
             found[pair] = (opening, closing)
     return found
 
 
-def _token_id(tokenizer: TokenizerLike, marker: str) -> int | None:
-    token_id: Any = tokenizer.convert_tokens_to_ids(marker)
-    # Unknown tokens get the id of another one.
-    known = (
-        isinstance(token_id, int) and tokenizer.decode([token_id], skip_special_tokens=False).strip() == marker.strip()
-    )
-    return token_id if known else None
+def prompt_end(tokenizer: TokenizerLike, prompt_token_ids: Sequence[int] | None) -> str:
+    """The text of the prompt's last tokens, special ones included."""
+    tail = list(prompt_token_ids or ())[-PROMPT_TOKENS:]
+    return tokenizer.decode(tail, skip_special_tokens=False) if tail else ""
 
 
-def _shown(tokenizer: TokenizerLike, token_id: int) -> bool:
-    return bool(tokenizer.decode([token_id], skip_special_tokens=True))
+def _shown(tokenizer: TokenizerLike, token_ids: Ids) -> bool:
+    whole, shown = (tokenizer.decode(list(token_ids), skip_special_tokens=skip) for skip in (False, True))
+    return bool(whole == shown)
 
 
-def reasoning_markers(config: Any, tokenizer: TokenizerLike) -> Pairs:
-    """The markers of the reasoning parser that an engine is configured with."""
-    from vllm.reasoning import ReasoningParserManager
-
-    name = config.structured_outputs_config.reasoning_parser
-    if not name:
-        raise ValueError("stopscan: protect='reasoning' needs a reasoning parser, and this engine has none")
-    parser = ReasoningParserManager.get_reasoning_parser(name)(tokenizer)
-    opening, closing = parser.reasoning_start_str, parser.reasoning_end_str
-    if not opening or not closing:
-        raise ValueError(f"stopscan: the reasoning parser {name!r} names no start and end; name the markers instead")
-    return ((opening, closing),)
+def _ends_with(token_ids: Sequence[int], marker: Ids) -> bool:
+    return tuple(token_ids[-len(marker) :]) == marker

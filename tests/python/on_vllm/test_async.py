@@ -12,12 +12,12 @@ import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
-import vllm
 from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
 from vllm_streams import STREAMS, Stream
 
 from stopscan.vllm import install, scan_outputs
@@ -160,6 +160,7 @@ class Held:
     def __init__(self, engine: AsyncLLM) -> None:
         self._engine = engine
         self.get_tokenizer = engine.get_tokenizer
+        self.input_processor, self.vllm_config = engine.input_processor, engine.vllm_config
 
     async def generate(self, *args: Any) -> AsyncIterator[Any]:
         first, *others = await collect(self._engine.generate(*args))
@@ -169,17 +170,31 @@ class Held:
 
 
 def test_malformed_options_are_refused_and_the_engine_goes_on(engine: Engine, reciter: Any, generate: Any) -> None:
-    extra_args = {"stopscan_protect": ["<think>"]}
-    stream = generate(reciter.prompt("split"), stop=["END"], extra_args=extra_args)
+    request = {"stop": ["END"], "extra_args": {"stopscan_protect": ["<think>"]}}
     if generate.row == "off":
-        assert engine.run(collect(stream))[-1].outputs[0].text == "This is the "
+        assert engine.run(collect(generate(reciter.prompt("split"), **request)))[-1].outputs[0].text == "This is the "
     else:
-        with pytest.raises(VLLMValidationError, match="stopscan_protect must be a flat list"):
-            engine.run(collect(stream))
+        with pytest.raises(VLLMValidationError, match="stopscan_protect '<think>' is neither"):
+            engine.run(collect(generate(reciter.prompt("split"), **request)))
     assert engine.run(collect(generate(reciter.prompt("split"), stop=["END"])))[-1].outputs[0].text == "This is the "
 
 
-def test_scan_outputs_with_another_vllm_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm, "__version__", "0.31.0")
-    with pytest.raises(RuntimeError, match=r"supports vLLM 0\.32"):
+def test_patterns(engine: Engine, reciter: Any, generate: Any) -> None:
+    request = {"extra_args": {"stopscan_patterns": ["E[A-Z]D", "never [0-9]"]}, "stop": ["too late"]}
+    for kind in RequestOutputKind:
+        outputs = engine.run(collect(generate(reciter.prompt("split"), output_kind=kind, **request)))
+        texts = [output.outputs[0].text for output in outputs]
+        last = outputs[-1].outputs[0]
+        if generate.row == "off":
+            assert last.finish_reason == "stop"
+            assert last.stop_reason is None
+            continue
+        assert ("".join(texts) if kind is RequestOutputKind.DELTA else texts[-1]) == "This is the "
+        assert (last.finish_reason, last.stop_reason) == ("stop", "END")
+        assert engine.engine.output_processor.get_num_unfinished_requests() == 0
+
+
+def test_scan_outputs_with_a_vllm_without_a_part_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(BaseIncrementalDetokenizer, "decode_next")
+    with pytest.raises(RuntimeError, match="does not support vLLM"):
         engine.run(collect(scan_outputs(engine.engine, "", SamplingParams(), "never")))

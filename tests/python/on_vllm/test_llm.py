@@ -70,7 +70,7 @@ def test_many_requests_at_once_with_two_answers_each(llm: LLM, reciter: Any, sto
 
 def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter: Any) -> None:
     install()
-    with pytest.raises(VLLMValidationError, match="stopscan_protect must be a flat list"):
+    with pytest.raises(VLLMValidationError, match="stopscan_protect must be a list of regions, not 5"):
         answers(llm, reciter.prompt("split"), stop=["END"], extra_args={"stopscan_protect": 5})
     assert not llm.llm_engine.has_unfinished_requests()
     assert answers(llm, reciter.prompt("split"), stop=["END"])[0].text == "This is the "

@@ -30,6 +30,7 @@ class Server:
     """A running server and its clients."""
 
     def __init__(self, url: str) -> None:
+        self.url = url
         self.openai = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
         self.anthropic = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
 
@@ -150,12 +151,13 @@ def test_responses_have_stops_too(server: Server, plugin: str) -> None:
 
 
 MALFORMED = [
-    ({"stopscan_protect": "<think>"}, "stopscan_protect must be a flat list of an opening and a closing marker"),
-    ({"stopscan_protect": ["<think>"]}, "stopscan_protect must be a flat list of an opening and a closing marker"),
-    ({"stopscan_protect": ["END", "</think>"]}, 'stop "END" is both'),
+    ({"stopscan_protect": "<think>"}, "stopscan_protect '<think>' is neither a name"),
+    ({"stopscan_protect": ["<think>"]}, "stopscan_protect '<think>' is neither a name"),
+    ({"stopscan_protect": ["tool_calls"]}, "stopscan_protect this model has no markers for 'tool_calls'"),
     ({"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
     ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be 0 or 1, not 'yes'"),
     ({"stopscan_protected": 1}, "stopscan_protected is not an option of stopscan"),
+    ({"stopscan_patterns": "(a"}, "stopscan_patterns is malformed"),
 ]
 
 
@@ -191,6 +193,33 @@ def test_a_malformed_option_is_a_400_and_the_engine_goes_on(
         assert refusal.value.status_code == 400
         assert text in refusal.value.message
     ask({})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("xargs", "text"), MALFORMED)
+def test_the_route_for_tokens_answers_400_too(
+    server: Server, plugin: str, reciter: Any, stream: bool, xargs: dict[str, Any], text: str
+) -> None:
+    def ask(xargs: dict[str, Any]) -> httpx.Response:
+        sampling = {"temperature": 0, "max_tokens": 40, "stop": ["END"], "extra_args": xargs}
+        prompt = {"prompt": reciter.prompt("split"), "add_special_tokens": False}
+        token_ids = httpx.post(f"{server.url}/tokenize", json=prompt, timeout=60).json()["tokens"]
+        body = {"token_ids": token_ids, "sampling_params": sampling, "stream": stream}
+        return httpx.post(f"{server.url}/inference/v1/generate", json=body, timeout=60)
+
+    assert ask({}).status_code == 200
+    answer = ask(xargs)
+    assert answer.status_code == (200 if plugin == "off" else 400)
+    assert plugin == "off" or text in answer.json()["error"]["message"]
+
+
+def test_patterns(server: Server, plugin: str) -> None:
+    body = {"temperature": 0, "vllm_xargs": {"stopscan_patterns": [r"E[A-Z]\w", "never"]}}
+    answer = server.openai.chat.completions.create(model="reciter", messages=message("[split]"), extra_body=body)
+    (choice,) = answer.choices
+    expected = {"off": ("This is the END of it", None), "on": ("This is the ", "END")}
+    assert (choice.message.content, choice.model_extra["stop_reason"]) == expected[plugin]
+    assert choice.finish_reason == "stop"
 
 
 def test_the_default_of_a_server_with_a_reasoning_parser(checkpoint: Path, tmp_path: Path) -> None:

@@ -49,12 +49,13 @@ def run(
     finish: FinishReason | None = None,
     stop_reason: int | None = None,
     prompt: Sequence[int] = (),
+    parser_options: dict[str, Any] | None = None,
 ) -> Run:
     """What came of each step; the last one ends by ``finish``, or the request is aborted after it."""
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
     queue = RequestOutputCollector(params.output_kind, "r")
-    processor.add_request(_request(params, prompt), None, queue=queue)
+    processor.add_request(_request(params, prompt, parser_options), None, queue=queue)
     for number, step in enumerate(steps, 1):
         last = number == len(steps)
         output = EngineCoreOutput(
@@ -91,7 +92,7 @@ def _take(result: Run, output: Any, params: SamplingParams) -> None:
     result.stop_reason = completion.stop_reason
 
 
-def _request(params: SamplingParams, prompt: Sequence[int]) -> EngineCoreRequest:
+def _request(params: SamplingParams, prompt: Sequence[int], parser_options: dict[str, Any] | None) -> EngineCoreRequest:
     return EngineCoreRequest(
         request_id="r",
         external_req_id="r",
@@ -103,6 +104,7 @@ def _request(params: SamplingParams, prompt: Sequence[int]) -> EngineCoreRequest
         lora_request=None,
         cache_salt=None,
         data_parallel_rank=None,
+        reasoning_parser_kwargs=parser_options,
     )
 
 

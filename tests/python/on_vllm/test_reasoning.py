@@ -1,0 +1,262 @@
+"""Regions by name: what vLLM's own reasoning and tool parsers say of an answer, for all of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from vllm.exceptions import VLLMValidationError
+from vllm.parser import ParserManager
+from vllm.reasoning import ReasoningParserManager
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.tokenizers import get_tokenizer
+from vllm.tool_parsers import ToolParserManager
+from vllm.v1.engine.input_processor import InputProcessor
+from vllm_harness import run
+
+from stopscan.testing.reciter import Reciter
+from stopscan.vllm import install, uninstall
+
+pytestmark = pytest.mark.vllm
+
+# Every parser looks its own markers up.
+MARKERS = """
+<think> </think> <mm:think> </mm:think> <seed:think> </seed:think> [THINK] [/THINK] [TOOL_CALLS] <|open|> <|close|>
+<|sep|> <|START_THINKING|> <|END_THINKING|> <|CHATBOT_TOKEN|> <tool_call> </tool_call> <ifm|think> </ifm|think>
+<ifm|think_fast> </ifm|think_fast> <ifm|think_faster> </ifm|think_faster> <|channel> <channel|> <|content_thinking|>
+<|content_text|> <|end_message|> <|plamo:begin_think:plamo|> <|plamo:end_think:plamo|> <assistant> <|eom|> </ Ġ</ think
+"""
+THINKING = {"chat_template_kwargs": {"thinking": True, "enable_thinking": True, "reasoning_effort": "high",
+                                     "thinking_mode": "enabled"}}  # fmt: skip
+
+# What each parser takes an answer without a marker for: reasoning, the answer, or what the request's
+# `chat_template_kwargs` say; and what closes the reasoning.
+STATES = {
+    "beam": ("always", "</think>"),
+    "cohere_command3": ("never", "<|END_THINKING|>"),
+    "cohere_command4": ("never", "<|END_THINKING|>"),
+    "deepseek_r1": ("always", "</think>"),
+    "deepseek_v3": ("if asked", "</think>"),
+    "deepseek_v4": ("always", "</think>"),
+    "deepseek_v41": ("always", "</think>"),
+    "ernie45": ("always", "</think>"),
+    "gemma4": ("never", "<channel|>"),
+    "glm45": ("always", "</think>"),
+    "glm47": ("always", "</think>"),
+    "granite": ("never", "Here is my response:"),
+    "granite_thinking_parser": ("always", "</think>"),
+    "holo2": ("always", "</think>"),
+    "hunyuan_a13b": ("never", "</think>"),
+    "hy_v3": ("if asked", "</think>"),
+    "hy_v4": ("always", "</think>"),
+    "inkling": ("never", "<|end_message|>"),
+    "k2_horizon": ("always", "</ifm|think>"),
+    "kimi_k2": ("always", "</think>"),
+    "kimi_k3": ("always", "<|close|>think<|sep|>"),
+    "ling3": ("always", "</think>"),
+    "mimo": ("always", "</think>"),
+    "minicpmv": ("always", "</think>"),
+    "minimax_m2": ("always", "</think>"),
+    "minimax_m2_append_think": ("always", "</think>"),
+    "minimax_m3": ("if asked", "</mm:think>"),
+    "mistral": ("never", "[/THINK]"),
+    "muse": ("never", "<|eom|>"),
+    "muse_glimmer": ("never", "<|eom|>"),
+    "musespark1x": ("never", "<|eom|>"),
+    "nemotron_v3": ("always", "</think>"),
+    "olmo3": ("always", "</think>"),
+    "openai_gptoss": ("always", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    "plamo3": ("always", "<|plamo:end_think:plamo|>"),
+    "poolside_v1": ("if asked", "</think>"),
+    "qwen3": ("always", "</think>"),
+    "seed_oss": ("always", "</seed:think>"),
+    "step3": ("always", "</think>"),
+    "step3p5": ("always", "</think>"),
+    "step5": ("always", "</think>"),
+}
+# What opens the reasoning, where it is not the closing marker without its slash.
+OPENERS = {
+    "cohere_command3": "<|START_THINKING|>",
+    "cohere_command4": "<|START_THINKING|>",
+    "gemma4": "<|channel>",
+    "granite": "Here's my thought process:",
+    "inkling": "<|content_thinking|>",
+    "kimi_k3": "<|open|>think<|sep|>",
+    "muse": " to=self<|message|>",
+    "muse_glimmer": " to=self<|message|>",
+    "musespark1x": " to=self<|message|>",
+    "openai_gptoss": "<|channel|>analysis<|message|>",
+    "plamo3": "<|plamo:begin_think:plamo|>",
+}
+PARSERS = sorted(set(ReasoningParserManager.list_registered()) - {"hf"})
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    reciter = Reciter(
+        {"pieces": ["a", " t", "hink", " </", "</", "think", ">", "<", "final"]}, added_tokens=MARKERS.split()
+    )
+    return get_tokenizer(str(reciter.write(tmp_path_factory.mktemp("markers"))))
+
+
+@pytest.fixture
+def start(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Installs, and makes an engine as far as stopscan sees it."""
+
+    def init(self: Any, config: Any, renderer: Any = None) -> None:
+        self.renderer = renderer
+
+    def make(protect: Any, reasoning_parser: str = "", tokenizer: Any = tokenizer) -> None:
+        install(protect=protect)
+        config = SimpleNamespace(structured_outputs_config=SimpleNamespace(reasoning_parser=reasoning_parser))
+        InputProcessor(config, SimpleNamespace(tokenizer=tokenizer))
+
+    monkeypatch.setattr(InputProcessor, "__init__", init)
+    yield make
+    uninstall()
+
+
+def answer(tokenizer: Any, text: str, *, prompt: str = "x", asked: bool = False, **params: Any) -> str:
+    """What comes of ``text`` with the stop END."""
+    params = {"stop": ["END"], "output_kind": RequestOutputKind.DELTA, "skip_special_tokens": False, **params}
+    steps = [[token] for token in tokenizer.encode(text, add_special_tokens=False)]
+    prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)
+    options = THINKING if asked else None
+    return run(tokenizer, steps, SamplingParams(**params), prompt=prompt_ids, parser_options=options).text
+
+
+def test_the_table_has_all_parsers() -> None:
+    assert set(PARSERS) <= set(STATES)
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["", "thinking"])
+@pytest.mark.parametrize("parser", PARSERS)
+def test_vllm_53066_an_answer_that_begins_inside_its_reasoning(
+    tokenizer: Any, start: Any, parser: str, asked: bool
+) -> None:
+    state, closing = STATES[parser]
+    start("reasoning", parser)
+    inside = state == "always" or (state == "if asked" and asked)
+    thought = f"Is it END?{closing}"
+    text = answer(tokenizer, f"{thought}It is 5 END here", asked=asked)
+    assert text == (f"{thought}It is 5 " if inside else "Is it ")
+
+
+@pytest.mark.parametrize("skip", [False, True], ids=["", "special tokens skipped"])
+@pytest.mark.parametrize("parser", PARSERS)
+def test_vllm_52393_no_stop_fires_between_the_markers_of_a_parser(
+    tokenizer: Any, start: Any, parser: str, skip: bool
+) -> None:
+    closing = STATES[parser][1]
+    start("reasoning", parser)
+    thought = f"{OPENERS.get(parser, closing.replace('/', ''))}Is it END?{closing}"
+    ids = tokenizer.encode(f"{thought}It is 5 ", add_special_tokens=False)
+    shown = tokenizer.decode(ids, skip_special_tokens=skip)
+    assert answer(tokenizer, f"{thought}It is 5 END here", skip_special_tokens=skip) == shown
+
+
+def test_a_thought_that_the_prompt_begins_or_ends(tokenizer: Any, start: Any) -> None:
+    start("reasoning", "deepseek_r1")
+    text = "Is it END?</think>It is 5 END"
+    assert answer(tokenizer, text, prompt="<think>\nWell,") == "Is it END?</think>It is 5 "
+    assert answer(tokenizer, text, prompt="<think>Well.</think>") == "Is it "
+    start("reasoning", "openai_gptoss")
+    text = "<|channel|>final<|message|>It is 5 END"
+    assert answer(tokenizer, text, prompt="<|start|>assistant") == text[:-3]
+    assert answer(tokenizer, "It is 5 END", prompt="<|start|>assistant<|channel|>final<|message|>") == "It is 5 "
+
+
+def test_a_request_overrides_the_parser(tokenizer: Any, start: Any) -> None:
+    start("reasoning", "deepseek_r1")
+    text = "Is it END?</think>It is 5 END"
+    assert answer(tokenizer, text, extra_args={"stopscan_protect": []}) == "Is it "
+    assert answer(tokenizer, text, extra_args={"stopscan_start_protected": 0}) == "Is it "
+    assert answer(tokenizer, text, stop=["END", "</think>"]) == "Is it "
+
+
+def test_names_and_markers_side_by_side(tokenizer: Any, start: Any) -> None:
+    text = "<a>END</a><think>END</think>5 END"
+    start(["reasoning", ("<a>", "</a>")], "cohere_command3")
+    assert answer(tokenizer, text) == "<a>END</a><think>"
+    start([], "minimax_m3")
+    request = {"stopscan_protect": ["reasoning", "<a>", "</a>", "<think>", "</think>"]}
+    assert answer(tokenizer, text, extra_args=request) == "<a>END</a><think>END</think>5 "
+    assert answer(tokenizer, "<mm:think>END</mm:think>5 END", extra_args=request) == "<mm:think>END</mm:think>5 "
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("", "needs a reasoning parser, and this engine has none"), ("nameless", "'nameless' names")]
+)
+def test_no_markers_for_the_reasoning_are_an_error_when_the_engine_is_made(start: Any, name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        start("reasoning", name)
+
+
+@pytest.fixture(autouse=True)
+def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser of somebody's own that says nothing of its markers."""
+
+    class Nameless(ReasoningParserManager.get_reasoning_parser("granite")):
+        pass
+
+    monkeypatch.setitem(ReasoningParserManager.reasoning_parsers, "nameless", Nameless)
+
+
+def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None:
+    named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["reasoning"]}}
+    install()
+    SamplingParams(**named)
+    start([], "")
+    with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
+        SamplingParams(**named)
+    start([], "qwen3")
+    SamplingParams(**named)
+
+
+def calls(tool_parser: str | None) -> None:
+    ParserManager.get_parser(tool_parser_name=tool_parser, enable_auto_tools=False)
+
+
+def test_vllm_42210_no_stop_fires_in_a_tool_call(tokenizer: Any, start: Any) -> None:
+    text = 'Well. <tool_call>{"END": 1}</tool_call> So END'
+    start("tool_calls")
+    calls("hermes")
+    assert answer(tokenizer, text) == text[:-3]
+    start([])
+    calls("hermes")
+    assert answer(tokenizer, text) == 'Well. <tool_call>{"'
+    assert answer(tokenizer, text, extra_args={"stopscan_protect": ["tool_calls"]}) == text[:-3]
+
+
+def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, start: Any) -> None:
+    start("tool_calls")
+    calls("mistral")
+    text = '[TOOL_CALLS]f{"a": "END"}[TOOL_CALLS]g{"b": "END"}'
+    assert answer(tokenizer, text) == text
+
+
+# Their calls have no markers, or stand between headers.
+UNMARKED = {
+    "gigachat3", "granite-20b-fc", "hf", "hy_v3", "hy_v4", "inkling", "llama4_json", "minicpm5", "muse",
+    "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
+def test_every_tool_parser_is_protected_or_refused(start: Any, parser: str) -> None:
+    start("tool_calls")
+    if parser in UNMARKED:
+        with pytest.raises(ValueError, match=f"the tool parser '{parser}' names no start and end"):
+            calls(parser)
+    else:
+        calls(parser)
+
+
+def test_a_server_without_a_tool_parser_is_an_error(start: Any) -> None:
+    start("tool_calls")
+    with pytest.raises(ValueError, match="needs a tool parser, and this engine has none"):
+        calls(None)
