@@ -50,6 +50,7 @@ _FORMS = {
     "poolside_v1": "glm47",
     "qwen3_json": "qwen3",
     "qwen3_xml": "qwen3",
+    "step5": "qwen3",
 }
 
 

@@ -19,12 +19,15 @@ from vllm_harness import Run, SlowTokenizer, run
 
 from stopscan.testing.reciter import Reciter
 from stopscan.vllm import install, uninstall
+from stopscan.vllm._parts import trims_token_ids
 
 pytestmark = pytest.mark.vllm
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
-# "é" and "日" in halves, a character that never ends, text that is a special token's, and enough to make nested stops.
-PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"\xa5", b"\xf0\x9f", " ", "<think>", "<|end|>"]
+# "é" and "日" in halves, alone and behind a letter, a character that never ends, one that stands for a broken one, text
+# that is a special token's, and enough to make nested stops.
+PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"c\xe6\x97", b"\xa5", b"\xa5a", b"\xf0\x9f",
+          "\ufffd", " ", "<think>", "<|end|>"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +151,9 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
         stop_reason=stop_reason,
     )
     expected = stop_reason if "stop_token" in case else case["stop_reason"]
-    assert (result.text, result.stop_reason, len(result.token_ids)) == (case["text"], expected, case["tokens"])
+    assert (result.text, result.stop_reason) == (case["text"], expected)
+    if trims_token_ids() or not case.get("one_step"):
+        assert len(result.token_ids) == case["tokens"]
 
 
 def test_a_stop_that_contains_another_stays_pruned_before_min_tokens(pieces: tuple[Any, Reciter]) -> None:

@@ -42,7 +42,7 @@ def serve(checkpoint: Path, log: Path, *options: str, **environment: str) -> Ite
         port = free.getsockname()[1]
     command = [str(Path(sys.executable).with_name("vllm")), "serve", str(checkpoint), "--served-model-name", "reciter"]
     command += ["--host", "127.0.0.1", "--port", str(port), "--gpu-memory-utilization", "0.1", "--enforce-eager"]
-    command += ["--dtype", "float32", "--max-model-len", "512", *options]
+    command += ["--dtype", "float32", "--max-model-len", "512", "--enable-scale-out", *options]
     url = f"http://127.0.0.1:{port}"
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **environment})
