@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stopscan import StopScanner
+from stopscan.vllm._pieces import Decoder
 from stopscan.vllm._regions import HiddenRegions
 
 if TYPE_CHECKING:
@@ -15,20 +16,24 @@ BLOCK = 1024
 
 
 class ScanningDetokenizer:
-    """One of vLLM's detokenizers as the engine sees it: its own decoding and token ids, and our stops."""
+    """One of vLLM's detokenizers as the engine sees it: its token ids, its own text or the same one, and our stops."""
 
     def __init__(
         self,
         inner: BaseIncrementalDetokenizer,
+        decoder: Decoder,
         scanner: StopScanner,
         hidden: HiddenRegions | None = None,
         *,
         trims: bool = True,
     ) -> None:
         self._inner = inner
+        self._token_ids = inner.token_ids
+        self._decoder = decoder
         self._scanner = scanner
         self._hidden = hidden
         self._trims = trims
+        self._scan = scanner.feed if hidden is None and not inner.min_tokens else self._scan_with_care
         self._blocks: list[str] = []
         self._newest = ""
 
@@ -43,37 +48,40 @@ class ScanningDetokenizer:
 
     def update(self, new_token_ids: Sequence[int], stop_terminated: bool) -> str | None:
         """The text of the stop that fired, or ``None``. The tokens after the one that completes it are dropped."""
-        inner = self._inner
-        stop_token = new_token_ids[-1:] if stop_terminated and not inner.include_stop_str_in_output else []
-        for place, token_id in enumerate(new_token_ids[:-1] if stop_token else new_token_ids, 1):
-            inner.token_ids.append(token_id)
-            self._add(self._scan(inner.decode_next(token_id)))
+        stop_token: Sequence[int] = ()
+        if stop_terminated and not self._inner.include_stop_str_in_output:
+            new_token_ids, stop_token = new_token_ids[:-1], new_token_ids[-1:]
+        token_ids, decoder, newest = self._token_ids, self._decoder, self._newest
+        tokens = iter(new_token_ids)
+        for token_id in tokens:
+            token_ids.append(token_id)
+            delta = decoder.at_once(token_id)
+            newest += self._scan(decoder.decode(token_id) if delta is None else delta)
             if (match := self._scanner.match) is not None:
+                self._newest = newest
                 # Before 0.32, vLLM keeps the logprobs of the tokens behind a stop, and so their ids.
-                inner.token_ids.extend(() if self._trims else new_token_ids[place:])
+                token_ids.extend(() if self._trims else [*tokens, *stop_token])
                 return match.sequence
-        inner.token_ids.extend(stop_token)
+        token_ids.extend(stop_token)
+        if len(newest) > BLOCK:
+            self._blocks.append(newest)
+            newest = ""
+        self._newest = newest
         return None
 
-    def _scan(self, delta: str) -> str:
+    def _scan_with_care(self, delta: str) -> str:
         inner = self._inner
         if self._hidden is not None and self._hidden.cover(inner.token_ids):
             return self._scanner.bypass(delta)
-        armed = not inner.min_tokens or inner.num_output_tokens() > inner.min_tokens
-        return self._scanner.feed(delta, armed=armed)
-
-    def _add(self, safe: str) -> None:
-        self._newest += safe
-        if len(self._newest) > BLOCK:
-            self._blocks.append(self._newest)
-            self._newest = ""
+        return self._scanner.feed(delta, armed=inner.num_output_tokens() > inner.min_tokens)
 
     def get_next_output_text(self, finished: bool, delta: bool) -> str:
         """The safe text since the last call, or all of it; a request keeps to one of the two."""
         if finished:
-            self._add(self._scanner.flush())
-        text = "".join([*self._blocks, self._newest])
+            self._newest += self._scanner.flush()
+        text = "".join([*self._blocks, self._newest]) if self._blocks else self._newest
         if delta:
-            self._blocks.clear()
             self._newest = ""
+            if self._blocks:
+                self._blocks.clear()
         return text

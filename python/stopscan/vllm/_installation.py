@@ -8,6 +8,7 @@ from stopscan._protect import NAMES, Protect, Regions, regions
 from stopscan.vllm._engine import Engine
 from stopscan.vllm._options import check
 from stopscan.vllm._parsers import tool_call_regions
+from stopscan.vllm._pieces import pieces_of
 from stopscan.vllm._request import scanning
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Installation:
 
     def note_engine(self, reasoning_parser: str, tokenizer: TokenizerLike) -> None:
         """To be called when an engine is made."""
+        pieces_of(tokenizer)  # takes a moment, which no request is to wait for
         engine = Engine(reasoning_parser, tokenizer)
         engine.named.update(self._tools)
         self._engines[tokenizer] = engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from inspect import Parameter, signature
 from operator import attrgetter
@@ -39,6 +40,7 @@ def require(parts: dict[str, dict[str, list[str]]] = PARTS) -> None:
                     raise RuntimeError(f"stopscan.vllm does not support vLLM {_version()}: no {module}.{owner}: {name}")
 
 
+@cache
 def trims_token_ids() -> bool:
     """Whether this vLLM drops the tokens behind a stop, where one step brings several: since 0.32."""
     return "_trim_surplus_tokens" in _names("vllm.v1.engine.output_processor", "OutputProcessor")

@@ -10,6 +10,7 @@ from stopscan._protect import Region, Regions, protected, regions
 from stopscan.vllm._detokenizer import ScanningDetokenizer
 from stopscan.vllm._options import options, refusal, stop_set
 from stopscan.vllm._parts import trims_token_ids
+from stopscan.vllm._pieces import decoder
 from stopscan.vllm._regions import HiddenRegions, hidden_markers, prompt_end
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def scanning(
     )
     closing = hidden[opened][1] if opened in hidden else None
     unseen = HiddenRegions(dict(hidden.values()), closing) if hidden else None
-    return ScanningDetokenizer(detokenizer, scanner, unseen, trims=trims_token_ids())
+    made = decoder(detokenizer, tokenizer, request)
+    return ScanningDetokenizer(detokenizer, made, scanner, unseen, trims=trims_token_ids())
 
 
 def _default(protect: object, named: Mapping[str, Regions]) -> Regions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ from hypothesis import strategies as st
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
+from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 from vllm_harness import Run, SlowTokenizer, run
 
 from stopscan.testing.reciter import Reciter
 from stopscan.vllm import install, uninstall
 from stopscan.vllm._parts import trims_token_ids
+from stopscan.vllm._pieces import PieceDecoder, decoder
 
 pytestmark = pytest.mark.vllm
 
@@ -65,6 +68,7 @@ ends = st.sampled_from(["eos", "stop token", "length", "abort"])
 
 
 @given(
+    prompt=st.lists(st.integers(0, len(PIECES) - 1), max_size=3),
     stops=stops,
     steps=steps,
     end=ends,
@@ -76,6 +80,7 @@ ends = st.sampled_from(["eos", "stop token", "length", "abort"])
 )
 def test_same_outputs_as_vllm_and_never_later(
     pieces: tuple[Any, Reciter],
+    prompt: list[int],
     stops: list[str],
     steps: list[list[int]],
     end: str,
@@ -104,6 +109,7 @@ def test_same_outputs_as_vllm_and_never_later(
         ),
         finish={"length": FinishReason.LENGTH, "abort": None}.get(end, FinishReason.STOP),
         stop_reason=tokens[-1][-1] if end == "stop token" else None,
+        prompt=[ids[number] for number in prompt],
     )
     assert ours.text == theirs.text
     assert (ours.finish_reason, ours.stop_reason) == (theirs.finish_reason, theirs.stop_reason)
@@ -111,6 +117,26 @@ def test_same_outputs_as_vllm_and_never_later(
     assert (ours.cumulative_logprob, ours.aborted) == (theirs.cumulative_logprob, theirs.aborted)
     for place in range(len(theirs.texts)):
         assert "".join(ours.texts[: place + 1]).startswith("".join(theirs.texts[: place + 1]))
+
+
+def request(*prompt: int, **params: Any) -> Any:
+    params = SamplingParams(**params)
+    return SimpleNamespace(request_id="", sampling_params=params, prompt_token_ids=list(prompt), prompt_embeds=None)
+
+
+def test_the_pieces_decode_where_their_text_is_vllms(pieces: tuple[Any, Reciter]) -> None:
+    tokenizer, reciter = pieces
+    letter, half = reciter.token_ids("pieces")[0], reciter.token_ids("pieces")[5]
+
+    def natively(asked: Any, tokenizer: Any = tokenizer) -> bool:
+        detokenizer = IncrementalDetokenizer.from_new_request(tokenizer, asked)
+        return isinstance(decoder(detokenizer, tokenizer, asked), PieceDecoder)
+
+    assert natively(request(stop=["END"]))
+    assert natively(request(letter, skip_special_tokens=False))
+    assert not natively(request(half))
+    assert not natively(request(skip_special_tokens=False, spaces_between_special_tokens=False))
+    assert not natively(request(), SlowTokenizer(tokenizer))
 
 
 @given(stops=stops, steps=steps)
