@@ -1,18 +1,23 @@
 from __future__ import annotations
 
 import sys
+from inspect import signature
 from threading import RLock
 from typing import Any
 
 import torch
 from transformers import StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
+from transformers.generation.utils import _speculative_sampling
 
 from stopscan._protect import Protect
 from stopscan.finish import EndReason, Finish
 from stopscan.transformers._options import Ids, Options, Stop
 from stopscan.transformers._row import Row
 from stopscan.transformers._trim import trimmed
+
+# Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
+ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
 REUSED = "a Stops is for one generation: make one for each"
 
@@ -23,8 +28,8 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     ``streamer`` gets the safe text, and nothing of the prompt: one of transformers' text streamers, a list of them with
     one for each row, or anything with ``on_finalized_text(text, stream_end)``. Passed on as ``streamer=``, a ``Stops``
-    knows the prompt; beam search takes no streamer and works without it, assisted decoding and prompts that are not
-    ``input_ids`` need it. An object serves one generation.
+    knows the prompt; beam search takes no streamer and works without it, assisted decoding needs it (and transformers
+    5.18). An object serves one generation.
 
     ``eos_token_ids`` are by default the tokenizer's; give it ``model.generation_config.eos_token_id`` where a model has
     more. No stop fires in the regions of ``protect``: pairs of markers, or ``"reasoning"`` and ``"tool_calls"`` if the
@@ -81,9 +86,9 @@ class Stops(StoppingCriteria, BaseStreamer):
         """Which rows are over: transformers asks it of a criterion after each step."""
         with self._lock:
             if not self._rows:
-                # Where nobody told the prompts, they are all but one token; drafts bring several in their first step.
-                if not self._announced and sys._getframe(2).f_code.co_name == "_assisted_decoding":
-                    raise ValueError("assisted decoding: pass the Stops as streamer too, so that it knows the prompt")
+                if sys._getframe(2).f_code.co_name == "_assisted_decoding":
+                    self._check_drafts()
+                # Where nobody told the prompts, they are all but one token.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
             self._follow(input_ids)
             changed = self._done is None
@@ -165,6 +170,12 @@ class Stops(StoppingCriteria, BaseStreamer):
         if self._closed:
             for row in self._rows:
                 row.close(self._closed)
+
+    def _check_drafts(self) -> None:
+        if ASKS_OF_DRAFTS:
+            raise RuntimeError("assisted decoding with a Stops needs transformers 5.18 or later")
+        if not self._announced:
+            raise ValueError("assisted decoding: pass the Stops as streamer too, so that it knows the prompt")
 
     def _check_streamers(self, rows: int) -> list[Any]:
         if self._streamers == [None]:

@@ -15,12 +15,13 @@ import torch
 from recital import recite
 from transformers import TextIteratorStreamer
 from transformers.generation import utils
-from transformers_harness import Engine, Pieces
+from transformers_harness import Engine, Pieces, needs_true_drafts
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
 from stopscan.transformers import Stops
+from stopscan.transformers._stops import ASKS_OF_DRAFTS
 
 STOPS = [
     ["END"], ["hello world"], ["6"], ["fgh"], ["z"], ["XYZ"], ["STOP"], ["###"], ["abc", "b"], ["ab"], ["aab"], ["ha!"],
@@ -29,7 +30,9 @@ STOPS = [
 ]  # fmt: skip
 # Several tokens a step, by a draft from the prompt or from a second model.
 WAYS = {"greedy": {}, "lookup": {"prompt_lookup_num_tokens": 3}, "assistant": {"assistant_model": "draft"}}
-ways = pytest.mark.parametrize("way", WAYS)
+ways = pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=needs_true_drafts if options else ()) for way, options in WAYS.items()]
+)
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 
 
@@ -130,6 +133,12 @@ def test_stops_count_from_min_tokens_on(engine: Engine, reciter: Reciter, min_to
     for name, stop in {"straddle": ["XYZ", "END"], "split": ["END", " of"], "runs-end": ["a"]}.items():
         text = engine.text(reciter.prompt(name), stop, min_tokens=min_tokens, generation=generation(engine, way))
         assert text == recite(SCRIPTS[name], stop, min_tokens=min_tokens).text
+
+
+@pytest.mark.skipif(not ASKS_OF_DRAFTS, reason="this transformers asks only of what it accepts")
+def test_drafts_on_an_older_transformers_are_refused(engine: Engine, reciter: Reciter) -> None:
+    with pytest.raises(RuntimeError, match=r"5\.18"):
+        engine.generate(reciter.prompt("late"), Stops(engine.tokenizer, "END"), assistant_model=engine.draft)
 
 
 def test_an_eos_before_min_tokens_ends_the_row_as_in_transformers(engine: Engine, reciter: Reciter) -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env
 
 from recital import recite
 from transformers import AsyncTextIteratorStreamer, TextIteratorStreamer, TextStreamer
-from transformers_harness import Engine, Pieces
+from transformers_harness import Engine, Pieces, needs_true_drafts
 
 from stopscan.finish import Finish
 from stopscan.testing.reciter import SCRIPTS, Reciter
@@ -168,6 +168,7 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     assert stops.texts == ["This is the "]
 
 
+@needs_true_drafts
 @pytest.mark.parametrize("draft", ["assistant_model", "prompt_lookup_num_tokens"])
 def test_drafts_without_the_prompt_are_refused(engine: Engine, reciter: Reciter, draft: str) -> None:
     options = {draft: engine.draft if draft == "assistant_model" else 3}
