@@ -20,12 +20,22 @@ def outside(
 def known(tokenizer: Any) -> dict[str, Regions]:
     """The regions that mlx-lm knows the markers of, in the model of ``tokenizer``."""
     found: dict[str, Regions] = {}
-    if tokenizer.has_thinking:
-        found["reasoning"] = ((tokenizer.think_start, tokenizer.think_end),)
+    if reasoning := _reasoning(tokenizer):
+        found["reasoning"] = reasoning
     if tokenizer.has_tool_calling:
         # Mistral's calls end with the answer: the text of an EOS never comes.
         found["tool_calls"] = ((tokenizer.tool_call_start, tokenizer.tool_call_end or tokenizer.eos_token),)
     return found
+
+
+def _reasoning(tokenizer: Any) -> Regions:
+    if tokenizer.has_thinking:
+        return ((tokenizer.think_start, tokenizer.think_end),)
+    # From 0.32.2 on, models whose answers have several parts: {part: [(marker, the part that it leads to)]}.
+    parts = getattr(tokenizer, "response_transitions", {})
+    closing = [marker for marker, part in parts.get("reasoning", ()) if part != "reasoning"]
+    opening = [marker for edges in parts.values() for marker, part in edges if part == "reasoning"]
+    return tuple((marker, closing[0]) for marker in opening) if len(closing) == 1 else ()
 
 
 def _end(tokenizer: Any, prompt: Any) -> str:

@@ -23,7 +23,7 @@ class RowScanner:
 
     The text is what ``tokenizer.decode`` makes of the tokens, special ones included. ``min_tokens`` holds for stops and
     ``stop_token_ids``; the model's EOS ends the row at any time, as in mlx-lm. ``max_tokens`` is the row's own. An id
-    that the tokenizer does not have gives no text and counts only in ``tokens_seen`` and ``tokens_kept``.
+    that the tokenizer does not have gives no text; only ``min_tokens`` does not count it.
 
     No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_calls"``, pairs of markers, or a list of them.
     ``start_protected`` says whether the answer begins inside one; by default the end of ``prompt``, text or token ids,
@@ -70,6 +70,7 @@ class RowScanner:
         )
         self._feed = self._scanner.feed
         self._min_tokens = min_tokens
+        self._max_tokens = max_tokens
         self._early_eos = eos_token_ids if min_tokens else frozenset()
         # For each id that the scanner was not given: how many it had been given before.
         self._passed: list[int] = []
@@ -97,10 +98,13 @@ class RowScanner:
         if token_id in self._early_eos and self._scanner.tokens_seen < self._min_tokens:
             return self._pass() + self._scanner.close("eos")
         try:
-            return self._feed(token_id)
+            text = self._feed(token_id)
         except ValueError:
             # Models have more ids than their tokenizers; a sampler may draw one, and the other rows go on.
-            return self._pass()
+            text = self._pass()
+        if self._passed and self.tokens_seen == self._max_tokens:
+            text += self._scanner.close("length")  # the scanner does not know of all of them
+        return text
 
     def close(self, reason: EndReason = "eos") -> str:
         """The rest of the text, when the row ends for another ``reason``; ``""`` if it is over."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
-from mlx_harness import with_tool_calls
+from mlx_harness import load, with_tool_calls
 from recital import recite
 from transformers import ByT5Tokenizer
 
@@ -57,6 +58,20 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(
     assert row.tokens_kept == 5 + (unknown if place < 5 else 0)
 
 
+@pytest.mark.parametrize("place", range(7))
+def test_ids_that_the_tokenizer_does_not_have_count_for_max_tokens(
+    mlx: tuple[Any, Any], reciter: Reciter, place: int
+) -> None:
+    model, tokenizer = mlx
+    ids = reciter.token_ids("held")
+    ids.insert(place, model.args.vocab_size - 1)
+    row = RowScanner(tokenizer, "STOP", max_tokens=6)
+    texts = [*map(row.feed, ids)]
+    assert "".join(texts) == ("Please do not ST" if place < 6 else "Please do not STO")
+    assert texts[6:] == [""]
+    assert (row.finish, row.tokens_seen) == (Finish("length"), 6)
+
+
 def test_an_early_eos_is_counted_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowScanner(mlx[1], "STOP", min_tokens=50)
     ids = [*reciter.token_ids("held"), reciter.eos_token_id]
@@ -72,6 +87,17 @@ def test_regions_of_both_kinds_and_markers_of_ones_own(mlx: tuple[Any, Any], rec
         assert "".join(map(row.feed, reciter.token_ids("think"))) == reciter.text("think")
     finally:
         with_tool_calls(tokenizer, None, None)
+
+
+def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
+    muse_spark = pytest.importorskip("mlx_lm.chat_templates.muse_spark", reason="mlx-lm has those from 0.32.2 on")
+    script = ["to=", "self<|message|>", "Is it EN", "D?", "<|eom|>", "to=user<|message|>", "It is EN", "D."]
+    reciter = Reciter({"parts": script}, added_tokens=())
+    _, tokenizer = load(reciter.write(tmp_path))
+    tokenizer._response_format = muse_spark.RESPONSE_FORMAT
+    for prompt, shown in (("", 0), ("to=self<|message|>", 2)):
+        row = RowScanner(tokenizer, "END", protect="reasoning", prompt=prompt)
+        assert "".join(map(row.feed, reciter.token_ids("parts")[shown:])) == "".join(script[shown:-2]) + "It is "
 
 
 @pytest.mark.parametrize(
