@@ -1,48 +1,126 @@
-"""Anthropic's messages, with `stop_token_ids` as an extension."""
+"""Anthropic's messages; beside `stop_sequences` the other options about stops are extensions."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from reply import Ask, Reply, chat, event
+from body import Content, Lenient, Limit, Stopping, Strings, Temperature, TopP, called, joined, parts, tool
+from parts import Part
+from pydantic import BeforeValidator, Field
+from reply import Ask, Reply
+from sse_starlette import ServerSentEvent
 
 from stopscan.finish import to_anthropic
 
-EMPTY = {
-    "answer": {"type": "text", "text": ""},
-    "reasoning": {"type": "thinking", "thinking": "", "signature": ""},
-}
 UNENDED = {"stop_reason": None, "stop_sequence": None}
+KINDS = {
+    400: "invalid_request_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"
+}  # fmt: skip
+
+
+class TextBlock(Lenient):
+    type: Literal["text"]
+    text: str
+
+
+class ThinkingBlock(Lenient):
+    type: Literal["thinking", "redacted_thinking"]
+
+
+class ToolUse(Lenient):
+    type: Literal["tool_use"]
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+class ToolResult(Lenient):
+    type: Literal["tool_result"]
+    tool_use_id: str
+    content: Content = []
+
+
+Block = Annotated[TextBlock | ThinkingBlock | ToolUse | ToolResult, Field(discriminator="type")]
+
+
+class Message(Lenient):
+    role: Literal["user", "assistant"]
+    content: Annotated[list[Block], BeforeValidator(parts)]
+
+    def given(self) -> list[dict[str, Any]]:
+        """The message as chat templates have it: each tool's result is one of its own, before the user's text."""
+        results = [block for block in self.content if isinstance(block, ToolResult)]
+        messages: list[dict[str, Any]] = [
+            {"role": "tool", "tool_call_id": one.tool_use_id, "content": joined(one.content)} for one in results
+        ]
+        text = "".join(block.text for block in self.content if isinstance(block, TextBlock))
+        uses = [called(one.name, one.input, one.id) for one in self.content if isinstance(one, ToolUse)]
+        if text or uses or not results:
+            messages.append({"role": self.role, "content": text, **({"tool_calls": uses} if uses else {})})
+        return messages
+
+
+class Tool(Lenient):
+    type: Literal["custom"] | None = None
+    name: str
+    description: str | None = None
+    input_schema: dict[str, Any]
+
+
+class Choice(Lenient):
+    type: Literal["auto", "none"]
+
+
+class MessagesBody(Stopping):
+    model: str | None = None
+    messages: list[Message] = Field(min_length=1)
+    max_tokens: Limit
+    system: Content = []
+    stop_sequences: Strings = []
+    stream: bool | None = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    tools: list[Tool] | None = None
+    tool_choice: Choice | None = None
+    metadata: Any = None  # changes nothing of the answer
+
+    def ask(self) -> Ask:
+        system = [{"role": "system", "content": joined(self.system)}] if self.system else []
+        given = [] if self.tool_choice and self.tool_choice.type == "none" else self.tools or []
+        return Ask(
+            [*system, *(one for message in self.messages for one in message.given())],
+            self.max_tokens,
+            self.stopping().model_copy(update={"stop": [*self.stop_sequences, *self.stop]}),
+            stream=bool(self.stream),
+            tools=[tool(one.name, one.description, one.input_schema) for one in given] or None,
+            temperature=self.temperature or 0.0,
+            top_p=self.top_p or 0.0,
+        )
 
 
 class Messages:
     path = "/v1/messages"
-    media_type = "text/event-stream"
-
-    def read(self, body: dict[str, Any]) -> Ask:
-        if "max_tokens" not in body:
-            raise ValueError("max_tokens: Field required")
-        return Ask(
-            chat(body.get("messages"), body.get("system")),
-            body["max_tokens"],
-            body.get("stop_sequences"),
-            body.get("stop_token_ids"),
-            stream=body.get("stream") is True,
-            stop_in_reasoning=body.get("stop_in_reasoning") is True,
-        )
+    body = MessagesBody
 
     def error(self, status: int, message: str) -> dict[str, Any]:
-        kinds = {400: "invalid_request_error", 404: "not_found_error"}
-        return {"type": "error", "error": {"type": kinds.get(status, "api_error"), "message": message}}
+        return {"type": "error", "error": {"type": KINDS.get(status, "api_error"), "message": message}}
+
+    def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
+        return [ServerSentEvent(json.dumps(self.error(500, message)), event="error")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
         blocks: list[dict[str, Any]] = []
-        async for kind, text in reply:
-            name = "text" if kind == "answer" else "thinking"
-            if not blocks or blocks[-1]["type"] != name:
-                blocks.append(dict(EMPTY[kind]))
-            blocks[-1][name] += text
+        last = None
+        async for part in reply:
+            if part.call is not None or part.kind != last:
+                blocks.append(_begun(part))
+            if part.call is not None:
+                blocks[-1]["input"] = part.call.arguments
+            else:
+                blocks[-1]["text" if part.kind == "answer" else "thinking"] += part.text
+            last = part.kind
         return {
             **_message(reply),
             "content": blocks,
@@ -50,24 +128,40 @@ class Messages:
             "usage": _usage(reply, reply.tokens),
         }
 
-    async def events(self, reply: Reply) -> AsyncIterator[str]:
-        def tell(kind: str, **data: Any) -> str:
-            return event({"type": kind, **data}, named=True)
-
-        yield tell("message_start", message={**_message(reply), "content": [], **UNENDED, "usage": _usage(reply, 0)})
+    async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
+        yield _event("message_start", message={**_message(reply), "content": [], **UNENDED, "usage": _usage(reply, 0)})
         index, last = -1, None
-        async for kind, text in reply:
-            if kind != last:
+        async for part in reply:
+            if part.call is not None or part.kind != last:
                 if last is not None:
-                    yield tell("content_block_stop", index=index)
-                index, last = index + 1, kind
-                yield tell("content_block_start", index=index, content_block=EMPTY[kind])
-            name = "text" if kind == "answer" else "thinking"
-            yield tell("content_block_delta", index=index, delta={"type": f"{name}_delta", name: text})
+                    yield _event("content_block_stop", index=index)
+                index, last = index + 1, part.kind
+                yield _event("content_block_start", index=index, content_block=_begun(part))
+            yield _event("content_block_delta", index=index, delta=_delta(part))
         if last is not None:
-            yield tell("content_block_stop", index=index)
-        yield tell("message_delta", delta=to_anthropic(reply.finish), usage=_usage(reply, reply.tokens))
-        yield tell("message_stop")
+            yield _event("content_block_stop", index=index)
+        yield _event("message_delta", delta=to_anthropic(reply.finish), usage=_usage(reply, reply.tokens))
+        yield _event("message_stop")
+
+
+def _event(kind: str, **data: Any) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps({"type": kind, **data}), event=kind)
+
+
+def _begun(part: Part) -> dict[str, Any]:
+    """The block that the part begins, still empty."""
+    if part.call is not None:
+        return {"type": "tool_use", "id": part.call.id, "name": part.call.name, "input": {}}
+    if part.kind == "answer":
+        return {"type": "text", "text": ""}
+    return {"type": "thinking", "thinking": "", "signature": ""}
+
+
+def _delta(part: Part) -> dict[str, Any]:
+    if part.call is not None:
+        return {"type": "input_json_delta", "partial_json": json.dumps(part.call.arguments, ensure_ascii=False)}
+    name = "text" if part.kind == "answer" else "thinking"
+    return {"type": f"{name}_delta", name: part.text}
 
 
 def _message(reply: Reply) -> dict[str, Any]:

@@ -2,124 +2,153 @@
 
 from __future__ import annotations
 
-import json
 import time
-import uuid
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, NamedTuple
+from uuid import uuid4
 
-from channels import HEADERS, UNTIL_ANSWER, Channels, Kind
+from body import Stopping
 from engine import Engine, Row
+from jinja2 import TemplateError
+from mlx_lm.sample_utils import make_sampler
+from parts import Call, Form, Part, Parts
+from starlette.exceptions import HTTPException
 
 from stopscan import StopSet
+from stopscan._protect import PROMPT_TOKENS, regions
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner
 
-MAX_STOPS = 64
 MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A request. `apart` asks for the reasoning and the answer apart from each other."""
+    """A request. `prompt` is text, token ids or messages; `apart` asks for reasoning, answer and calls apart."""
 
-    prompt: str | list[dict[str, str]]
-    max_tokens: int
-    stop: Any = None
-    stop_token_ids: Any = None
+    prompt: str | list[int] | list[dict[str, Any]]
+    max_tokens: int | None
+    stopping: Stopping
     stream: bool = False
-    stop_in_reasoning: bool = False
     apart: bool = True
+    tools: list[dict[str, Any]] | None = None
+    temperature: float = 0.0
+    top_p: float = 0.0
+    usage: bool = False  # of a stream, where the API wants to be asked
 
-    def start(self, engine: Engine) -> Reply:
-        """The reply, about to begin. Raises `ValueError` or `TypeError` for a bad request."""
-        stops = StopSet(self.stop, protect=HEADERS if self.stop_in_reasoning else UNTIL_ANSWER)
-        if len(stops) > MAX_STOPS:
-            raise ValueError(f"{len(stops)} stops are more than {MAX_STOPS}")
-        if self.max_tokens < 1:
-            raise ValueError(f"at least one token must be allowed, not {self.max_tokens}")
-        prompt = _encode(engine.tokenizer, self.prompt)
-        scanner = RowScanner(
-            engine.tokenizer,
-            stops,
-            stop_token_ids=self.stop_token_ids or (),
-            max_tokens=self.max_tokens,
-            protect="reasoning" if engine.tokenizer.has_thinking and not self.stop_in_reasoning else (),
-            prompt=prompt,
-        )
-        return Reply(self, engine.name, Row(engine, prompt, self.max_tokens, scanner))
+    def start(self, engine: Engine, form: Form) -> Reply:
+        """The reply, about to begin. Raises `HTTPException` for what cannot be answered. Takes time: compiling and
+        encoding.
+        """
+        ids, tail = self._encoded(engine.tokenizer)
+        left = engine.context - len(ids)
+        if not ids:
+            raise HTTPException(400, "the prompt is empty: it has no tokens")
+        if left < 1 or left < (self.max_tokens or 1):
+            wanted = f" and {self.max_tokens} more" if self.max_tokens else ""
+            raise HTTPException(400, f"{len(ids)} tokens{wanted} do not fit into the context of {engine.context}")
+        max_tokens = self.max_tokens or min(MAX_TOKENS, left)
+        stopping = self.stopping
+        try:
+            scanner = RowScanner(
+                engine.tokenizer,
+                StopSet(stopping.stop, patterns=stopping.patterns),
+                stop_token_ids=stopping.stop_token_ids,
+                max_tokens=max_tokens,
+                protect=form.protected(regions(stopping.protect, form.named)),
+                start_protected=stopping.start_protected,
+                prompt=tail,
+            )
+            region: str | None = form.segments.region_after(tail)
+            if stopping.start_protected is not None:
+                region = "reasoning" if stopping.start_protected else None
+            parts = Parts(form, region) if self.apart else None
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from error
+        sampler = make_sampler(self.temperature, self.top_p)
+        row = Row(engine, ids, max_tokens, scanner, sampler)
+        return Reply(self, engine.name, row, parts)
+
+    def _encoded(self, tokenizer: Any) -> tuple[list[int], str]:
+        """The prompt's ids, and what of its end is not the user's."""
+        if isinstance(self.prompt, str):
+            ids = list(tokenizer.encode(self.prompt))
+            return ids, tokenizer.decode(ids[-PROMPT_TOKENS:])
+        if not self.prompt or isinstance(self.prompt[0], int):
+            ids = [token for token in self.prompt if isinstance(token, int)]
+            unknown = [token for token in ids if not 0 <= token < tokenizer.vocab_size]
+            if unknown:
+                raise HTTPException(400, f"prompt: the model has no token {unknown[0]}")
+            return ids, tokenizer.decode(ids[-PROMPT_TOKENS:])
+        try:
+            texts = [
+                tokenizer.apply_chat_template(self.prompt, tools=self.tools, add_generation_prompt=add, tokenize=False)
+                for add in (False, True)
+            ]
+        except TemplateError as error:  # templates refuse what they are not made for
+            raise HTTPException(400, f"messages: {error}") from error
+        ids = tokenizer.apply_chat_template(self.prompt, tools=self.tools, add_generation_prompt=True)
+        return list(ids), texts[1][len(texts[0]) :] if texts[1].startswith(texts[0]) else ""
 
 
+@dataclass
 class Reply:
-    """An answer as it comes: iterate over its parts, then read `finish` and `tokens`."""
+    """An answer as it comes: iterate over its parts, then read `finish` and the counts of tokens."""
 
-    def __init__(self, ask: Ask, model: str, row: Row) -> None:
-        self.ask = ask
-        self.model = model
-        self.id = uuid.uuid4().hex
-        self.created = time.time()
-        self.prompt_tokens = len(row.prompt)
-        self._row = row
+    ask: Ask
+    model: str
+    row: Row
+    _parts: Parts | None
+    id: str = field(default_factory=lambda: uuid4().hex)
+    created: float = field(default_factory=time.time)
+    events: count[int] = field(default_factory=count)  # their numbers, where an API has them
+    reasoning_tokens: int = 0
+    _called: bool = False
 
-    async def __aiter__(self) -> AsyncIterator[tuple[Kind, str]]:
-        channels = Channels()
-        async for text in self._row:
-            if not self.ask.apart:
-                yield "answer", text
+    async def __aiter__(self) -> AsyncIterator[Part]:
+        counted = 0
+        async for text, tokens in self.row:
+            if self._parts is None:
+                yield Part("answer", text)
                 continue
-            for part in channels.feed(text):
-                yield part
-        for part in channels.flush():
-            yield part
+            for part in self._parts.feed(text):
+                yield self._seen(part)
+            if self._parts.region == "reasoning":
+                self.reasoning_tokens += tokens - counted
+            counted = tokens
+        for part in self._parts.flush() if self._parts is not None else ():
+            yield self._seen(part)
 
-    async def whole(self) -> tuple[str, str]:
-        """The answer and the reasoning."""
+    def _seen(self, part: Part) -> Part:
+        self._called |= part.kind == "tool_call"
+        return part
+
+    async def whole(self) -> Whole:
+        """All of it."""
         parts = [part async for part in self]
-        return _joined(parts, "answer"), _joined(parts, "reasoning")
+        texts = {kind: "".join(part.text for part in parts if part.kind == kind) for kind in ("answer", "reasoning")}
+        return Whole(**texts, calls=[part.call for part in parts if part.call is not None])
 
     @property
     def finish(self) -> Finish:
         """Why it ended, once it has."""
-        assert self._row.scanner.finish is not None
-        return self._row.scanner.finish
+        finish = self.row.scanner.finish
+        assert finish is not None
+        return replace(finish, reason="tool_calls") if self._called and finish.reason == "eos" else finish
+
+    @property
+    def prompt_tokens(self) -> int:
+        return len(self.row.prompt)
 
     @property
     def tokens(self) -> int:
         """How many were generated, the one that ended it included."""
-        return self._row.scanner.tokens_seen
+        return self.row.scanner.tokens_seen
 
 
-def event(data: dict[str, Any], *, named: bool = False) -> str:
-    """A server-sent event, with its type as its name where the API wants that."""
-    name = f"event: {data['type']}\n" if named else ""
-    return f"{name}data: {json.dumps(data)}\n\n"
-
-
-def chat(messages: Any, system: Any = None) -> list[dict[str, str]]:
-    """The messages of any API, their contents as text."""
-    if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
-        raise ValueError("there are no messages")
-    given = [{"role": "system", "content": system}] if system else []
-    return [{"role": _text(m.get("role")), "content": _text(m.get("content"))} for m in [*given, *messages]]
-
-
-def _text(content: Any) -> str:
-    if isinstance(content, list):
-        content = "".join(part.get("text", "") for part in content)
-    if not isinstance(content, str):
-        raise ValueError(f"text is missing: {content!r}")
-    return content
-
-
-def _encode(tokenizer: Any, prompt: Any) -> list[int]:
-    if isinstance(prompt, list):
-        return list(tokenizer.apply_chat_template(prompt, add_generation_prompt=True))
-    ids = tokenizer.encode(_text(prompt))
-    if not ids:
-        raise ValueError("the prompt is empty")
-    return list(ids)
-
-
-def _joined(parts: list[tuple[Kind, str]], kind: Kind) -> str:
-    return "".join(text for each, text in parts if each == kind)
+class Whole(NamedTuple):
+    answer: str
+    reasoning: str
+    calls: list[Call]

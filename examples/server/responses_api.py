@@ -1,111 +1,156 @@
-"""OpenAI's Responses, with `stop` and `stop_token_ids` as an extension: the API has no stops of its own."""
+"""OpenAI's Responses. The API has no stops of its own: all options about them are extensions."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
-from itertools import count
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from channels import Kind
-from openai_api import error
-from reply import MAX_TOKENS, Ask, Reply, chat, event
+from body import Content, Lenient, Limit, Stopping, Temperature, TopP, called, joined, tool
+from openai_api import arguments, error
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+from reply import Ask, Reply
+from responses_items import Item, items_of
+from sse_starlette import ServerSentEvent
+from starlette.exceptions import HTTPException
 
 from stopscan.finish import to_responses
 
-PARTS = {"answer": "output_text", "reasoning": "reasoning_text"}
+
+class Message(Lenient):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Content
+
+    def given(self) -> dict[str, Any]:
+        return {"role": self.role, "content": joined(self.content)}
+
+
+class FunctionCall(Lenient):
+    call_id: str
+    name: str
+    arguments: str
+
+    def given(self) -> dict[str, Any]:
+        use = called(self.name, arguments(self.arguments), self.call_id)
+        return {"role": "assistant", "content": "", "tool_calls": [use]}
+
+
+class FunctionOutput(Lenient):
+    call_id: str
+    output: Content
+
+    def given(self) -> dict[str, Any]:
+        return {"role": "tool", "tool_call_id": self.call_id, "content": joined(self.output)}
+
+
+class Reasoning(Lenient):
+    """An earlier answer's, which no template wants to see again."""
+
+    def given(self) -> None:
+        return None
+
+
+def kind(item: Any) -> Any:
+    return item.get("type", "message") if isinstance(item, dict) else None
+
+
+Input = Annotated[
+    Annotated[Message, Tag("message")]
+    | Annotated[FunctionCall, Tag("function_call")]
+    | Annotated[FunctionOutput, Tag("function_call_output")]
+    | Annotated[Reasoning, Tag("reasoning")],
+    Discriminator(kind),
+]
+
+
+def inputs(value: Any) -> Any:
+    return [{"role": "user", "content": value}] if isinstance(value, str) else value
+
+
+class Tool(Lenient):
+    type: Literal["function"]
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class ResponsesBody(Stopping):
+    model: str | None = None
+    input: Annotated[list[Input], Field(min_length=1), BeforeValidator(inputs)]
+    instructions: str | None = None
+    max_output_tokens: Limit | None = None
+    stream: bool | None = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    tools: list[Tool] | None = None
+    tool_choice: Literal["auto", "none"] | None = None
+    store: Literal[False] | None = None
+    # These change nothing of the answer.
+    user: Any = None
+    metadata: Any = None
+
+    def ask(self) -> Ask:
+        system = [{"role": "system", "content": self.instructions}] if self.instructions else []
+        given = [one.given() for one in self.input]
+        messages = [*system, *(message for message in given if message is not None)]
+        if len(messages) == len(system):
+            raise HTTPException(400, "input: there is no message")
+        tools = self.tools or [] if self.tool_choice != "none" else []
+        return Ask(
+            messages,
+            self.max_output_tokens,
+            self.stopping(),
+            stream=bool(self.stream),
+            tools=[tool(one.name, one.description, one.parameters or {}) for one in tools] or None,
+            temperature=self.temperature or 0.0,
+            top_p=self.top_p or 0.0,
+        )
 
 
 class Responses:
     path = "/v1/responses"
-    media_type = "text/event-stream"
-
-    def read(self, body: dict[str, Any]) -> Ask:
-        given, limit = body.get("input"), body.get("max_output_tokens")
-        messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
-        return Ask(
-            chat(messages, body.get("instructions")),
-            MAX_TOKENS if limit is None else limit,
-            body.get("stop"),
-            body.get("stop_token_ids"),
-            stream=body.get("stream") is True,
-            stop_in_reasoning=body.get("stop_in_reasoning") is True,
-        )
+    body = ResponsesBody
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         return error(status, message)
 
+    def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
+        data: dict[str, Any] = {"type": "error", "code": "server_error", "message": message, "param": None}
+        data["sequence_number"] = next(reply.events)
+        return [ServerSentEvent(json.dumps(data), event="error")]
+
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        texts: list[tuple[Kind, str]] = []
-        async for kind, text in reply:
-            if texts and texts[-1][0] == kind:
-                texts[-1] = (kind, texts[-1][1] + text)
-            else:
-                texts.append((kind, text))
+        items = items_of([part async for part in reply], reply.id)
         status = to_responses(reply.finish)["status"]
-        return _ended(reply, [_item(reply, index, kind, text, status) for index, (kind, text) in enumerate(texts)])
+        return _ended(reply, [item.whole(status) for item in items])
 
-    async def events(self, reply: Reply) -> AsyncIterator[str]:
-        numbers = count()
-
-        def tell(kind: str, **data: Any) -> str:
-            return event({"type": f"response.{kind}", "sequence_number": next(numbers), **data}, named=True)
+    async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
+        def tell(kind: str, **data: Any) -> ServerSentEvent:
+            name = f"response.{kind}"
+            numbered = {"type": name, "sequence_number": next(reply.events), **data}
+            return ServerSentEvent(json.dumps(numbered), event=name)
 
         yield tell("created", response=_response(reply, "in_progress"))
         yield tell("in_progress", response=_response(reply, "in_progress"))
-        items: list[dict[str, Any]] = []
-        last: Kind | None = None
-        text = ""
-        async for kind, delta in reply:
-            if kind != last:
-                if last is not None:
-                    items.append(_item(reply, len(items), last, text, "completed"))
-                    for done in _done(items):
-                        yield tell(**done)
-                last, text = kind, ""
-                for begun in _begun(_item(reply, len(items), kind, "", "in_progress"), len(items)):
-                    yield tell(**begun)
-            text += delta
-            yield tell(f"{PARTS[kind]}.delta", **_place(reply, len(items), kind), delta=delta)
-        if last is not None:
-            items.append(_item(reply, len(items), last, text, to_responses(reply.finish)["status"]))
-            for done in _done(items):
-                yield tell(**done)
-        response = _ended(reply, items)
-        yield tell(response["status"], response=response)
-
-
-def _begun(item: dict[str, Any], index: int) -> list[dict[str, Any]]:
-    part = item.pop("content")[0]
-    place = {"item_id": item["id"], "output_index": index, "content_index": 0}
-    return [
-        {"kind": "output_item.added", "output_index": index, "item": {**item, "content": []}},
-        {"kind": "content_part.added", **place, "part": part},
-    ]
-
-
-def _done(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    item, index = items[-1], len(items) - 1
-    part = item["content"][0]
-    place = {"item_id": item["id"], "output_index": index, "content_index": 0}
-    logprobs = {"logprobs": []} if part["type"] == "output_text" else {}
-    return [
-        {"kind": f"{part['type']}.done", **place, **logprobs, "text": part["text"]},
-        {"kind": "content_part.done", **place, "part": part},
-        {"kind": "output_item.done", "output_index": index, "item": item},
-    ]
-
-
-def _place(reply: Reply, index: int, kind: Kind) -> dict[str, Any]:
-    place = {"item_id": f"item_{reply.id}_{index}", "output_index": index, "content_index": 0}
-    return place | {"logprobs": []} if kind == "answer" else place
-
-
-def _item(reply: Reply, index: int, kind: Kind, text: str, status: str) -> dict[str, Any]:
-    item = {"id": f"item_{reply.id}_{index}", "status": status}
-    if kind == "reasoning":
-        return {**item, "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": text}]}
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
-    return {**item, "type": "message", "role": "assistant", "content": [part]}
+        items: list[Item] = []
+        done: list[dict[str, Any]] = []
+        async for part in reply:
+            if not items or not items[-1].takes(part):
+                if items:
+                    for name, data in items[-1].done("completed"):
+                        yield tell(name, **data)
+                    done.append(items[-1].whole("completed"))
+                items.append(Item(part.kind, len(items), reply.id))
+                for name, data in items[-1].begun(part):
+                    yield tell(name, **data)
+            name, data = items[-1].delta(part)
+            yield tell(name, **data)
+        ended = to_responses(reply.finish)
+        if items:
+            for name, data in items[-1].done(ended["status"]):
+                yield tell(name, **data)
+            done.append(items[-1].whole(ended["status"]))
+        yield tell(ended["status"], response=_ended(reply, done))
 
 
 def _response(reply: Reply, status: str) -> dict[str, Any]:
@@ -118,19 +163,19 @@ def _response(reply: Reply, status: str) -> dict[str, Any]:
         "incomplete_details": None,
         "error": None,
         "output": [],
-        "parallel_tool_calls": False,
-        "tool_choice": "none",
-        "tools": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto" if reply.ask.tools else "none",
+        "tools": [{"type": "function", "strict": False, **one["function"]} for one in reply.ask.tools or ()],
         "usage": None,
     }
 
 
-def _ended(reply: Reply, items: list[dict[str, Any]]) -> dict[str, Any]:
+def _ended(reply: Reply, output: list[dict[str, Any]]) -> dict[str, Any]:
     usage = {
         "input_tokens": reply.prompt_tokens,
         "input_tokens_details": {"cached_tokens": 0},
         "output_tokens": reply.tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
         "total_tokens": reply.prompt_tokens + reply.tokens,
     }
-    return {**_response(reply, ""), **to_responses(reply.finish), "output": items, "usage": usage}
+    return {**_response(reply, ""), **to_responses(reply.finish), "output": output, "usage": usage}

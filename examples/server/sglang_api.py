@@ -2,44 +2,68 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from reply import MAX_TOKENS, Ask, Reply, event
+from body import Limit, Stopping, Strict, Temperature, TopP
+from reply import Ask, Reply
+from sse_starlette import ServerSentEvent
 
 from stopscan.finish import to_sglang
 
 
+class Sampling(Stopping):
+    max_new_tokens: Limit | None = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+
+
+class GenerateBody(Strict):
+    text: str = ""
+    input_ids: list[int] | None = None
+    sampling_params: Sampling = Sampling()
+    stream: bool | None = None
+    model: str | None = None
+
+    def ask(self) -> Ask:
+        sampling = self.sampling_params
+        return Ask(
+            self.text if self.input_ids is None else self.input_ids,
+            sampling.max_new_tokens,
+            sampling.stopping(),
+            stream=bool(self.stream),
+            apart=False,
+            temperature=sampling.temperature or 0.0,
+            top_p=sampling.top_p or 0.0,
+        )
+
+
 class Generate:
     path = "/generate"
-    media_type = "text/event-stream"
-
-    def read(self, body: dict[str, Any]) -> Ask:
-        sampling = body.get("sampling_params") or {}
-        return Ask(
-            body.get("text") or "",
-            sampling.get("max_new_tokens", MAX_TOKENS),
-            sampling.get("stop"),
-            sampling.get("stop_token_ids"),
-            stream=body.get("stream") is True,
-            stop_in_reasoning=sampling.get("stop_in_reasoning") is True,
-            apart=False,
-        )
+    body = GenerateBody
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         return {"error": {"message": message}}
 
+    def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
+        return [_event(self.error(500, message)), ServerSentEvent("[DONE]")]
+
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        answer, _ = await reply.whole()
+        answer = (await reply.whole()).answer
         return {"text": answer, "meta_info": {**_counts(reply), **to_sglang(reply.finish)}}
 
-    async def events(self, reply: Reply) -> AsyncIterator[str]:
+    async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
         answer = ""
-        async for _, text in reply:
+        async for _, text, _ in reply:
             answer += text
-            yield event({"text": answer, "meta_info": {**_counts(reply), "finish_reason": None}})
-        yield event({"text": answer, "meta_info": {**_counts(reply), **to_sglang(reply.finish)}})
-        yield "data: [DONE]\n\n"
+            yield _event({"text": answer, "meta_info": {**_counts(reply), "finish_reason": None}})
+        yield _event({"text": answer, "meta_info": {**_counts(reply), **to_sglang(reply.finish)}})
+        yield ServerSentEvent("[DONE]")
+
+
+def _event(data: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(json.dumps(data))
 
 
 def _counts(reply: Reply) -> dict[str, Any]:

@@ -1,25 +1,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stopscan.testing.reciter import Reciter
-
 
 @pytest.fixture(scope="session")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(reciter: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from server_harness import Engine, served
 
-    model = Reciter().write(tmp_path_factory.mktemp("model") / "reciter")
-    with served(Engine(str(model))) as url:
+    with served(Engine(str(reciter.write(tmp_path_factory.mktemp("model") / "reciter")))) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def client(url: str) -> SimpleNamespace:
+    return clients(url)
+
+
+@pytest.fixture(scope="session")
+def harmony(checkpoint: Path) -> Iterator[SimpleNamespace]:
+    """The clients of a server whose model speaks in channels."""
+    from server_harness import Engine, served
+
+    with served(Engine(str(checkpoint)), "harmony") as url:
+        yield clients(url)
+
+
+def clients(url: str) -> SimpleNamespace:
     """The official clients, and the model's name."""
     import anthropic
     import httpx

@@ -17,10 +17,10 @@ uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "server"))
 
 from app import make_app  # noqa: E402
-from channels import Channels  # noqa: E402
 from engine import Engine  # noqa: E402
+from parts import Form, Parts  # noqa: E402
 
-__all__ = ["Channels", "CountingEngine", "Engine", "served"]
+__all__ = ["CountingEngine", "Engine", "Form", "Parts", "served"]
 
 
 class CountingModel:
@@ -51,9 +51,10 @@ class CountingEngine(Engine):
 
 
 @contextmanager
-def served(engine: Engine) -> Iterator[str]:
+def served(engine: Engine, form: str = "hermes") -> Iterator[str]:
     """The URL of the example server."""
-    server = uvicorn.Server(uvicorn.Config(make_app(engine), port=0, log_level="warning"))
+    config = uvicorn.Config(make_app(engine, form), port=0, log_level="warning", timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

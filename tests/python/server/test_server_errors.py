@@ -13,13 +13,17 @@ MANY = [f"stop {number}" for number in range(1_000)]
 BAD_STOPS = pytest.mark.parametrize(
     ("stop", "culprit"),
     [
-        (["6", ""], "stop 1 is empty"),
-        ([6], "stop 0"),
-        (6, "int"),
-        (MANY, "1000 stops are more than 64"),
+        (["6", ""], ".1: String should have at least 1 character"),
+        ([6], ".0: Input should be a valid string"),
+        (6, ": Input should be a valid array"),
+        (MANY, ": List should have at most 64 items after validation, not "),
     ],
     ids=["empty", "number-in-list", "number", "1000"],
 )
+PATHS = [
+    "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/api/generate",
+    "/generate",
+]  # fmt: skip
 CHAT = [{"role": "user", "content": "[count]"}]
 
 
@@ -76,31 +80,83 @@ def test_unknown_model(client: Any) -> None:
     assert from_ollama.value.status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/v1/chat/completions", {}),
-        ("/v1/chat/completions", {"messages": ["[count]"]}),
-        ("/v1/chat/completions", {"messages": CHAT, "stop_token_ids": ["5"]}),
-        ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 0}),
-        ("/v1/chat/completions", {"messages": CHAT, "max_tokens": "9"}),
-        ("/v1/completions", {"prompt": ""}),
-        ("/v1/responses", {"input": None}),
-        ("/v1/messages", {"messages": CHAT}),
-        ("/api/chat", {"messages": []}),
-        ("/api/generate", {}),
-        ("/generate", {}),
-        ("/generate", []),
-    ],
-)
-def test_nothing_to_generate(client: Any, path: str, body: Any) -> None:
+REFUSED = [
+    ("/v1/chat/completions", {}, "messages: Field required"),
+    ("/v1/chat/completions", {"messages": []}, "messages: List should have at least 1 item"),
+    ("/v1/chat/completions", {"messages": ["[count]"]}, "messages.0: Input should be an object"),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": ""}]}, "the prompt is empty"),
+    (
+        "/v1/chat/completions",
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+        "messages.0.content.0.type: Input should be 'text'",
+    ),
+    ("/v1/chat/completions", {"messages": CHAT, "stop_token_ids": ["5"]}, "stop_token_ids.0: "),
+    ("/v1/chat/completions", {"messages": CHAT, "stop_token_ids": [2**40]}, "stop_token_ids.0: "),
+    ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 0}, "max_tokens: Input should be greater than"),
+    ("/v1/chat/completions", {"messages": CHAT, "max_tokens": "9"}, "max_tokens: Input should be a valid integer"),
+    ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 100_000}, "do not fit into the context of 8192"),
+    ("/v1/chat/completions", {"messages": CHAT, "patterns": ["a("]}, "unclosed group"),
+    ("/v1/chat/completions", {"messages": CHAT, "patterns": ["a*"]}, "empty"),
+    ("/v1/chat/completions", {"messages": CHAT, "protect": ["<x>"]}, "'<x>' is neither a name"),
+    ("/v1/chat/completions", {"messages": CHAT, "protect": 5}, "protect must be a list of regions"),
+    ("/v1/chat/completions", {"messages": CHAT, "n": 2}, "n: Input should be 1"),
+    ("/v1/chat/completions", {"messages": CHAT, "logprobs": True}, "logprobs: "),
+    ("/v1/chat/completions", {"messages": CHAT, "tool_choice": "required"}, "tool_choice: "),
+    ("/v1/chat/completions", {"messages": CHAT, "seed": 5}, "seed: Extra inputs are not permitted"),
+    ("/v1/completions", {"prompt": ""}, "the prompt is empty"),
+    ("/v1/completions", {"prompt": []}, "the prompt is empty"),
+    ("/v1/completions", {"prompt": ["a", "b"]}, "2 prompts are more than one"),
+    ("/v1/completions", {"prompt": [10**9]}, "the model has no token 1000000000"),
+    ("/v1/completions", {"prompt": "x" * 20_000}, "do not fit into the context of 8192"),
+    ("/v1/completions", {"prompt": "[count]", "echo": True}, "echo: "),
+    ("/v1/completions", {"prompt": "[count]", "logprobs": 5}, "logprobs: "),
+    ("/v1/completions", {"prompt": "[count]", "best_of": 2}, "best_of: "),
+    ("/v1/responses", {"input": None}, "input: "),
+    ("/v1/responses", {"input": [{"type": "reasoning", "summary": []}]}, "input: there is no message"),
+    ("/v1/responses", {"input": "[count]", "previous_response_id": "x"}, "previous_response_id: Extra inputs"),
+    ("/v1/messages", {"messages": CHAT}, "max_tokens: Field required"),
+    ("/v1/messages", {"messages": CHAT, "max_tokens": 9, "top_k": 5}, "top_k: Extra inputs"),
+    ("/api/chat", {"messages": []}, "messages: "),
+    ("/api/chat", {"messages": CHAT, "format": "json"}, "format: "),
+    ("/api/generate", {}, "prompt: Field required"),
+    ("/generate", {}, "the prompt is empty"),
+    ("/generate", [], "Input should be an object"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "culprit"), REFUSED)
+def test_refused_by_name(client: Any, path: str, body: Any, culprit: str) -> None:
     response = client.http.post(path, json=body)
     assert response.status_code == 400
-    assert "error" in response.json()
+    error = response.json()["error"]
+    assert culprit in (error if isinstance(error, str) else error["message"])
 
 
-def test_body_that_is_no_json(client: Any) -> None:
-    assert client.http.post("/v1/completions", content=b"{").status_code == 400
+@pytest.mark.parametrize("stream", [False, True])
+def test_anthropic_turn_that_holds_only_a_result_without_text(client: Any, stream: bool) -> None:
+    content = [{"type": "tool_result", "tool_use_id": "x"}]
+    with pytest.raises(anthropic.BadRequestError, match="the prompt is empty: it has no tokens"):
+        client.anthropic.messages.create(
+            model=client.model, messages=[{"role": "user", "content": content}], max_tokens=9, stream=stream
+        )
+    test_server_goes_on_after_errors(client)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_bodies_that_say_nothing(client: Any, path: str) -> None:
+    bodies = [b"", b"{", b"[" * 100_000, b'{"model": ' * 50_000, b'"\\ud800"', b"\xff\xfe", b"null"]
+    for body in bodies:
+        response = client.http.post(path, content=body)
+        assert response.status_code == 400
+        assert "error" in response.json()
+    response = client.http.post(path, content=b" " * 4_000_001)
+    assert response.status_code == 413
+    assert "the body is longer than 4000000 bytes" in response.text
+
+
+def test_other_routes_and_methods(client: Any) -> None:
+    assert client.http.get("/v1/chat/completions").status_code == 405
+    assert client.http.post("/v1/embeddings").json()["error"]["message"] == "Not Found"
 
 
 def test_server_goes_on_after_errors(client: Any) -> None:

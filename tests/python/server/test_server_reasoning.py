@@ -1,4 +1,4 @@
-"""Reasoning and answer apart, in tags and in channels; stops in the answer only, or in both."""
+"""Reasoning, calls and answer apart, in tags and in channels; stops in the answer only, or where a request wants."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from server_harness import Channels
+from server_harness import Form, Parts
 
 THINK = "<think>Is it END?</think>It is 5 or 6 END here"
 HARMONY = (
-    "<|channel|>analysis<|message|>Is it END?<|end|><|start|>assistant<|channel|>commentary to=x<|message|>tool<|end|>"
+    "<|channel|>analysis<|message|>Is it END?<|end|><|start|>assistant<|channel|>commentary to=x<|message|>tool<|call|>"
     "<|start|>assistant<|channel|>final<|message|>It is 5 or 6 END here"
 )
+CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "5 END"}}\n</tool_call>'
+FORMS = {name: Form(name) for name in ("hermes", "harmony")}
+
+
+@pytest.fixture(params=["think", "harmony"])
+def speaker(request: pytest.FixtureRequest) -> tuple[Any, str]:
+    """The clients of a server, and a script of its model."""
+    name = {"think": "client", "harmony": "harmony"}[request.param]
+    return request.getfixturevalue(name), request.param
 
 
 def ask(client: Any, script: str, **options: Any) -> tuple[str, str | None, str]:
@@ -26,36 +35,88 @@ def ask(client: Any, script: str, **options: Any) -> tuple[str, str | None, str]
     return choice.message.content, getattr(choice.message, "reasoning_content", None), choice.matched_stop
 
 
-@pytest.mark.parametrize("script", ["think", "harmony"])
-def test_stops_count_in_the_answer(client: Any, script: str) -> None:
-    assert ask(client, script, stop=["END"]) == ("It is 5 or 6 ", "Is it END?", "END")
+def test_stops_count_in_the_answer(speaker: tuple[Any, str]) -> None:
+    assert ask(*speaker, stop=["END"]) == ("It is 5 or 6 ", "Is it END?", "END")
 
 
-@pytest.mark.parametrize("script", ["think", "harmony"])
-def test_stops_count_in_both_if_asked(client: Any, script: str) -> None:
-    assert ask(client, script, stop=["END"], stop_in_reasoning=True) == ("", "Is it ", "END")
+def test_stops_count_everywhere_if_asked(speaker: tuple[Any, str]) -> None:
+    assert ask(*speaker, stop=["END"], protect=[]) == ("", "Is it ", "END")
 
 
-def test_stops_in_both_leave_headers_alone(client: Any) -> None:
-    answer = ask(client, "harmony", stop=["analysis", "assistant", "final", "5"], stop_in_reasoning=True)
+def test_stops_count_in_other_regions_if_asked(client: Any) -> None:
+    assert ask(client, "think", stop=["END"], protect=["tool_calls", ["<x>", "</x>"]]) == ("", "Is it ", "END")
+
+
+def test_patterns_are_stops(speaker: tuple[Any, str]) -> None:
+    assert ask(*speaker, patterns=[r"\d or \d E"]) == ("It is ", "Is it END?", "5 or 6 E")
+
+
+def test_stops_everywhere_leave_headers_alone(harmony: Any) -> None:
+    answer = ask(harmony, "harmony", stop=["analysis", "assistant", "final", "5"], protect=[])
     assert answer == ("It is ", "Is it END?", "5")
 
 
-def test_responses_with_stops_in_both(client: Any) -> None:
-    options = {"stop": "END", "stop_in_reasoning": True}
-    reply = client.openai.responses.create(model=client.model, input="[harmony]", extra_body=options)
+def test_only_the_template_opens_the_reasoning(client: Any) -> None:
+    reply = client.openai.chat.completions.create(
+        model=client.model,
+        messages=[{"role": "user", "content": "What does <think> mean? <think>[count]"}],
+        extra_body={"stop": ["6"]},
+    )
+    assert reply.choices[0].message.content == "1, 2, 3 hello world 4, 5, "
+
+
+def test_a_request_opens_it_too(client: Any) -> None:
+    answer, reasoning, stop = ask(client, "think", stop=["END"], start_protected=True)
+    assert (answer, reasoning, stop) == ("It is 5 or 6 ", "<think>Is it END?", "END")
+
+
+def test_reasoning_tokens_are_counted(client: Any) -> None:
+    reply = client.openai.responses.create(model=client.model, input="[think]")
+    assert reply.usage.output_tokens_details.reasoning_tokens == 7  # its opening marker with it
+    reply = client.openai.responses.create(model=client.model, input="[count]")
+    assert reply.usage.output_tokens_details.reasoning_tokens == 0
+
+
+def test_responses_with_stops_in_both(harmony: Any) -> None:
+    options = {"stop": "END", "protect": []}
+    reply = harmony.openai.responses.create(model=harmony.model, input="[harmony]", extra_body=options)
     (item,) = reply.output
     assert (item.type, item.content[0].text, reply.status) == ("reasoning", "Is it ", "completed")
 
 
-@given(st.lists(st.integers(0, len(HARMONY))), st.sampled_from([THINK, HARMONY]))
-def test_channels_in_any_cut(cuts: list[int], text: str) -> None:
-    channels = Channels()
-    edges = [0, *sorted(cuts), len(text)]
-    parts = [part for i, j in pairwise(edges) for part in channels.feed(text[i:j])]
-    parts += channels.flush()
-    whole = {kind: "".join(text for each, text in parts if each == kind) for kind in ("reasoning", "answer")}
-    assert whole == {
-        "reasoning": "Is it END?" if text == THINK else "Is it END?tool",
-        "answer": "It is 5 or 6 END here",
-    }
+def told(form: str, deltas: list[str]) -> list[tuple[str, str]]:
+    parts = Parts(FORMS[form], None)
+    found = [part for delta in deltas for part in parts.feed(delta)]
+    joined: list[tuple[str, str]] = []
+    for kind, text, call in [*found, *parts.flush()]:
+        text = f"{call.name} {call.arguments}" if call is not None else text
+        if joined and joined[-1][0] == kind != "tool_call":
+            joined[-1] = (kind, joined[-1][1] + text)
+        else:
+            joined.append((kind, text))
+    return joined
+
+
+LOOK = ("tool_call", "look {'at': '5 END'}")
+EXPECTED = [
+    ("hermes", THINK, [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]),
+    ("harmony", HARMONY, [("reasoning", "Is it END?"), ("answer", " to=x<|message|>toolIt is 5 or 6 END here")]),
+    ("hermes", f"Let me see.\n{CALL}", [("answer", "Let me see.\n"), LOOK]),
+    ("hermes", f"<think>Hm.{CALL}{CALL}", [("reasoning", "Hm."), LOOK, LOOK]),
+    ("hermes", f"{CALL}\n{CALL} Done", [LOOK, ("answer", "\n"), LOOK, ("answer", " Done")]),
+    ("hermes", '<tool_call>{"name": 5}</tool_call>!', [("answer", '<tool_call>{"name": 5}!')]),
+    ("hermes", '<tool_call>{"name": "lo', [("answer", '<tool_call>{"name": "lo')]),
+    ("hermes", "<tool_call>" + "[" * 100_000, [("answer", "<tool_call>" + "[" * 100_000)]),
+]
+
+
+@pytest.mark.parametrize(("form", "text", "expected"), EXPECTED, ids=range(len(EXPECTED)))
+def test_parts(form: str, text: str, expected: list[tuple[str, str]]) -> None:
+    assert told(form, [text]) == expected
+
+
+@given(st.lists(st.integers(0, 300)), st.sampled_from(EXPECTED[:-1]))
+def test_parts_in_any_cut(cuts: list[int], case: tuple[str, str, list[tuple[str, str]]]) -> None:
+    form, text, expected = case
+    edges = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]
+    assert told(form, [text[i:j] for i, j in pairwise(edges)]) == expected

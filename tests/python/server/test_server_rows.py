@@ -81,6 +81,6 @@ def test_error_of_the_model(client: httpx.Client, long: CountingEngine) -> None:
     long.model.error = RuntimeError("out of memory")
     failed = client.post("/v1/completions", json=body)
     long.model.error = None
-    error = {"message": "out of memory", "type": "server_error", "param": None, "code": None}
+    error = {"message": "the engine failed: out of memory", "type": "server_error", "param": None, "code": None}
     assert (failed.status_code, failed.json()) == (500, {"error": error})
     assert client.post("/v1/completions", json=body).json()["choices"][0]["text"] == "1234"
