@@ -33,8 +33,8 @@
 //! - No stop fires in a protected region, and no partial match crosses its edges.
 //! - Offsets count code points; there are byte offsets beside them.
 //!
-//! A [`TokenScanner`] takes token ids in the place of text: a [`Vocabulary`] has the bytes of each, and a
-//! [`TokenDecoder`] makes the text of a stream of them.
+//! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids in the place of text: a [`Vocabulary`] has the bytes of
+//! each, and a [`TokenDecoder`] makes the text of a stream of them.
 //!
 //! Feature `serde`: a [`Snapshot`] can be written and read.
 //!
@@ -67,7 +67,7 @@ pub use snapshot::Snapshot;
 pub use stop_match::StopMatch;
 pub use stop_scanner::{Output, StopScanner};
 pub use stop_set::{Options, StopSet, StopSetBuilder};
-pub use tokens::{Finish, TokenDecoder, TokenOptions, TokenScanner};
+pub use tokens::{Finish, TokenDecoder, TokenOptions, TokenScanner, TokenSegmenter};
 pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
 
 /// Runs the document's examples.

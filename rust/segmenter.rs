@@ -7,8 +7,8 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::held::Released;
 use crate::regions::{Completed, Completion};
 use crate::segment_set::SegmentSet;
-use crate::stop_match::StopMatch;
-use crate::stream::{AsRegions, Stream};
+use crate::stop_match::{StopMatch, code_points};
+use crate::stream::{AsRegions, Face, Stream};
 use crate::words::Kind;
 
 /// Cuts one stream into segments: deltas in, safe text with its region out.
@@ -94,7 +94,11 @@ impl<'a> Segments<'a> {
         self.stop_match
     }
 
-    fn push(&mut self, region: &'a str, text: Cow<'a, str>) {
+    pub(crate) fn new(stop_match: Option<StopMatch<'a>>) -> Segments<'a> {
+        Segments { stop_match, ..Segments::default() }
+    }
+
+    pub(crate) fn push(&mut self, region: &'a str, text: Cow<'a, str>) {
         if text.is_empty() {
             return;
         }
@@ -194,7 +198,7 @@ impl Segmenter {
     /// ```
     pub fn flush(&mut self) -> Segments<'_> {
         let released = self.stream.flush();
-        let mut segments = Segments { stop_match: self.stop_match(), ..Segments::default() };
+        let mut segments = Segments::new(self.stop_match());
         segments.push(self.region(), self.stream.held.text(released, "").into());
         segments
     }
@@ -289,36 +293,71 @@ impl Segmenter {
     }
 
     fn read<'a>(&'a mut self, delta: &'a str, armed: bool) -> Segments<'a> {
-        let stream = &mut self.stream;
         let mut before = Vec::new();
         let mut rest = delta;
         let (region, released) = loop {
-            let region = stream.cursor.region;
-            if stream.has_fired() {
-                break (region, Released::default());
-            }
-            if stream.pass_plain(rest) {
-                break (region, Released::all_of(rest));
-            }
-            match stream.next(rest, armed) {
-                None => break (region, stream.pass(rest)),
-                Some(Completion { completed: Completed::Word(word), end })
-                    if stream.set.as_regions().kind(word) == Kind::Marker =>
-                {
-                    let (through, behind) = rest.split_at(end);
-                    let released = stream.cut(through, word);
-                    before.push((region, stream.held.text_of_its_own(released, through)));
-                    rest = behind;
-                }
-                Some(stop) => break (region, stream.stop(rest, stop)),
-            }
+            let Step { region, released, marker } = self.step(rest, armed);
+            let Some(Marker { end, .. }) = marker else {
+                break (region, released);
+            };
+            let (through, behind) = rest.split_at(end);
+            before.push((region, self.stream.held.text_of_its_own(released, through)));
+            rest = behind;
         };
         let stream = &self.stream;
-        let mut segments = Segments { stop_match: stream.stop_match(), ..Segments::default() };
+        let mut segments = Segments::new(stream.stop_match());
         for (region, text) in before {
             segments.push(stream.set.name(region), text);
         }
         segments.push(stream.set.name(region), stream.held.text(released, rest).into());
         segments
+    }
+
+    /// Reads `delta` through its first marker, or all of it.
+    #[inline]
+    pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
+        let stream = &mut self.stream;
+        let region = stream.cursor.region;
+        if stream.has_fired() {
+            return Step { region, released: Released::default(), marker: None };
+        }
+        if stream.pass_plain(delta) {
+            return Step { region, released: Released::all_of(delta), marker: None };
+        }
+        match stream.next(delta, armed) {
+            None => Step { region, released: stream.pass(delta), marker: None },
+            Some(Completion { completed: Completed::Word(word), end })
+                if stream.set.as_regions().kind(word) == Kind::Marker =>
+            {
+                let length = code_points(stream.set.as_regions().text(word));
+                Step { region, released: stream.cut(&delta[..end], word), marker: Some(Marker { end, length }) }
+            }
+            Some(stop) => Step { region, released: stream.stop(delta, stop), marker: None },
+        }
+    }
+}
+
+/// What was released in `region`, before a marker if one ended there.
+pub(crate) struct Step {
+    pub(crate) region: u32,
+    pub(crate) released: Released,
+    pub(crate) marker: Option<Marker>,
+}
+
+/// A marker that was taken out: where it ends in the delta, and its length in code points.
+pub(crate) struct Marker {
+    pub(crate) end: usize,
+    pub(crate) length: usize,
+}
+
+impl Face for Segmenter {
+    type Set = SegmentSet;
+
+    fn stream(&self) -> &Stream<SegmentSet> {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream<SegmentSet> {
+        &mut self.stream
     }
 }

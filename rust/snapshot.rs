@@ -104,7 +104,7 @@ impl Segmenter {
 }
 
 impl<S: AsRegions> Stream<S> {
-    fn snapshot(&self) -> Snapshot {
+    pub(crate) fn snapshot(&self) -> Snapshot {
         let kept = |threads: &Threads| match self.include_stop {
             true => threads.begun(threads.text(), self.read),
             false => threads.begun(self.held.as_str(), self.read),
@@ -125,7 +125,7 @@ impl<S: AsRegions> Stream<S> {
         }
     }
 
-    fn restore(set: &S, snapshot: &Snapshot) -> Option<Stream<S>> {
+    pub(crate) fn restore(set: &S, snapshot: &Snapshot) -> Option<Stream<S>> {
         let regions: &Regions = set.as_regions();
         if snapshot.start as usize >= regions.len() {
             return None;

@@ -2,7 +2,7 @@ use crate::error::StopSetError;
 use crate::held::Released;
 use crate::stop_match::StopMatch;
 use crate::stop_set::{Options, StopSet};
-use crate::stream::Stream;
+use crate::stream::{Face, Stream};
 
 /// Scans one stream: deltas in, safe text out.
 ///
@@ -216,12 +216,6 @@ impl StopScanner {
         &self.stream.set
     }
 
-    /// The held text before a marker that is a token without text.
-    pub(crate) fn pass_marker(&mut self, marker: &str) -> Output<'_> {
-        let released = self.stream.pass_marker(marker);
-        self.output("", released)
-    }
-
     #[inline]
     fn output<'a>(&'a self, delta: &'a str, released: Released) -> Output<'a> {
         let text = self.stream.held.text(released, delta);
@@ -241,5 +235,17 @@ impl StopScanner {
             Some(stop) => stream.stop(delta, stop),
             None => stream.pass(delta),
         }
+    }
+}
+
+impl Face for StopScanner {
+    type Set = StopSet;
+
+    fn stream(&self) -> &Stream<StopSet> {
+        &self.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream<StopSet> {
+        &mut self.stream
     }
 }

@@ -11,6 +11,14 @@ pub(crate) trait AsRegions: Clone {
     fn as_regions(&self) -> &Regions;
 }
 
+/// A face of a stream: a scanner or a segmenter.
+pub(crate) trait Face {
+    type Set: AsRegions;
+
+    fn stream(&self) -> &Stream<Self::Set>;
+    fn stream_mut(&mut self) -> &mut Stream<Self::Set>;
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Stream<S> {
     pub(crate) set: S,
@@ -223,15 +231,11 @@ impl<S: AsRegions> Stream<S> {
     }
 
     /// Releases the held text before a marker that is a token without text; the marker leads to its region all the
-    /// same.
-    pub(crate) fn pass_marker(&mut self, marker: &str) -> Released {
-        match self.set.as_regions().lead(self.cursor.region, marker) {
-            Some(region) if !self.has_fired() => {
-                let released = self.bypass("");
-                self.cursor = Cursor::start(region);
-                released
-            }
-            _ => Released::default(),
-        }
+    /// same. `None` if it is no marker here.
+    pub(crate) fn pass_marker(&mut self, marker: &str) -> Option<Released> {
+        let region = self.set.as_regions().lead(self.cursor.region, marker).filter(|_| !self.has_fired())?;
+        let released = self.bypass("");
+        self.cursor = Cursor::start(region);
+        Some(released)
     }
 }

@@ -6,26 +6,25 @@ use pyo3::types::PyList;
 
 use super::token_arguments::{token_id, unknown};
 use super::vocabulary::Vocabulary;
-use crate::StopScanner;
-use crate::tokens::{Finish, Limits, TokenStream};
+use crate::tokens::{Finish, Limits, Native, Reader, TokenStream};
 
-pub(super) enum Decoding {
-    Native(crate::TokenScanner),
-    Window(Window),
+pub(super) enum Decoding<R: Reader> {
+    Native(Native<R>),
+    Window(Window<R>),
 }
 
 /// A stream that a Python object decodes: `stopscan.tokens._window.Window`.
-pub(super) struct Window {
+pub(super) struct Window<R: Reader> {
     pub(super) decoder: Py<PyAny>,
     /// The decoder after the prompt.
     pub(super) start: Py<PyAny>,
-    stream: TokenStream,
+    stream: TokenStream<R>,
 }
 
 /// Pieces of text, each with the number of the last token that has a part in it.
 type Pieces = Vec<(String, usize)>;
 
-impl Window {
+impl<R: Reader> Window<R> {
     fn feed(&mut self, py: Python<'_>, id: u32) -> PyResult<()> {
         self.stream.begin();
         if self.stream.is_over() {
@@ -79,7 +78,7 @@ impl Window {
     }
 }
 
-fn read(stream: &mut TokenStream, pieces: &Pieces, armed: bool) {
+fn read<R: Reader>(stream: &mut TokenStream<R>, pieces: &Pieces, armed: bool) {
     for (text, token) in pieces {
         stream.read(text, *token, armed);
     }
@@ -89,83 +88,71 @@ fn copy(py: Python<'_>, decoder: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     decoder.call_method0(py, "copy")
 }
 
-impl Decoding {
+impl<R: Reader> Decoding<R> {
     pub(super) fn new(
         vocabulary: &Bound<'_, Vocabulary>,
-        scanner: StopScanner,
+        reader: R,
         limits: Limits,
         skip_special: bool,
         prompt: &[Bound<'_, PyAny>],
-    ) -> PyResult<Decoding> {
+    ) -> PyResult<Decoding<R>> {
         let py = vocabulary.py();
-        let stream = TokenStream::new(scanner, limits);
+        let stream = TokenStream::new(reader, limits);
         let Vocabulary { core, native, .. } = vocabulary.get();
         if *native {
-            let mut scanner = crate::TokenScanner::from_stream(core, stream, skip_special);
+            let mut native = Native::from_stream(core, stream, skip_special);
             for token in prompt {
                 let id = token_id(token, "prompt_token_ids")?;
-                let read = id.is_some_and(|id| scanner.read_prompt(id).is_ok());
+                let read = id.is_some_and(|id| native.read_prompt(id).is_ok());
                 if !read {
                     return Err(PyValueError::new_err(format!("prompt_token_ids: {}", unknown(token).value(py))));
                 }
             }
-            return Ok(Decoding::Native(scanner));
+            return Ok(Decoding::Native(native));
         }
         let prompt = PyList::new(py, prompt)?;
         let start = vocabulary.call_method1("_window", (skip_special, prompt))?.unbind();
         Ok(Decoding::Window(Window { decoder: copy(py, &start)?, start, stream }))
     }
 
-    pub(super) fn stream(&self) -> &TokenStream {
+    pub(super) fn stream(&self) -> &TokenStream<R> {
         match self {
-            Decoding::Native(scanner) => &scanner.stream,
+            Decoding::Native(native) => &native.stream,
             Decoding::Window(window) => &window.stream,
         }
     }
 
-    pub(super) fn stream_mut(&mut self) -> &mut TokenStream {
+    pub(super) fn stream_mut(&mut self) -> &mut TokenStream<R> {
         match self {
-            Decoding::Native(scanner) => &mut scanner.stream,
+            Decoding::Native(native) => &mut native.stream,
             Decoding::Window(window) => &mut window.stream,
         }
     }
 
     /// Whether a token of whole characters that begins nothing is just its text.
     pub(super) fn is_idle(&self) -> bool {
-        matches!(self, Decoding::Native(scanner) if scanner.is_idle())
+        matches!(self, Decoding::Native(native) if native.is_idle())
     }
 
-    /// Counts tokens that were read while it was idle.
-    pub(super) fn pass(&mut self, tokens: usize) {
-        if let Decoding::Native(scanner) = self {
-            scanner.stream.ledger.pass(tokens);
-        }
-    }
-
-    /// The text that is safe to emit now that `id` was read.
-    pub(super) fn feed(&mut self, py: Python<'_>, id: u32) -> PyResult<&str> {
+    /// Reads a token; what is safe then is in the stream.
+    pub(super) fn feed(&mut self, py: Python<'_>, id: u32) -> PyResult<()> {
         match self {
-            Decoding::Native(scanner) => Ok(scanner.feed(id)?),
-            Decoding::Window(window) => {
-                window.feed(py, id)?;
-                Ok(window.stream.out())
-            }
+            Decoding::Native(native) => Ok(native.feed(id)?),
+            Decoding::Window(window) => window.feed(py, id),
         }
     }
 
-    pub(super) fn close(&mut self, py: Python<'_>) -> PyResult<&str> {
+    pub(super) fn close(&mut self, py: Python<'_>) -> PyResult<()> {
         match self {
-            Decoding::Native(scanner) => Ok(scanner.close()),
-            Decoding::Window(window) => {
-                window.close(py)?;
-                Ok(window.stream.out())
-            }
+            Decoding::Native(native) => native.close(),
+            Decoding::Window(window) => window.close(py)?,
         }
+        Ok(())
     }
 
     pub(super) fn reset(&mut self, py: Python<'_>) -> PyResult<()> {
         match self {
-            Decoding::Native(scanner) => scanner.reset(),
+            Decoding::Native(native) => native.reset(),
             Decoding::Window(window) => {
                 window.decoder = copy(py, &window.start)?;
                 window.stream.reset();
@@ -174,9 +161,9 @@ impl Decoding {
         Ok(())
     }
 
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Decoding> {
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Decoding<R>> {
         Ok(match self {
-            Decoding::Native(scanner) => Decoding::Native(scanner.clone()),
+            Decoding::Native(native) => Decoding::Native(native.clone()),
             Decoding::Window(Window { decoder, start, stream }) => Decoding::Window(Window {
                 decoder: copy(py, decoder)?,
                 start: start.clone_ref(py),

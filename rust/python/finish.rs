@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::tokens::{Finish, TokenStream};
+use crate::tokens::{Finish, Reader, TokenStream};
 
 static FINISH: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -14,11 +14,11 @@ fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 }
 
 /// The end of `stream`, for whatever reason but that it was closed.
-pub(super) fn finished(py: Python<'_>, stream: &TokenStream) -> PyResult<Option<Py<PyAny>>> {
+pub(super) fn finished<R: Reader>(py: Python<'_>, stream: &TokenStream<R>) -> PyResult<Option<Py<PyAny>>> {
     let finish = match stream.finish {
         None | Some(Finish::Closed) => return Ok(None),
         Some(Finish::StopSequence) => {
-            let found = stream.scanner.stop_match();
+            let found = stream.reader.stream().stop_match();
             let stop = found.map(|found| (found.sequence(), found.offset()));
             let (sequence, offset) = stop.unzip();
             class(py)?.call1(("stop_sequence", sequence, offset))?

@@ -12,44 +12,19 @@ use super::stop_match::StopMatch;
 use crate::regions::{Cursor, Regions};
 use crate::segmenter::Segmenter;
 use crate::stop_scanner::StopScanner;
-use crate::stream::{AsRegions, Stream};
+use crate::stream::Face;
 
-/// A scanner or segmenter of the core.
-pub(super) trait Core {
-    type Set: AsRegions;
-
-    fn stream(&self) -> &Stream<Self::Set>;
-    fn stream_mut(&mut self) -> &mut Stream<Self::Set>;
-
+/// What is behind the lock: a scanner or segmenter of the core, or one with a decoder.
+pub(super) trait Core: Face {
     /// Whether plain text changes nothing but how much was read.
     fn is_idle(&self) -> bool {
         self.stream().is_idle()
     }
 }
 
-impl Core for StopScanner {
-    type Set = crate::StopSet;
+impl Core for StopScanner {}
 
-    fn stream(&self) -> &Stream<crate::StopSet> {
-        &self.stream
-    }
-
-    fn stream_mut(&mut self) -> &mut Stream<crate::StopSet> {
-        &mut self.stream
-    }
-}
-
-impl Core for Segmenter {
-    type Set = crate::SegmentSet;
-
-    fn stream(&self) -> &Stream<crate::SegmentSet> {
-        &self.stream
-    }
-
-    fn stream_mut(&mut self) -> &mut Stream<crate::SegmentSet> {
-        &mut self.stream
-    }
-}
+impl Core for Segmenter {}
 
 /// A lock costs a fifth of a `feed`. Under the GIL the commonest delta, in which nothing begins, does without: it
 /// changes nothing but how much was read, and while the stream is idle that is counted here.

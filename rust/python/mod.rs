@@ -18,7 +18,9 @@ mod stop_set;
 mod stop_stream;
 mod token_arguments;
 mod token_scanner;
+mod token_segmenter;
 mod token_state;
+mod tokens;
 mod vocabulary;
 
 #[pymodule]
@@ -39,6 +41,8 @@ mod _stopscan {
     use super::stop_stream::{StopStream, scan};
     #[pymodule_export]
     use super::token_scanner::TokenScanner;
+    #[pymodule_export]
+    use super::token_segmenter::TokenSegmenter;
     #[pymodule_export]
     use super::vocabulary::Vocabulary;
 }

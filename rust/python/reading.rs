@@ -1,100 +1,97 @@
-//! The state of a token scanner behind its lock.
+//! The state of a stream of tokens behind its lock.
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use super::decoding::Decoding;
 use super::finish::finished;
 use super::guarded::Core;
 use super::token_arguments::{token_id, unknown};
-use crate::stream::Stream;
-use crate::tokens::Finish;
+use crate::stream::{Face, Stream};
+use crate::tokens::{Finish, Reader, Safe};
 
-/// The bytes of a token, more or less.
-const TYPICAL: usize = 8;
-
-pub(super) struct Reading {
-    pub(super) decoding: Decoding,
+pub(super) struct Reading<R: Reader> {
+    pub(super) decoding: Decoding<R>,
     /// Why the stream is over, as Python sees it: made when somebody asks, or by `close`.
     pub(super) finish: Option<Py<PyAny>>,
 }
 
-impl Core for Reading {
-    type Set = crate::StopSet;
+impl<R: Reader> Face for Reading<R> {
+    type Set = R::Set;
 
-    fn stream(&self) -> &Stream<crate::StopSet> {
-        &self.decoding.stream().scanner.stream
+    fn stream(&self) -> &Stream<R::Set> {
+        self.decoding.stream().reader.stream()
     }
 
-    fn stream_mut(&mut self) -> &mut Stream<crate::StopSet> {
-        &mut self.decoding.stream_mut().scanner.stream
+    fn stream_mut(&mut self) -> &mut Stream<R::Set> {
+        self.decoding.stream_mut().reader.stream_mut()
     }
+}
 
+impl<R: Reader> Core for Reading<R> {
     fn is_idle(&self) -> bool {
         self.decoding.is_idle()
     }
 }
 
-impl Reading {
-    pub(super) fn feed<'py>(&mut self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        let py = token_id.py();
-        Ok(PyString::new(py, self.read(token_id, "token_id")?))
-    }
-
-    fn read(&mut self, object: &Bound<'_, PyAny>, name: &str) -> PyResult<&str> {
-        if self.decoding.stream().is_over() {
-            return Ok("");
+impl<R: Reader> Reading<R> {
+    /// What is safe now that the token `object` was read.
+    pub(super) fn feed(&mut self, object: &Bound<'_, PyAny>, name: &str) -> PyResult<&R::Safe> {
+        let stream = self.decoding.stream_mut();
+        if stream.is_over() {
+            stream.begin();
+            return Ok(self.decoding.stream().out());
         }
         match token_id(object, name)? {
-            Some(id) => self.decoding.feed(object.py(), id),
-            None => Err(unknown(object)),
+            Some(id) => self.decoding.feed(object.py(), id)?,
+            None => return Err(unknown(object)),
         }
+        Ok(self.decoding.stream().out())
     }
 
-    pub(super) fn feed_many<'py>(
-        &mut self,
-        py: Python<'py>,
-        tokens: &[Bound<'py, PyAny>],
-    ) -> PyResult<Bound<'py, PyString>> {
+    /// What is safe now that all of `tokens` were read; none is, if one of them is wrong.
+    pub(super) fn feed_many(&mut self, py: Python<'_>, tokens: &[Bound<'_, PyAny>]) -> PyResult<R::Safe> {
+        let mut safe = R::Safe::default();
         let ids: Option<Vec<u32>> = tokens.iter().map(|token| token.extract().ok()).collect();
-        if let (Decoding::Native(scanner), Some(ids)) = (&mut self.decoding, ids)
-            && ids.iter().all(|&id| scanner.vocabulary().contains(id))
+        if let (Decoding::Native(native), Some(ids)) = (&mut self.decoding, ids)
+            && ids.iter().all(|&id| native.vocabulary().contains(id))
         {
-            let mut safe = String::with_capacity(TYPICAL * ids.len());
             for id in ids {
-                safe += scanner.feed(id)?;
+                if native.pass(id) {
+                    safe.push(native.stream.reader.stream().cursor.region, native.text(id));
+                } else {
+                    native.feed(id)?;
+                    safe.append(native.stream.out());
+                }
             }
-            return Ok(PyString::new(py, &safe));
+            return Ok(safe);
         }
-        // One of them may be wrong: then none was read.
         let mut trial = self.copy(py)?;
-        let safe = trial.read_all(tokens)?;
-        *self = trial;
-        Ok(PyString::new(py, &safe))
-    }
-
-    fn read_all(&mut self, ids: &[Bound<'_, PyAny>]) -> PyResult<String> {
-        let mut safe = String::new();
-        for id in ids {
-            safe += self.read(id, "token_ids")?;
+        for token in tokens {
+            safe.append(trial.feed(token, "token_ids")?);
         }
+        *self = trial;
         Ok(safe)
     }
 
-    pub(super) fn close<'py>(&mut self, py: Python<'py>, finish: Py<PyAny>) -> PyResult<Bound<'py, PyString>> {
-        if self.decoding.stream().is_over() {
-            return Ok(PyString::new(py, ""));
-        }
-        let rest = PyString::new(py, self.decoding.close(py)?);
-        if self.decoding.stream().finish == Some(Finish::Closed) {
+    /// What was held, now that the stream ends.
+    pub(super) fn close(&mut self, py: Python<'_>, finish: Py<PyAny>) -> PyResult<&R::Safe> {
+        let over = self.decoding.stream().is_over();
+        self.decoding.close(py)?;
+        if !over && self.decoding.stream().finish == Some(Finish::Closed) {
             self.finish = Some(finish); // no stop came first
         }
-        Ok(rest)
+        Ok(self.decoding.stream().out())
     }
 
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Reading> {
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Reading<R>> {
         let finish = self.finish.as_ref().map(|finish| finish.clone_ref(py));
         Ok(Reading { decoding: self.decoding.copy(py)?, finish })
+    }
+
+    pub(super) fn reset(&mut self, py: Python<'_>) -> PyResult<()> {
+        self.decoding.reset(py)?;
+        self.finish = None;
+        Ok(())
     }
 
     pub(super) fn finish(&mut self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {

@@ -40,13 +40,7 @@ impl Segmenter {
         include_stop: bool,
     ) -> PyResult<Segmenter> {
         let segments = SegmentSet::of(segments)?;
-        let core = &segments.get().core;
-        let first = || core.region_after("").to_owned();
-        let region = match region {
-            None => first(),
-            Some(region) => text(string(region, "region")?, || "region".into())?.to_owned(),
-        };
-        let core = crate::Segmenter::beginning_in(core, &region, include_stop).map_err(value_error)?;
+        let core = beginning_in(segments.get(), region, include_stop)?;
         Ok(Segmenter { segments, segmenting: Guarded::new(core, None) })
     }
 
@@ -190,4 +184,17 @@ impl Segmenter {
         };
         segments.into_iter().map(tuple).collect()
     }
+}
+
+/// A segmenter of the core that begins in `region`, by default the first.
+pub(super) fn beginning_in(
+    segments: &SegmentSet,
+    region: Option<&Bound<'_, PyAny>>,
+    include_stop: bool,
+) -> PyResult<crate::Segmenter> {
+    let region = match region {
+        None => segments.core.region_after("").to_owned(),
+        Some(region) => text(string(region, "region")?, || "region".into())?.to_owned(),
+    };
+    crate::Segmenter::beginning_in(&segments.core, &region, include_stop).map_err(value_error)
 }

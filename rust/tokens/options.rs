@@ -1,4 +1,5 @@
-/// What a [`TokenScanner`](crate::TokenScanner) is to know beside the stops.
+/// What a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter) is to know beside the
+/// stops.
 ///
 /// ```
 /// use stopscan::TokenOptions;

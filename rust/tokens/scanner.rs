@@ -1,10 +1,9 @@
-use super::decoder::Decoder;
-use super::ends::Ends;
+use super::native::Native;
 use super::options::TokenOptions;
-use super::stream::{Finish, Limits, TokenStream};
+use super::stream::Finish;
 use crate::stop_match::StopMatch;
 use crate::stop_scanner::StopScanner;
-use crate::vocabulary::{Kind, UnknownToken, Vocabulary};
+use crate::vocabulary::{UnknownToken, Vocabulary};
 
 /// Scans one stream of token ids: [`feed`](TokenScanner::feed) returns the text that is safe to emit,
 /// [`finish`](TokenScanner::finish) says why the stream ended.
@@ -32,14 +31,7 @@ use crate::vocabulary::{Kind, UnknownToken, Vocabulary};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct TokenScanner {
-    vocabulary: Vocabulary,
-    skip_special: bool,
-    /// The state after the prompt.
-    pub(crate) start: Decoder,
-    pub(crate) decoder: Decoder,
-    pub(crate) stream: TokenStream,
-}
+pub struct TokenScanner(Native<StopScanner>);
 
 impl TokenScanner {
     /// A scanner at the start of a stream, whose text `scanner` scans.
@@ -61,32 +53,7 @@ impl TokenScanner {
         scanner: StopScanner,
         options: &TokenOptions,
     ) -> Result<TokenScanner, UnknownToken> {
-        let limits = Limits {
-            ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids),
-            min_tokens: options.min_tokens,
-            max_tokens: options.max_tokens.unwrap_or(usize::MAX),
-        };
-        let stream = TokenStream::new(scanner, limits);
-        let mut scanner = TokenScanner::from_stream(vocabulary, stream, options.skip_special_tokens);
-        for &id in &options.prompt_token_ids {
-            scanner.read_prompt(id)?;
-        }
-        Ok(scanner)
-    }
-
-    pub(crate) fn from_stream(vocabulary: &Vocabulary, stream: TokenStream, skip_special: bool) -> TokenScanner {
-        let start = Decoder::new(vocabulary);
-        TokenScanner { vocabulary: vocabulary.clone(), skip_special, decoder: start.clone(), start, stream }
-    }
-
-    /// Reads a token of what the stream continues, before any of its own.
-    pub(crate) fn read_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
-        let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
-        let skipped = self.skip_special && kind.has(Kind::SPECIAL);
-        self.start.read(&self.vocabulary, (id, kind), skipped, 0, &mut |_, _| ());
-        self.start.end_prompt();
-        self.decoder = self.start.clone();
-        Ok(())
+        Native::new(vocabulary, scanner, options).map(TokenScanner)
     }
 
     /// The text that is safe to emit now that `id` was read. Once the stream is over it is empty, and nothing changes.
@@ -107,11 +74,11 @@ impl TokenScanner {
     /// ```
     #[inline]
     pub fn feed(&mut self, id: u32) -> Result<&str, UnknownToken> {
-        if self.is_plain(id) && self.stream.scanner.stream.pass_plain(self.vocabulary.text(id)) {
-            self.stream.ledger.pass(1);
-            return Ok(self.vocabulary.text(id));
+        if self.0.pass(id) {
+            return Ok(self.0.text(id));
         }
-        self.read(id)
+        self.0.feed(id)?;
+        Ok(self.0.stream.out())
     }
 
     /// The rest of the text, when the stream ends for another reason: half a character as U+FFFD, and what is held.
@@ -128,9 +95,8 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&mut self) -> &str {
-        self.stream.begin();
-        self.flush(Finish::Closed, self.stream.was_armed());
-        self.stream.out()
+        self.0.close();
+        self.0.stream.out()
     }
 
     /// Goes back to the start of the stream, after the prompt.
@@ -147,8 +113,7 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reset(&mut self) {
-        self.decoder = self.start.clone();
-        self.stream.reset();
+        self.0.reset();
     }
 
     /// Why the stream is over, as soon as it is.
@@ -165,7 +130,7 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn finish(&self) -> Option<Finish> {
-        self.stream.finish
+        self.0.stream.finish
     }
 
     /// The stop that fired.
@@ -183,7 +148,7 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stop_match(&self) -> Option<StopMatch<'_>> {
-        self.stream.scanner.stop_match()
+        self.0.stream.reader.stop_match()
     }
 
     /// The text that is withheld because it may still turn into a hidden stop.
@@ -199,7 +164,7 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn held(&self) -> &str {
-        self.stream.scanner.held()
+        self.0.stream.reader.held()
     }
 
     /// How many tokens were fed, for usage.
@@ -215,7 +180,7 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tokens_seen(&self) -> usize {
-        self.stream.ledger.seen
+        self.0.stream.ledger.seen
     }
 
     /// How many tokens there are up to the last that has a part in the emitted text: where to cut ids and logprobs.
@@ -233,81 +198,6 @@ impl TokenScanner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tokens_kept(&self) -> usize {
-        self.stream.ledger.kept
-    }
-
-    #[cfg(feature = "python")]
-    pub(crate) fn skips_special(&self) -> bool {
-        self.skip_special
-    }
-
-    #[cfg(feature = "python")]
-    pub(crate) fn vocabulary(&self) -> &Vocabulary {
-        &self.vocabulary
-    }
-
-    /// Whether `id` is only its text here, and not the last that is wanted.
-    #[inline]
-    fn is_plain(&self, id: u32) -> bool {
-        let plain = self.vocabulary.kind(id).is_some_and(Kind::is_plain);
-        let last = self.stream.number() >= self.stream.limits.max_tokens;
-        plain && !last && self.is_idle() && !self.stream.limits.ends.contains(id)
-    }
-
-    /// Whether nothing is begun: no character, no stop, no end.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.decoder.is_idle() && self.stream.is_idle()
-    }
-
-    fn read(&mut self, id: u32) -> Result<&str, UnknownToken> {
-        self.stream.begin();
-        if self.stream.is_over() {
-            return Ok("");
-        }
-        if self.stream.ends_at(id) {
-            self.read_end(id);
-            return Ok(self.stream.out());
-        }
-        let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
-        let armed = self.stream.is_armed();
-        self.read_token(id, kind, armed);
-        if self.stream.count() {
-            self.flush(Finish::Length, armed);
-        }
-        Ok(self.stream.out())
-    }
-
-    fn read_token(&mut self, id: u32, kind: Kind, armed: bool) {
-        let number = self.stream.number();
-        let skipped = self.skip_special && kind.has(Kind::SPECIAL);
-        let stream = &mut self.stream;
-        let mut sink = |text: &str, token| stream.read(text, token, armed);
-        self.decoder.read(&self.vocabulary, (id, kind), skipped, number, &mut sink);
-        if skipped {
-            stream.read_marker(self.vocabulary.text(id));
-        }
-    }
-
-    /// Reads a token that ends the stream. A stop that its text completes ends it first; without text it completes none.
-    fn read_end(&mut self, id: u32) {
-        if let Some(kind) = self.vocabulary.kind(id)
-            && !(self.skip_special && kind.has(Kind::SPECIAL))
-        {
-            let mut with_token = self.clone();
-            with_token.read_token(id, kind, true);
-            with_token.flush(Finish::Closed, true);
-            if with_token.finish() == Some(Finish::StopSequence) {
-                *self = with_token;
-            }
-        }
-        self.flush(self.stream.end_of(id), true);
-        self.stream.ledger.seen += 1;
-    }
-
-    fn flush(&mut self, finish: Finish, armed: bool) {
-        let stream = &mut self.stream;
-        self.decoder.flush(self.vocabulary.strays(), &mut |text, token| stream.read(text, token, armed));
-        stream.end(finish);
+        self.0.stream.ledger.kept
     }
 }

@@ -2,11 +2,9 @@ use std::sync::Arc;
 
 use super::ends::Ends;
 use super::ledger::Ledger;
+use super::reader::{Reader, Safe, Settled};
+use crate::held::Released;
 use crate::stop_match::code_points;
-use crate::stop_scanner::StopScanner;
-
-/// A buffer for more bytes than this is given back: a server has many.
-const SPARE: usize = 32;
 
 /// Why a stream of tokens is over.
 ///
@@ -51,33 +49,33 @@ impl Default for Limits {
 
 /// A stream of tokens behind its decoder: text goes in, safe text comes out, and tokens are counted.
 #[derive(Clone, Debug)]
-pub(crate) struct TokenStream {
+pub(crate) struct TokenStream<R: Reader> {
     pub(crate) limits: Arc<Limits>,
-    pub(crate) scanner: StopScanner,
+    pub(crate) reader: R,
     pub(crate) ledger: Ledger,
     pub(crate) finish: Option<Finish>,
     /// The safe text of the last token.
-    out: String,
+    out: R::Safe,
 }
 
-impl TokenStream {
-    pub(crate) fn new(scanner: StopScanner, limits: Limits) -> TokenStream {
+impl<R: Reader> TokenStream<R> {
+    pub(crate) fn new(reader: R, limits: Limits) -> TokenStream<R> {
         let mut stream = TokenStream {
             limits: Arc::new(limits),
-            scanner,
+            reader,
             ledger: Ledger::default(),
             finish: None,
-            out: String::new(),
+            out: R::Safe::default(),
         };
         stream.reset();
         stream
     }
 
     pub(crate) fn reset(&mut self) {
-        self.scanner.reset();
-        self.ledger = Ledger::default();
+        self.reader.stream_mut().reset();
+        self.ledger = Ledger::new(self.reader.tally());
         self.finish = (self.limits.max_tokens == 0).then_some(Finish::Length);
-        self.out = String::new();
+        self.out = R::Safe::default();
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -87,7 +85,7 @@ impl TokenStream {
     /// Whether nothing is held and nothing has ended.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.scanner.stream.is_idle() && !self.is_over()
+        self.reader.stream().is_idle() && !self.is_over()
     }
 
     /// The number of the token that comes next.
@@ -112,15 +110,18 @@ impl TokenStream {
 
     /// Forgets the safe text of the token before.
     pub(crate) fn begin(&mut self) {
-        if self.out.capacity() > SPARE {
-            self.out = String::new();
-        }
         self.out.clear();
     }
 
     /// The safe text of the last token.
-    pub(crate) fn out(&self) -> &str {
+    pub(crate) fn out(&self) -> &R::Safe {
         &self.out
+    }
+
+    /// Counts tokens that were read while it was idle.
+    #[inline]
+    pub(crate) fn pass(&mut self, tokens: usize) {
+        self.ledger.pass(self.reader.stream().cursor.region, tokens);
     }
 
     /// Reads a piece of text; `token` is the last that has a part in it. After a match nothing is read.
@@ -128,19 +129,28 @@ impl TokenStream {
         if self.is_over() {
             return;
         }
-        let output = if armed { self.scanner.feed(text) } else { self.scanner.feed_unarmed(text) };
-        self.ledger.read(code_points(text), token, code_points(output.text));
-        self.out.push_str(output.text);
-        if output.stop_match.is_some() {
+        let TokenStream { reader, ledger, out, .. } = self;
+        ledger.read(code_points(text), token);
+        reader.read(text, armed, &mut |settled| match settled {
+            Settled::Text(region, text) => {
+                ledger.emit(region, code_points(text));
+                out.push(region, text);
+            }
+            Settled::Marker(length) => ledger.cut(length),
+        });
+        if reader.stream().has_fired() {
             self.finish = Some(Finish::StopSequence);
         }
     }
 
-    /// Reads a special token that is no text: a marker opens or closes its region all the same.
+    /// Reads a special token that is no text, the one that comes next: a marker leads to its region all the same.
     pub(crate) fn read_marker(&mut self, marker: &str) {
-        let held = self.scanner.pass_marker(marker).text;
-        self.ledger.emit(code_points(held));
-        self.out.push_str(held);
+        let number = self.number();
+        let region = self.reader.stream().cursor.region;
+        if let Some(released) = self.reader.stream_mut().pass_marker(marker) {
+            self.release(region, released);
+            self.ledger.mark(number);
+        }
     }
 
     /// Counts the token whose text was read; returns whether it is the last that is wanted.
@@ -154,16 +164,23 @@ impl TokenStream {
         if self.is_over() {
             return;
         }
-        let output = self.scanner.flush();
-        self.ledger.emit(code_points(output.text));
-        self.out.push_str(output.text);
+        let region = self.reader.stream().cursor.region;
+        let released = self.reader.stream_mut().flush();
+        self.release(region, released);
         // The end of the text may confirm a match.
-        let stopped = output.stop_match.is_some();
+        let stopped = self.reader.stream().has_fired();
         self.finish = Some(if stopped { Finish::StopSequence } else { finish });
     }
 
     /// The end that the token `id` brings.
     pub(crate) fn end_of(&self, id: u32) -> Finish {
         if self.limits.ends.is_stop(id) { Finish::StopToken(id) } else { Finish::Eos }
+    }
+
+    /// Emits text that was held.
+    fn release(&mut self, region: u32, released: Released) {
+        let text = self.reader.stream().held.text(released, "");
+        self.ledger.emit(region, code_points(text));
+        self.out.push(region, text);
     }
 }

@@ -35,15 +35,16 @@ class Whole:
         prompt_token_ids: Sequence[int] = (),
         reason: str = "eos",
         marker: Callable[[int], str | None] = lambda token_id: None,
+        reference: Any = None,
     ) -> None:
         self.characters = lambda count, ended: book.characters(
             prompt_token_ids, token_ids[:count], skip_special_tokens=skip_special_tokens, ended=ended
         )
-        self.reference = Reference(
+        self.reference = reference or Reference(
             stop, visible=visible, protect=protect, include_stop=include_stop, start_protected=start_protected
         )
         self.count = self.read = 0  # how many tokens and characters were scanned
-        self.outputs: list[str] = []
+        self.outputs: list[Any] = []
         self.seen = 0
         self.finish = Finish("length") if max_tokens == 0 else None
         for token_id in token_ids:
@@ -57,20 +58,23 @@ class Whole:
             self.seen += 1
             out = self.feed(self.seen, ended=False, armed=armed)
             if skip_special_tokens and (name := marker(token_id)) is not None:
-                out += pass_marker(self.reference, name)
+                out += pass_marker(self.reference, name, self.seen)
             self.outputs.append(out)
             self.finish = self.matched()
             if self.finish is None and self.seen == max_tokens:
                 self.end(Finish("length"), armed=armed)
-                self.outputs[-2:] = ["".join(self.outputs[-2:])]
+                self.outputs[-2:] = [self.outputs[-2] + self.outputs[-1]]
         else:
             if self.finish is None:
                 self.end(Finish(reason), armed=self.seen > min_tokens)
-        self.emitted = "".join(self.outputs)
-        numbers = [number for _, number in self.characters(self.count, True)]
-        self.kept = numbers[len(self.emitted) - 1] if self.emitted else 0
+        self.numbers = [number for _, number in self.characters(self.count, True)]
 
-    def feed(self, count: int, *, ended: bool, armed: bool) -> str:
+    @property
+    def kept(self) -> int:
+        count = len("".join(self.outputs))
+        return self.numbers[count - 1] if count else 0
+
+    def feed(self, count: int, *, ended: bool, armed: bool) -> Any:
         characters = self.characters(count, ended)
         new = "".join(character for character, _ in characters[self.read :])
         self.count, self.read = count, len(characters)
@@ -91,8 +95,10 @@ class Whole:
         return match and Finish("stop_sequence", match.sequence, match.offset)
 
 
-def pass_marker(reference: Reference, marker: str) -> str:
+def pass_marker(reference: Any, marker: str, number: int) -> Any:
     """A marker that is a token without text leads into its region, or out of it, all the same."""
+    if not isinstance(reference, Reference):
+        return reference.pass_marker(marker, number)
     if reference.match:
         return ""
     if reference.region is None and marker in reference.closing:
