@@ -37,7 +37,7 @@ impl Case {
     }
 }
 
-fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
+pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
     let names = &NAMES[..u.int_in_range(1..=NAMES.len())?];
     let mut regions = Vec::new();
     for name in names {

@@ -1,10 +1,12 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
 use stopscan::{Strays, TokenOptions};
 
+use super::segments::rules as segment_rules;
 use super::stops::rules;
 use super::words::Words;
+use crate::reference::segments;
 use crate::reference::stops::Rules;
-use crate::reference::tokens::{Plan, Step, Token, TokenPair};
+use crate::reference::tokens::{Plan, Step, Token, TokenPair, check_segmenter};
 
 /// More tokens say nothing new.
 const MOST_STEPS: usize = 60;
@@ -16,6 +18,9 @@ const STRAYS: [&[u8]; 8] =
 #[derive(Clone, Debug)]
 pub struct Case {
     plan: Plan,
+    /// What a segmenter over the same tokens is told, and what it is fed.
+    segments: segments::Rules,
+    ids: Vec<u32>,
     steps: Vec<Step>,
 }
 
@@ -34,28 +39,33 @@ impl<'a> Arbitrary<'a> for Case {
         plan.options.min_tokens = if u.ratio(1, 4)? { u.int_in_range(0..=8)? } else { 0 };
         plan.options.max_tokens = if u.ratio(1, 4)? { Some(u.int_in_range(0..=20)?) } else { None };
         plan.options.skip_special_tokens = u.arbitrary()?;
-        let mut ids = Vec::new();
-        while !u.is_empty() && ids.len() < MOST_STEPS {
-            for token in tokens(u, &words, strays)? {
-                let known = plan.tokens.iter().position(|other| *other == token);
-                ids.push(known.unwrap_or(plan.tokens.len()) as u32);
-                if known.is_none() {
-                    plan.tokens.push(token);
-                }
-            }
-        }
-        let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=plan.tokens.len() as u32 + 1);
+        // Most tokens have a small id.
+        let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
             plan.options.stop_token_ids = vec![end(u)?];
         }
         if u.ratio(1, 3)? {
             plan.options.eos_token_ids = vec![end(u)?, end(u)?];
         }
-        if u.ratio(1, 3)? {
-            plan.options.prompt_token_ids = ids.drain(..u.int_in_range(0..=ids.len())?).collect();
+        let prompted = if u.ratio(1, 3)? { u.int_in_range(0..=8)? } else { 0 };
+        let segments = segment_rules(&words, u)?;
+        let mut ids = Vec::new();
+        let mut steps = Vec::new();
+        while !u.is_empty() && ids.len() < MOST_STEPS {
+            for token in tokens(u, &words, strays)? {
+                let known = plan.tokens.iter().position(|other| *other == token);
+                let id = known.unwrap_or(plan.tokens.len()) as u32;
+                if known.is_none() {
+                    plan.tokens.push(token);
+                }
+                ids.push(id);
+                steps.push(step(u, id)?);
+            }
         }
-        let steps = ids.into_iter().map(|id| step(u, id)).collect::<Result<_>>()?;
-        Ok(Case { plan, steps })
+        let prompted = prompted.min(ids.len());
+        plan.options.prompt_token_ids = ids.drain(..prompted).collect();
+        steps.drain(..prompted);
+        Ok(Case { plan, segments, ids, steps })
     }
 }
 
@@ -65,8 +75,8 @@ impl Case {
         let Some(mut pair) = TokenPair::new(&self.plan) else {
             return;
         };
-        let fed = |step: &Step| if let Step::Feed(id) = step { Some(*id) } else { None };
-        pair.check_decoder(&self.steps.iter().filter_map(fed).collect::<Vec<_>>());
+        pair.check_decoder(&self.ids);
+        check_segmenter(&self.plan, &self.segments, &self.ids);
         for step in self.steps {
             let inert = pair.is_over();
             pair.apply(step);

@@ -126,7 +126,7 @@ fn apply(segmenter: &mut Segmenter, op: &Op) -> (Vec<Segment>, Option<Match>) {
     }
 }
 
-struct Reference<'a> {
+pub struct Reference<'a> {
     rules: &'a Rules,
     /// Everything fed, through the stop.
     text: String,
@@ -134,13 +134,13 @@ struct Reference<'a> {
     edge: usize,
     /// How much of the text was returned or taken out.
     sent: usize,
-    region: &'a str,
-    matched: Option<Match>,
+    pub region: &'a str,
+    pub matched: Option<Match>,
     unused: String,
 }
 
 impl<'a> Reference<'a> {
-    fn new(rules: &'a Rules) -> Reference<'a> {
+    pub fn new(rules: &'a Rules) -> Reference<'a> {
         let (text, edge, sent, matched, unused) = Default::default();
         Reference { rules, text, edge, sent, region: &rules.region, matched, unused }
     }
@@ -168,7 +168,7 @@ impl<'a> Reference<'a> {
         !self.rules.include_stop && self.rules.stop.iter().any(|hidden| hidden == stop)
     }
 
-    fn held(&self) -> &'a str {
+    pub fn held(&self) -> &'a str {
         if self.matched.is_some() {
             return "";
         }
@@ -176,7 +176,7 @@ impl<'a> Reference<'a> {
         longest_beginning(&self.text[self.edge..], hidden.chain(self.markers()))
     }
 
-    fn feed(&mut self, delta: &str, armed: bool) -> Vec<Segment> {
+    pub fn feed(&mut self, delta: &str, armed: bool) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_some() {
             return segments;
@@ -193,12 +193,23 @@ impl<'a> Reference<'a> {
         segments
     }
 
-    fn flush(&mut self) -> Vec<Segment> {
+    pub fn flush(&mut self) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
             self.edge = self.text.len();
             self.send(0, &mut segments);
         }
+        segments
+    }
+
+    /// A marker that is a token without text.
+    pub fn pass_marker(&mut self, marker: &str) -> Vec<Segment> {
+        let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
+        let Some((_, region)) = leads.filter(|_| self.matched.is_none()) else {
+            return Vec::new();
+        };
+        let segments = self.flush();
+        self.region = region;
         segments
     }
 

@@ -2,9 +2,12 @@
 
 use std::str;
 
-use stopscan::{Finish, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken, Vocabulary};
+use stopscan::{
+    Finish, Segments, Strays, TokenDecoder, TokenOptions, TokenScanner, TokenSegmenter, UnknownToken, Vocabulary,
+};
 
 use super::Match;
+use super::segments;
 use super::stops::{Reference, Rules};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -351,4 +354,65 @@ fn apply(scanner: &mut TokenScanner, step: Step) -> Result<String, UnknownToken>
             Ok(String::new())
         }
     }
+}
+
+/// Panics unless a segmenter of tokens cuts the text that they spell as the reference does. What ends a stream of tokens
+/// is the scanner's to show.
+pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
+    let Plan { options: TokenOptions { skip_special_tokens, prompt_token_ids, .. }, .. } = plan;
+    let options = TokenOptions {
+        skip_special_tokens: *skip_special_tokens,
+        prompt_token_ids: prompt_token_ids.clone(),
+        ..TokenOptions::default()
+    };
+    let Ok(mut segmenter) = TokenSegmenter::new(&plan.vocabulary(), rules.segmenter(), &options) else {
+        return;
+    };
+    let mut reference = segments::Reference::new(rules);
+    let ids: Vec<u32> = ids.iter().copied().filter(|&id| plan.token(id).is_some()).collect();
+    let mut scanned = 0;
+    for count in 1..=ids.len() + 1 {
+        let ended = count > ids.len();
+        let read = &ids[..count.min(ids.len())];
+        let characters = plan.spelled(read, ended);
+        let new: String = characters[scanned..].iter().map(|character| character.0).collect();
+        scanned = characters.len();
+        let mut expected = reference.feed(&new, true);
+        if ended {
+            expected.extend(reference.flush());
+        } else if let (Some(Token::Special(marker)), true) = (plan.token(read[count - 1]), options.skip_special_tokens)
+        {
+            expected.extend(reference.pass_marker(marker));
+        }
+        let out = match ended {
+            true => owned(segmenter.close()),
+            false => owned(segmenter.feed(read[count - 1]).expect("it is known")),
+        };
+        let context = || format!("after {read:?} of {plan:#?}\nby {rules:#?}");
+        assert_eq!(out, joined(expected), "output {}", context());
+        assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
+        assert_eq!(segmenter.region(), reference.region, "region {}", context());
+        assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
+        let counted: usize = segmenter.tokens_in().map(|(_, tokens)| tokens).sum();
+        assert!(counted <= segmenter.tokens_kept(), "tokens {}", context());
+        if reference.matched.is_some() {
+            return;
+        }
+    }
+}
+
+fn owned(segments: Segments<'_>) -> Vec<segments::Segment> {
+    segments.into_iter().map(|segment| (segment.region.into(), segment.text.into_owned())).collect()
+}
+
+/// Neighbours of one region together.
+fn joined(segments: Vec<segments::Segment>) -> Vec<segments::Segment> {
+    let mut out: Vec<segments::Segment> = Vec::new();
+    for (region, text) in segments {
+        match out.last_mut().filter(|last| last.0 == region) {
+            Some(last) => last.1.push_str(&text),
+            None => out.push((region, text)),
+        }
+    }
+    out
 }
