@@ -31,6 +31,7 @@ def exact(handler: type[Any], protect: Any, *, ends_with_done: bool) -> type[Any
         async def _non_streaming(self, *args: Any, **options: Any) -> JSONResponse:
             reply = await super()._non_streaming(*args, **options)
             answer, asked = json.loads(bytes(reply.body)), current.get()
+            asked.name(answer)
             for choice in answer.get("choices", [answer]):
                 asked.end(choice)
             return JSONResponse(answer)

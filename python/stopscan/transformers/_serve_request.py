@@ -25,6 +25,7 @@ _parse_assistant_message = utils.parse_assistant_message
 class Asked:
     stop: StopSet
     options: dict[str, Any] = field(default_factory=dict)
+    model: str | None = None
     # Put in by the manager that generates: the text, for the parsers of whole answers, and why it ended.
     text: str = ""
     finish: Finish | None = None
@@ -37,7 +38,12 @@ class Asked:
         for name, kind in (("min_tokens", int), ("include_stop", bool), ("start_protected", bool)):
             if type(options.get(name, kind())) is not kind:
                 raise ValueError(f"{name} must be of the type {kind.__name__}, not {options[name]!r}")
-        return cls(StopSet(taken["stop"]), {"protect": protect} | options)
+        return cls(StopSet(taken["stop"]), {"protect": protect} | options, body.get("model"))
+
+    def name(self, answer: dict[str, Any]) -> None:
+        """Gives an answer the name that the model was asked by; transformers appends a revision."""
+        if self.model is not None and "model" in answer:
+            answer["model"] = self.model
 
     def end(self, answer: dict[str, Any]) -> None:
         """Writes the true end into a choice, or into a whole answer of Responses."""
@@ -69,15 +75,17 @@ def chunk_to_sse(chunk: Any) -> str:
     """The server-sent event of a chunk; the last one says what ended the generation."""
     if isinstance(chunk, str):
         return f"data: {chunk}\n\n"
-    asked = current.get(None)
     data = chunk.model_dump(mode="json", exclude_none=True)
-    for choice in data.get("choices", ()):
-        # OpenAI's clients promise the key to their users; transformers leaves out what is None.
-        if choice.setdefault("finish_reason", None) is not None and asked is not None:
-            asked.end(choice)
-    if data.get("type") == "response.completed" and asked is not None:
-        asked.end(data["response"])
-        data["type"] = f"response.{data['response']['status']}"
+    asked = current.get(None)
+    if asked is not None:
+        asked.name(data.get("response", data))
+        for choice in data.get("choices", ()):
+            # OpenAI's clients promise the key to their users; transformers leaves out what is None.
+            if choice.setdefault("finish_reason", None) is not None:
+                asked.end(choice)
+        if data.get("type") == "response.completed":
+            asked.end(data["response"])
+            data["type"] = f"response.{data['response']['status']}"
     return f"data: {json.dumps(data)}\n\n"
 
 
