@@ -26,6 +26,7 @@ class Asked:
     stop: StopSet
     options: dict[str, Any] = field(default_factory=dict)
     model: str | None = None
+    include_usage: bool = False
     # Put in by the manager that generates: the text, for the parsers of whole answers, and why it ended.
     text: str = ""
     finish: Finish | None = None
@@ -38,7 +39,9 @@ class Asked:
         for name, kind in (("min_tokens", int), ("include_stop", bool), ("start_protected", bool)):
             if type(options.get(name, kind())) is not kind:
                 raise ValueError(f"{name} must be of the type {kind.__name__}, not {options[name]!r}")
-        return cls(StopSet(taken["stop"]), {"protect": protect} | options, body.get("model"))
+        streaming = body.get("stream_options")
+        include_usage = isinstance(streaming, dict) and bool(streaming.get("include_usage"))
+        return cls(StopSet(taken["stop"]), {"protect": protect} | options, body.get("model"), include_usage)
 
     def name(self, answer: dict[str, Any]) -> None:
         """Gives an answer the name that the model was asked by; transformers appends a revision."""
@@ -86,6 +89,14 @@ def chunk_to_sse(chunk: Any) -> str:
         if data.get("type") == "response.completed":
             asked.end(data["response"])
             data["type"] = f"response.{data['response']['status']}"
+        if asked.include_usage and data.get("choices") and "usage" in data:
+            # Who asks for the usage gets it as OpenAI sends it, in a chunk of its own.
+            usage = {**data, "choices": [], "usage": data.pop("usage")}
+            return _event(data) + _event(usage)
+    return _event(data)
+
+
+def _event(data: dict[str, Any]) -> str:
     return f"data: {json.dumps(data)}\n\n"
 
 

@@ -79,7 +79,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         # The prompts, if generate announced them, then the sequences of the last step; how long the prompts are.
         self._announced = self._beams = False
         self._sequences: Any = None
-        self._prompt_length = 0
+        self._prompt_length = self._length = 0
         self._done: Any = None
 
     def __call__(self, input_ids: Any, scores: Any = None, **kwargs: Any) -> Any:
@@ -90,13 +90,13 @@ class Stops(StoppingCriteria, BaseStreamer):
                     self._check_drafts()
                 # Where nobody told the prompts, they are all but one token.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
-            self._follow(input_ids)
+            length = self._follow(input_ids)
             changed = self._done is None
-            for row, token_ids in zip(self._rows, input_ids[:, self._sequences.shape[1] :].tolist(), strict=True):
+            for row, token_ids in zip(self._rows, input_ids[:, self._length :].tolist(), strict=True):
                 if row.scanner.finish is None:
                     row.feed(token_ids)
                     changed |= row.scanner.finish is not None
-            self._sequences = input_ids
+            self._sequences, self._length = input_ids, length
             if changed:
                 done = [row.finish is not None for row in self._rows]
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
@@ -163,6 +163,7 @@ class Stops(StoppingCriteria, BaseStreamer):
     def _start(self, prompts: Any) -> None:
         streamers = self._check_streamers(len(prompts))
         self._sequences, self._prompt_length = prompts, prompts.shape[1]
+        self._length = self._prompt_length
         self._rows = [
             Row(self._options, prompt, None if self._closed else streamer)
             for prompt, streamer in zip(prompts.tolist(), streamers, strict=True)
@@ -184,19 +185,22 @@ class Stops(StoppingCriteria, BaseStreamer):
             raise ValueError(f"{rows} rows need a list of {rows} streamers, not {len(self._streamers)}")
         return self._streamers
 
-    def _follow(self, input_ids: Any) -> None:
-        """Puts the rows where their sequences went: beams change places, end, and go on in several ways."""
-        known = self._sequences.shape[1]
-        if len(input_ids) != len(self._rows) or input_ids.shape[1] <= known or self._ended:
+    def _follow(self, input_ids: Any) -> int:
+        """The length of the sequences, after the rows were put where theirs went: beams change places, and split."""
+        length: int
+        rows, length = input_ids.shape
+        if rows != len(self._rows) or length <= self._length or self._ended:
             raise ValueError(REUSED)
-        if self._announced or known == self._prompt_length:
-            return
-        if torch.equal(input_ids[:, :known], self._sequences):
-            return
+        same = self._announced or self._length == self._prompt_length
+        if not same and not torch.equal(input_ids[:, : self._length], self._sequences):
+            self._move(input_ids[:, : self._length])
+        return length
+
+    def _move(self, known: Any) -> None:
         self._beams = True
         rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}
         try:
-            self._rows = [rows[_key(sequence)].copy() for sequence in input_ids[:, :known].cpu()]
+            self._rows = [rows[_key(sequence)].copy() for sequence in known.cpu()]
         except KeyError:
             raise ValueError(REUSED) from None
         self._done = None
