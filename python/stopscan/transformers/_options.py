@@ -7,7 +7,7 @@ from typing import Any
 
 from stopscan import StopSet
 from stopscan._protect import PROMPT_TOKENS, Protect, Region, Regions, protected, regions
-from stopscan.tokens import TokenScanner
+from stopscan.tokens import TokenScanner, Vocabulary
 
 Stop = StopSet | str | Iterable[str] | None
 Ids = int | Iterable[int] | None
@@ -34,6 +34,7 @@ class Options:
     ) -> None:
         # Processors of several kinds of input carry their tokenizer.
         self.tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+        self._vocabulary = Vocabulary(self.tokenizer)
         self.stops = stop if isinstance(stop, StopSet) else StopSet(stop)
         self.eos_token_ids = _ids(self.tokenizer.eos_token_id if eos_token_ids is None else eos_token_ids)
         # What trimmed rows are filled with, as transformers fills those that ended.
@@ -57,7 +58,7 @@ class Options:
         if self._regions or stops.protect:
             end = self.tokenizer.decode(list(prompt[-PROMPT_TOKENS:]), skip_special_tokens=False)
             stops, inside = protected(stops, self._regions, end, self._start_protected)
-        return TokenScanner(self.tokenizer, stops, start_protected=inside, prompt_token_ids=list(prompt), **self._given)
+        return TokenScanner(self._vocabulary, stops, start_protected=inside, prompt_token_ids=prompt, **self._given)
 
 
 def named_regions(tokenizer: Any) -> dict[str, Regions]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -200,3 +203,10 @@ def test_the_texts_are_those_of_the_reference_for_every_script(engine: Engine, r
     engine.generate([reciter.prompt(name) for name in names], stops)
     for name, pieces, text in zip(names, streamers, stops.texts, strict=True):
         assert "".join(pieces.texts) == text == recite(SCRIPTS[name], ["ow", "E!"]).text
+
+
+def test_the_example(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    example = Path(__file__).parents[3] / "examples" / "transformers_generate.py"
+    monkeypatch.setattr(sys, "argv", [str(example)])
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out == "1, 2, 3 \nstop_sequence: StopMatch('hello world', 8), 7 tokens\n"
