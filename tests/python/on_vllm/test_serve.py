@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -20,6 +21,8 @@ import anthropic
 import httpx
 import openai
 from vllm_streams import STREAMS, Stream
+
+from stopscan.testing.reciter import SCRIPTS, Reciter
 
 pytestmark = pytest.mark.vllm
 
@@ -222,17 +225,51 @@ def test_patterns(server: Server, plugin: str) -> None:
     assert choice.finish_reason == "stop"
 
 
-def test_the_default_of_a_server_with_a_reasoning_parser(checkpoint: Path, tmp_path: Path) -> None:
+# An answer that begins inside its reasoning without a marker, and one with a call.
+ANSWERS = {
+    "unmarked": ["Is", " it", " ", "E", "ND", "?", "</think>", "It", " is", " 5", " ", "E", "ND", " here"],
+    "call": [
+        "</think>",
+        "<tool_call>",
+        '{"name": "f", "arguments": {"a": "',
+        "E",
+        "ND",
+        '"}}',
+        "</tool_call>",
+        "E",
+        "ND",
+    ],
+}
+
+
+def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
+    checkpoint = Reciter({**SCRIPTS, **ANSWERS}, added_tokens=[*THINK, "<tool_call>", "</tool_call>"]).write(
+        tmp_path / "model"
+    )
     # Two front processes, each with a detokenizer of its own.
-    arguments = ["--reasoning-parser", "qwen3", "--api-server-count", "2"]
-    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": "reasoning"}
-    with serve(checkpoint, tmp_path / "log", *arguments, **environment) as server:
-        for _ in range(8):
+    arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
+    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["reasoning", "tool_calls"]'}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", **environment) as server:
+
+        def answer(prompt: str, **options: Any) -> Any:
             create = server.openai.chat.completions.create
-            answer = create(model="reciter", messages=message("[think]"), stop=["END"], temperature=0, max_tokens=40)
-            (choice,) = answer.choices
-            assert (choice.message.model_extra["reasoning"], choice.message.content) == ("Is it END?", "It is 5 or 6 ")
+            common = {"model": "reciter", "stop": ["END"], "temperature": 0, "max_tokens": 40}
+            (choice,) = create(messages=message(prompt), **common, **options).choices
             assert choice.model_extra["stop_reason"] == "END"
+            return choice.message
+
+        for _ in range(4):
+            marked, unmarked = answer("[think]"), answer("[unmarked]")
+            assert (marked.model_extra["reasoning"], marked.content) == ("Is it END?", "It is 5 or 6 ")
+            assert (unmarked.model_extra["reasoning"], unmarked.content) == ("Is it END?", "It is 5 ")
+        # vLLM's template may put the tools into the prompt, whose last token starts the script.
+        (call,) = answer("[call]", tools=[tool]).tool_calls
+        assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
+        thought = server.openai.completions.create(
+            model="reciter", prompt="[unmarked]", stop=["END"], extra_body={"vllm_xargs": {"stopscan_protect": []}}
+        )
+        assert thought.choices[0].text == "Is it "
 
 
 def test_a_server_that_is_to_protect_reasoning_but_has_no_parser_does_not_start(
