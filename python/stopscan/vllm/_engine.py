@@ -25,13 +25,11 @@ class Engine:
         self.named = {"reasoning": reasoning} if reasoning else {}
 
     def opened(self, prompt_token_ids: Sequence[int], parser_options: Mapping[str, Any] | None) -> Region | None:
-        """The region of its reasoning parser in which the answer to this prompt begins, ``None`` if in none.
+        """The region of its reasoning parser, which it must have, in which the answer begins; ``None`` if in none.
 
         ``parser_options`` are the request's own, such as its ``chat_template_kwargs``.
         """
-        pairs = self.named.get("reasoning")
-        if not pairs:
-            return None
+        pairs = self.named["reasoning"]
         parser = self._parser(**parser_options or {})
         inside = BEGINS_INSIDE.get(self._reasoning_parser)
         if inside is None:

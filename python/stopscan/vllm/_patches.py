@@ -59,9 +59,16 @@ def _note_engine(
         current.note_engine(config.structured_outputs_config.reasoning_parser, processor.tokenizer)
 
 
-def _note_tools(current: Installation, original: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    parser = original(*args, **options)
-    current.note_tools(options.get("tool_parser_name"))
+def _note_tools(
+    current: Installation,
+    original: Callable[..., Any],
+    cls: type,
+    tool_parser_name: Any = None,
+    *args: Any,
+    **options: Any,
+) -> Any:
+    parser = original(cls, tool_parser_name, *args, **options)
+    current.note_tools(tool_parser_name)
     return parser
 
 

@@ -66,7 +66,9 @@ def _begins(tokenizer: TokenizerLike, request: EngineCoreRequest, engine: Engine
     """What the answer continues: the marker of the region that it begins in for vLLM, or else the prompt's end."""
     prompt = request.prompt_token_ids or []
     end = prompt_end(tokenizer, prompt)
-    opened = engine.opened(prompt, request.reasoning_parser_kwargs) if engine else None
+    if engine is None or set(protect).isdisjoint(engine.named.get("reasoning", ())):
+        return end
+    opened = engine.opened(prompt, request.reasoning_parser_kwargs)
     return opened[0] if opened in protect and not end.rstrip().endswith(opened[1]) else end
 
 

@@ -272,13 +272,19 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
         assert thought.choices[0].text == "Is it "
 
 
-def test_a_server_that_is_to_protect_reasoning_but_has_no_parser_does_not_start(
-    checkpoint: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"STOPSCAN_VLLM_PROTECT": "reasoning"}, "needs a reasoning parser, and this engine has none"),
+        ({"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": "/bin/false"}, "made outside of Python"),
+    ],
+)
+def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(
+    checkpoint: Path, tmp_path: Path, environment: dict[str, str], message: str
 ) -> None:
-    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": "reasoning"}
     with (
-        pytest.raises(AssertionError, match="needs a reasoning parser, and this engine has none"),
-        serve(checkpoint, tmp_path / "log", **environment),
+        pytest.raises(AssertionError, match=message),
+        serve(checkpoint, tmp_path / "log", STOPSCAN_VLLM="1", **environment),
     ):
         pass
 
