@@ -15,6 +15,7 @@ PARTS = {
         "BaseIncrementalDetokenizer": ["decode_next", "output_token_ids", "num_output_tokens"],
         "BaseIncrementalDetokenizer.update": ["new_token_ids", "stop_terminated"],
         "BaseIncrementalDetokenizer.get_next_output_text": ["finished", "delta"],
+        "FastIncrementalDetokenizer": ["decode_next"],
     },
     "vllm.v1.engine.output_processor": {"OutputProcessor": ["process_outputs"]},
     "vllm.v1.engine.input_processor": {"InputProcessor": ["tokenizer"]},
@@ -24,7 +25,13 @@ PARTS = {
         "SamplingParams": ["_verify_args", "stop", "extra_args", "include_stop_str_in_output", "min_tokens"],
     },
     "vllm.reasoning": {
-        "ReasoningParser": ["reasoning_start_str", "reasoning_end_str", "is_reasoning_end"],
+        "ReasoningParser": [
+            "reasoning_start_str",
+            "reasoning_end_str",
+            "is_reasoning_end",
+            "adjust_initial_state_from_prompt",
+            "extract_reasoning_streaming",
+        ],
         "ReasoningParserManager": ["get_reasoning_parser"],
     },
     "vllm.exceptions": {"VLLMValidationError": ["parameter"]},
