@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from staged.defects import DEFECTS, isolation
 from staged.defects.defect import Defect
-from staged.variants import VARIANTS, Variant
+from staged.variants import FAILURES, REFUSALS, VARIANTS, Variant
 
 from stopscan.conformance import COLUMNS, Server, cases
 
@@ -35,6 +35,14 @@ def test_other_right_server_passes(staged_url: str, variant: Variant) -> None:
         results = dict(zip(map(str, chosen), pool.map(lambda case: case.run(server), chosen), strict=True))
     assert {name: result for name, result in results.items() if result.outcome not in variant.outcomes} == {}
     assert {result.outcome for result in results.values()} == variant.outcomes
+
+
+@pytest.mark.parametrize("status", REFUSALS + FAILURES)
+def test_only_a_refusal_is_not_a_failure(staged_url: str, status: int) -> None:
+    result = BY_NAME["openai-chat-whole-split"].run(Server(f"{staged_url}/stops%20are%20a%20{status}", model="reciter"))
+    assert result.outcome == ("not supported" if status in REFUSALS else "fail")
+    assert f"{status}: " in result.detail
+    assert "stop is not supported" in result.detail
 
 
 def test_there_are_defects_enough() -> None:

@@ -215,6 +215,113 @@ def test_cancelled_while_closing_after_a_stop(make: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_a_step_that_is_cancelled_while_closing_is_cancelled(make: Callable[..., Any]) -> None:
+    """It does not end as if nothing had happened; the text comes with the next step, and no error behind it."""
+    closing = asyncio.Event()
+
+    class Slow(AsyncSource):
+        async def aclose(self) -> None:
+            closing.set()
+            if not self.closed:
+                await asyncio.sleep(3600)
+            await super().aclose()
+
+    async def run() -> None:
+        source = Slow("textEND")
+        stream = make(source, "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
+        step = asyncio.ensure_future(anext(stream))
+        await closing.wait()
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        assert texts([item async for item in stream]) == "text"
+        source.closed = 1
+        await stream.aclose()
+        assert source.closed == 2
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+@pytest.mark.parametrize("failures", [1, 2])
+def test_an_error_of_async_closing_after_a_stop_comes_behind_the_text(make: Callable[..., Any], failures: int) -> None:
+    async def run() -> None:
+        source = AsyncSource("textEND", failures=failures)
+        stream = make(source, "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
+        assert texts([await anext(stream)]) == "text"
+        with pytest.raises(OSError, match="cannot close"):
+            await anext(stream)
+        assert [item async for item in stream] == []
+        for _ in range(failures - 1):
+            with pytest.raises(OSError, match="cannot close"):
+                await stream.aclose()
+        await stream.aclose()
+        assert source.closed == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_nothing_is_read_behind_a_stop(make: Callable[..., Any]) -> None:
+    async def run() -> None:
+        source = AsyncSource("textEND more", "never")  # its close does not end it
+        stream = make(source, "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
+        assert texts([item async for item in stream]) == "text"
+        assert stream.unused == " more"
+        assert await anext(source) == "never"
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_an_async_error_of_the_source_comes_through(make: Callable[..., Any]) -> None:
+    async def deltas() -> AsyncIterator[str]:
+        yield "text <th"
+        raise OSError("connection lost")
+
+    async def run() -> None:
+        stream = make(deltas(), "<think>" if make is ascan else MARKERS)
+        assert texts([await anext(stream)]) == "text "
+        with pytest.raises(OSError, match="connection lost"):
+            await anext(stream)
+        assert stream.held == "<th"
+        assert texts([item async for item in stream]) == "<th"  # the source has ended
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
+def test_the_source_and_its_iterator_are_closed_both(make: Callable[..., Any]) -> None:
+    """Only the close of an API client's stream ends the request, whatever its iterator's does."""
+
+    class Request:
+        closed = 0
+
+        def __init__(self, iterator: AsyncSource) -> None:
+            self.iterator = iterator
+
+        def __aiter__(self) -> AsyncIterator[str]:
+            return self.iterator  # type: ignore[return-value]
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    async def run(failures: int) -> None:
+        iterator = AsyncSource("one", failures=failures)
+        request = Request(iterator)
+        stream = make(request, "END" if make is ascan else MARKERS)
+        if failures:
+            with pytest.raises(OSError, match="cannot close"):
+                await stream.aclose()
+            assert (iterator.closed, request.closed) == (0, 1)
+        await stream.aclose()
+        assert (iterator.closed, request.closed) == (1, 1 + failures)
+
+    asyncio.run(run(0))
+    asyncio.run(run(1))
+
+
+@pytest.mark.parametrize("make", [ascan, asplit], ids=["ascan", "asplit"])
 def test_cancelled_while_waiting_for_a_delta(make: Callable[..., Any]) -> None:
     """What is held stays in `held`, and a source that can go on goes on."""
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
+from os import write as os_write
+from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from test_properties import Setup, streams
 
 from stopscan import scan
+from stopscan.__main__ import read_deltas
+from stopscan.__main__ import write as write_all
 
 FILTER = [sys.executable, "-m", "stopscan"]
 SECONDS = 60  # until a hanging test ends; no test waits for it
@@ -269,6 +276,41 @@ def test_invalid_utf8_split_over_writes_is_counted_from_the_start() -> None:
         assert " 7" in err
 
 
+@given(
+    st.lists(
+        st.sampled_from([b"a", "é".encode(), "🦀".encode(), b"\xf0\x9f", b"\xe2\x82", b"\x80", b"\xff"]), max_size=8
+    ),
+    st.integers(1, 7),
+)
+def test_invalid_utf8_is_at_the_same_offset_however_it_is_read(pieces: list[bytes], size: int) -> None:
+    data = b"".join(pieces)
+    expected: tuple[str, int | None] = (data.decode(errors="ignore"), None)
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        expected = data[: error.start].decode(), error.start
+    assert read_apart(data, size) == expected
+
+
+def read_apart(data: bytes, size: int) -> tuple[str, int | None]:
+    """The text that is read, so many bytes at once, and the offset that an error names."""
+    text, message = "", ""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, data)
+        os.close(writing)
+        with patch("stopscan.__main__.READ_BYTES", size):
+            for delta in read_deltas(reading):
+                text += delta
+    except ValueError as error:
+        message = str(error)
+    finally:
+        os.close(reading)
+    found = re.match(r"invalid UTF-8 at byte offset (\d+): ", message)
+    assert bool(found) == bool(message)
+    return text, int(found[1]) if found else None
+
+
 def test_a_writer_without_end_ends() -> None:
     """What `seq 1 100000000 | python -m stopscan --stop 4242` does."""
     code = "import itertools\nfor n in itertools.count(1): print(n)"
@@ -326,6 +368,38 @@ def test_a_full_disk_is_an_error() -> None:
     assert done.returncode == BAD
     assert done.stderr
     assert "Traceback" not in done.stderr
+
+
+@posix_only
+@pytest.mark.parametrize("limit", [1, 20], ids=["in-the-first-write", "later"])
+def test_a_disk_that_fills_up_in_mid_write_is_an_error(tmp_path: Path, limit: int) -> None:
+    """The write that no longer fits is cut short and succeeds; only the next one fails."""
+    out = tmp_path / "out"
+    command = f'ulimit -f {limit} && exec "$0" -m stopscan --stop END > "$1"'
+    text = b"0123456789abcde\n" * 10_000
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable, str(out)], input=text, capture_output=True, timeout=SECONDS, check=False
+    )
+    assert done.returncode == BAD, done.stderr
+    assert done.stderr.startswith(b"stopscan: ")
+    assert 0 < out.stat().st_size < len(text)
+
+
+@posix_only
+@pytest.mark.parametrize("count", [1, 3, 1000])
+def test_all_is_written_by_short_writes(count: int) -> None:
+    text = "one é🦀 " * 100
+    reading, writing = os.pipe()
+
+    def short(fd: int, data: memoryview) -> int:
+        return os_write(writing, data[:count])
+
+    with patch("stopscan.__main__.os.write", short):
+        write_all(text)
+        write_all("")
+    os.close(writing)
+    with open(reading, "rb") as written:
+        assert written.read().decode() == text
 
 
 @settings(max_examples=25)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
 from vocabularies import byte_level_book, staged
 from whole import REASONS, agree, emitted, ended, run, stopped
 
 from stopscan.finish import Finish
-from stopscan.tokens import TokenScanner
+from stopscan.tokens import TokenScanner, Vocabulary
+
+
+class Carrier:
+    """Its ``decode`` is its own, so that the vocabulary is not native."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.backend_tokenizer = tokenizer
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        text: str = self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens)
+        return text.replace("b", "B")
+
 
 ENDS = {
     "stop token": ({"stop_token_ids": ["b"]}, "a", ended(1), 2, 1),
@@ -88,6 +102,29 @@ def test_close_finds_a_stop_that_half_a_character_completes() -> None:
     scanner = TokenScanner(tokenizer, ["a\ufffd"])
     assert emitted(scanner, token_ids, "abort") == ""
     assert scanner.finish == stopped(0, "a\ufffd")
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize(("min_tokens", "fires"), [(0, True), (1, True), (2, False), (3, False)])
+def test_close_finds_a_stop_only_if_the_last_token_counts(native: bool, min_tokens: int, fires: bool) -> None:
+    tokenizer, token_ids = staged("a", b"\xc3", "b")
+    carrier = tokenizer if native else Carrier(tokenizer)
+    assert Vocabulary(carrier).native == native
+    scanner = TokenScanner(carrier, ["a\ufffd"], min_tokens=min_tokens)
+    assert emitted(scanner, token_ids[:2]) == ("" if fires else "a\ufffd")
+    assert scanner.finish == (stopped(0, "a\ufffd") if fires else Finish("eos"))
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("name", ["stop_token_ids", "eos_token_ids"])
+@pytest.mark.parametrize("beyond", [3, 4, 99, 2**32 - 1])
+def test_an_end_beyond_the_vocabulary_is_counted(native: bool, name: str, beyond: int) -> None:
+    tokenizer, token_ids = staged("a", b"\xc3", "b")
+    carrier = tokenizer if native else Carrier(tokenizer)
+    scanner = TokenScanner(carrier, ["a\ufffd\ufffd"], **{name: [beyond]})
+    assert run(scanner, [*token_ids[:2], beyond]) == ["", "", "a\ufffd"]
+    assert scanner.finish == (ended(beyond) if name == "stop_token_ids" else Finish("eos"))
+    assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 2)
 
 
 @pytest.mark.parametrize("reason", ["stop_sequence", "stop_token", "end_turn", ""])

@@ -46,7 +46,7 @@ class Staged:
         try:
             ask = form.read(body, self.stops)
         except Refusal as refusal:
-            await _send_json(send, 400, form.error(str(refusal)))
+            await _send_json(send, refusal.status, form.error(str(refusal)))
             return
         made = self.generation(self, ask)
         work = asyncio.create_task(self._streamed(form, made, send) if ask.stream else self._whole(form, made, send))

@@ -7,7 +7,11 @@ from typing import Any
 
 
 class Refusal(Exception):  # noqa: N818
-    """A 400 that says why."""
+    """An error that says why; by default a 400."""
+
+    def __init__(self, why: str, status: int = 400) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
 
 from staged.app import Staged
@@ -77,6 +77,17 @@ def at_most_four(given: Any) -> list[str]:
     return stops
 
 
+def none_at_all(status: int) -> Callable[[Any], list[str]]:
+    """For a server that has no stops and says so; frameworks validate requests with different codes."""
+
+    def stops(given: Any) -> list[str]:
+        if given:
+            raise Refusal("stop is not supported", status)
+        return []
+
+    return stops
+
+
 def passes_empty_over(given: Any) -> list[str]:
     return right_stops([stop for stop in given if stop != ""] if isinstance(given, list) else given)
 
@@ -113,8 +124,13 @@ class Dies(Generation):
             yield part
 
 
+# What says that a request is not understood, and what says that the server failed.
+REFUSALS = (400, 404, 405, 413, 415, 422, 501)
+FAILURES = (409, 500, 503)
+
 # For what the command says of them.
 OTHERS = [
+    *(Staged(f"stops are a {status}", stops=none_at_all(status)) for status in REFUSALS + FAILURES),
     Staged("locked", key="secret"),
     Staged("without channels", generation=WithoutChannels),
     Staged("another model", generation=OtherModel),
