@@ -135,3 +135,36 @@ fn a_scanner_with_options_keeps_them() {
         scanner.reset();
     }
 }
+
+#[test]
+fn close_counts_stops_only_behind_min_tokens() {
+    // Half a character becomes text when the stream is closed, and that text is of the last token.
+    let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").build().unwrap();
+    let stops = StopSet::new(["a\u{FFFD}"]).unwrap();
+    for (min_tokens, text, finish) in [
+        (0, "", Finish::StopSequence),
+        (1, "", Finish::StopSequence),
+        (2, "a\u{FFFD}", Finish::Closed),
+        (3, "a\u{FFFD}", Finish::Closed),
+    ] {
+        let options = TokenOptions { min_tokens, ..TokenOptions::default() };
+        let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
+        let out = [0, 1].map(|id| scanner.feed(id).unwrap().to_string()).concat() + scanner.close();
+        assert_eq!((out.as_str(), scanner.finish()), (text, Some(finish)), "{min_tokens}");
+    }
+}
+
+#[test]
+fn an_end_beyond_the_vocabulary_is_counted() {
+    let vocabulary = Vocabulary::builder().text("a").build().unwrap();
+    let options = TokenOptions { stop_token_ids: vec![9], eos_token_ids: vec![7], ..TokenOptions::default() };
+    for (id, finish) in [(9, Finish::StopToken(9)), (7, Finish::Eos)] {
+        let stops = StopSet::new(["END"]).unwrap();
+        let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
+        assert_eq!(scanner.feed(0), Ok("a"));
+        assert_eq!(scanner.feed(8), Err(UnknownToken(8)));
+        assert_eq!(scanner.feed(id), Ok(""));
+        assert_eq!(scanner.finish(), Some(finish));
+        assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (2, 1));
+    }
+}
