@@ -33,8 +33,21 @@ def scanners() -> Callable[[], object]:
     return job
 
 
-def token_scanners() -> Callable[[], object]:
+def stop_scanners() -> Callable[[], object]:
     """As servers make them, each in mid-stream with nothing held."""
+    stops = stopscan.StopSet(["END", "</s>"])
+    kept: list[Any] = [None] * TURNS
+
+    def job() -> None:
+        for index in range(TURNS):
+            kept[index] = stopscan.StopScanner(stops)
+            kept[index].feed("Once")
+
+    return job
+
+
+def token_scanners() -> Callable[[], object]:
+    """The same over token ids, with an EOS and a limit."""
     from stopscan.tokens import TokenScanner, Vocabulary
 
     vocabulary, stops = Vocabulary(tokenizer()), stopscan.StopSet(["END", "</s>"])
@@ -111,9 +124,9 @@ def measured(name: str) -> tuple[float, int]:
 
 if __name__ == "__main__":
     size = resident if ":" in sys.argv[1] else peak  # what a tokenizer took to load is no part of its vocabulary
-    jobs = {"scanners": scanners, "token_scanners": token_scanners, "many": many, "nested": nested}
+    jobs = (scanners, stop_scanners, token_scanners, many, nested, too_many)
     name, _, of = sys.argv[1].partition(":")
-    job = vocabulary(of) if of else {**jobs, "too_many": too_many}[name]()
+    job = vocabulary(of) if of else {job.__name__: job for job in jobs}[name]()
     before, start = size(), perf_counter()
     job()
     print(json.dumps([perf_counter() - start, size() - before]))

@@ -19,7 +19,7 @@ import charts
 import rivals
 from cases import Case, empty_method, exhaust, feed_each, own
 from measure import Timing, interleaved
-from memory import TURNS, measured
+from memory import measured
 from report import Table, heading, markdown, ratio
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
@@ -228,37 +228,6 @@ def best(way: Callable[[list[int], list[int]], None], prompt: list[int], token_i
     return min(times)
 
 
-def taking_turns() -> Table:
-    """A server's front process: many streams, each with its next token, on one vocabulary and one set."""
-    ids = [token_id for window in windows("english") for token_id in window]
-    ids = (ids * (TURNS // len(ids) + 1))[:TURNS]
-    stops = StopSet(numbered(4))
-    many = [scanner(stops) for _ in range(TURNS)]
-
-    def case(name: str, scanners: list[TokenScanner], run: Callable[[Any], object]) -> Case:
-        return Case(name, lambda ids: zip(scanners, ids, strict=True), run, lambda ids: None)
-
-    ways = [("one stream", [many[0]] * TURNS), ("in turn", many)]
-    cases = [
-        case("loop", ways[0][1], own(exhaust)),
-        *(case(name, scanners, own(feed_in_turn)) for name, scanners in ways),
-    ]
-    timings = {name: timing.per(TURNS) for name, timing in interleaved(cases, [ids], passes=9).items()}
-    net = {name: timing.less(timings["loop"]) for name, timing in timings.items()}
-    figure = f"{ratio(net['in turn'], net['one stream']):.2f}x"
-    _, size = measured("token_scanners")
-    return [
-        (f"{TURNS:,} streams", "ns a token, net of the loop", "of one stream", "bytes each"),
-        ("one stream", f"{net['one stream'].fastest:.1f}", "", ""),
-        ("in turn", f"{net['in turn'].fastest:.1f}", figure, f"{size / TURNS:.0f}"),
-    ]
-
-
-def feed_in_turn(pairs: Any) -> None:
-    for target, token_id in pairs:
-        target.feed(token_id)
-
-
 def vocabularies_table() -> Table:
     """The time to read a tokenizer's vocabulary, and its memory, as they are and for 150,000 tokens."""
     rows = []
@@ -325,7 +294,6 @@ def main() -> None:
     print("A real byte-level BPE vocabulary of 65,000 tokens; the stops do not occur.", end="\n\n")
     print(markdown(per_token_table(figures)), end="\n\n")
     chart(figures["english"])
-    print(markdown(taking_turns()), end="\n\n")
     print(markdown(vocabularies_table()), end="\n\n")
     print("What a model or a client can repeat, by how often; with realistic stops. DecodeStream is quadratic there.")
     print("", markdown(lengths_table()), sep="\n")

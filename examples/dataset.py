@@ -1,0 +1,156 @@
+"""Cuts a data set of generated texts at its stops, with Ray Data and with Hugging Face `datasets`.
+
+    pip install '.[examples]' 'ray[data]' datasets && python examples/dataset.py --rows 20000 --workers 2
+
+A `StopSet` pickles, and so does the `Vocabulary` of a tokenizer: an engine takes them to its workers as they are. The
+functions `cut_…` get a batch and return it with the answer and its match as columns. A row is some text of Python's
+manual, as text and as token ids of a real tokenizer, most with a stop somewhere. Printed are seconds on one worker and
+on several, whose results are compared, beside `str.split` at each stop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable, Iterator
+from functools import partial
+from pydoc_data.topics import topics
+from time import perf_counter
+
+import pyarrow as pa
+from stream import real_tokenizer
+from tokenizers import Tokenizer
+
+from stopscan import StopSet
+from stopscan.finish import Finish
+from stopscan.tokens import TokenScanner, Vocabulary
+
+STOPS = ["\n\nHuman:", "</answer>", "<|im_end|>", "###"]
+TOKENS = 500  # of a row
+BATCH = 1_000  # rows
+
+Cut = Callable[[pa.Table], pa.Table]
+
+
+def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
+    """The batch with `answer`, `text` before its stop, and with `matched_stop` and `offset`, null where none fired."""
+    answers, matches = zip(*map(stops.truncate, batch["text"].to_pylist()), strict=True)
+    return with_columns(
+        batch,
+        answer=pa.array(answers, pa.string()),
+        matched_stop=pa.array([match and match.sequence for match in matches], pa.string()),
+        offset=pa.array([match and match.offset for match in matches], pa.int64()),
+    )
+
+
+def cut_token_ids(batch: pa.Table, stops: StopSet, vocabulary: Vocabulary) -> pa.Table:
+    """The same of `token_ids`, with `tokens_kept`: where to cut the ids, and what goes with them."""
+    answers, finishes, kept = zip(*finished(batch["token_ids"].to_pylist(), stops, vocabulary), strict=True)
+    return with_columns(
+        batch,
+        answer=pa.array(answers, pa.string()),
+        matched_stop=pa.array([finish.matched_stop for finish in finishes], pa.string()),
+        offset=pa.array([finish.offset for finish in finishes], pa.int64()),
+        tokens_kept=pa.array(kept, pa.int64()),
+    )
+
+
+def finished(rows: list[list[int]], stops: StopSet, vocabulary: Vocabulary) -> Iterator[tuple[str, Finish, int]]:
+    scanner = TokenScanner(vocabulary, stops)
+    for token_ids in rows:
+        scanner.reset()
+        answer = scanner.feed_many(token_ids) + scanner.close()
+        yield answer, scanner.finish, scanner.tokens_kept
+
+
+def split_texts(batch: pa.Table, stops: list[str]) -> pa.Table:
+    """What evaluations do: it says neither which stop it was nor where, and takes the stop that begins first."""
+    answers = []
+    for text in batch["text"].to_pylist():
+        for stop in stops:
+            text = text.split(stop)[0]
+        answers.append(text)
+    return with_columns(batch, answer=pa.array(answers, pa.string()))
+
+
+def with_columns(batch: pa.Table, **columns: pa.Array) -> pa.Table:
+    for name, column in columns.items():
+        batch = batch.append_column(name, column)
+    return batch
+
+
+def without_engine(table: pa.Table, cut: Cut, workers: int) -> pa.Table:
+    assert workers == 1
+    return cut(table)
+
+
+def with_datasets(table: pa.Table, cut: Cut, workers: int) -> pa.Table:
+    from datasets import Dataset
+
+    dataset = Dataset(table).with_format("arrow")
+    return dataset.map(cut, batched=True, batch_size=BATCH, num_proc=workers if workers > 1 else None)[:]
+
+
+def with_ray(table: pa.Table, cut: Cut, workers: int) -> pa.Table:
+    import ray
+
+    ray.init(ignore_reinit_error=True, include_dashboard=False, log_to_driver=False)
+    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    blocks = [table.slice(start, BATCH) for start in range(0, len(table), BATCH)]
+    dataset = ray.data.from_arrow(blocks).map_batches(cut, batch_format="pyarrow", batch_size=None, concurrency=workers)
+    return pa.concat_tables(ray.get(dataset.to_arrow_refs()))
+
+
+ENGINES = {"without an engine": without_engine, "datasets": with_datasets, "Ray Data": with_ray}
+
+
+def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
+    """Rows that differ in their text, their stop and its place; one in five has none."""
+    draw = random.Random(1)
+    manual = tokenizer.encode("\n\n".join(topics.values())).ids
+    stops = [tokenizer.encode(stop).ids for stop in STOPS] + [[]]
+    token_ids = []
+    for _ in range(rows):
+        start, before = draw.randrange(len(manual) - TOKENS), draw.randrange(TOKENS)
+        tokens = manual[start : start + TOKENS]
+        token_ids.append(tokens[:before] + draw.choice(stops) + tokens[before:])
+    return pa.table({"text": tokenizer.decode_batch(token_ids), "token_ids": token_ids})
+
+
+def timed(run: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
+    """The second run's seconds, and its result: the first one starts processes."""
+    run()
+    start = perf_counter()
+    result = run()
+    return perf_counter() - start, result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Cuts a data set of generated texts at its stops.")
+    parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    tokenizer = real_tokenizer()
+    table, stops = generated(tokenizer, options.rows), StopSet(STOPS)
+    ways: dict[str, tuple[str, Cut]] = {
+        "str.split at each stop": ("text", partial(split_texts, stops=STOPS)),
+        "cut_texts": ("text", partial(cut_texts, stops=stops)),
+        "cut_token_ids": ("token_ids", partial(cut_token_ids, stops=stops, vocabulary=Vocabulary(tokenizer))),
+    }
+    megabytes = sum(len(text.encode()) for text in table["text"].to_pylist()) / 1e6
+    print(f"{len(table):,} rows, {megabytes:.0f} MB of text, {len(table) * TOKENS / 1e6:.0f} million tokens\n")
+    print(f"{'':18}{'':24}{'1 worker':>20}{f'{options.workers} workers':>20}  same result")
+    for engine, run in ENGINES.items():
+        for way, (column, cut) in ways.items():
+            part = table.select([column])
+            one, result = timed(partial(run, part, cut, 1))
+            line = f"{engine:18}{way:24}{one:7.2f} s {megabytes / one:6.0f} MB/s"
+            if run is not without_engine:
+                several, again = timed(partial(run, part, cut, options.workers))
+                line += f"{several:7.2f} s {megabytes / several:6.0f} MB/s  {'yes' if again.equals(result) else 'NO'}"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
