@@ -7,6 +7,7 @@ A server's front process holds as many. The rows are fed alike, and differ only 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable
 from itertools import cycle, islice
 from typing import Any
@@ -21,7 +22,7 @@ from workload import REALISTIC, numbered, tokenizer, windows
 from stopscan import StopScanner, StopSet
 from stopscan.tokens import TokenScanner, Vocabulary
 
-LOOP, EMPTY = "the loop", "an empty Python method"
+LOOP, EMPTY, SHUFFLED = "the loop", "an empty Python method", "shuffled in memory"
 STREAMS = [1, 100, 10_000, TURNS]
 PASSES = 9
 PART = 2_000
@@ -35,7 +36,7 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 def taking_turns(make: Callable[[], Any], pieces: list[Any], fresh: Callable[[list[Any]], list[Any]]) -> Table:
     """`TURNS` pieces, given to so many scanners in turn, timed in parts that a busy machine rarely interrupts."""
-    streams = [make() for _ in range(TURNS)]
+    streams, objects = ([new() for _ in range(TURNS)] for new in (make, Empty))
 
     def case(name: str, targets: list[Any], run: Callable[[Any], object]) -> Case:
         def prepare(start: int) -> Iterable[tuple[Any, Any]]:
@@ -50,13 +51,20 @@ def taking_turns(make: Callable[[], Any], pieces: list[Any], fresh: Callable[[li
 
         return Case(name, prepare, own(run), lambda start: None)
 
-    cases = [case(LOOP, [None], exhaust), case(EMPTY, [Empty()], feed_in_turn)]
+    cases = [case(LOOP, [None], exhaust), case(EMPTY, objects[:1], feed_in_turn)]
     cases += [case(f"{count:,}", streams[:count], feed_in_turn) for count in STREAMS]
+    cases += [case(f"{TURNS:,}, {SHUFFLED}", shuffled(streams), feed_in_turn)]
+    cases += [case(f"{EMPTY} of {TURNS:,}, {SHUFFLED}", shuffled(objects), feed_in_turn)]
     timings = {name: timing.per(TURNS) for name, timing in interleaved(cases, PARTS, PASSES).items()}
     loop = timings.pop(LOOP)
     net = {name: timing.less(loop) for name, timing in timings.items()}
     rows = [(name, f"{timing.fastest:.1f}", f"{ratio(timing, net['1']):.2f}x") for name, timing in net.items()]
     return [("streams in turn", "ns, net of the loop", "of one stream"), *rows]
+
+
+def shuffled(objects: list[Any]) -> list[Any]:
+    """As streams that come and go lie in memory: no prefetcher guesses the next one."""
+    return random.Random(1).sample(objects, len(objects))
 
 
 def split_at_each(text: str, stop: list[str]) -> str:
@@ -80,7 +88,7 @@ def texts_table() -> Table:
             return [truncate(text) for text in part]
 
         def check(part: list[str]) -> None:
-            assert split(part) == [text for text, _ in cut(part)] == part  # noqa: B023
+            assert split(part) == [text for text, _ in cut(part)] == part
 
         cases = [Case("split", fresh_all, split, check), Case("cut", fresh_all, cut, check)]
         inputs = [texts[start : start + 50] for start in range(0, len(texts), 50)]
