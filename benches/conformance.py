@@ -1,0 +1,255 @@
+"""The measured tables of docs/conformance.md.
+
+    python benches/conformance.py NAME [--python PYTHON]
+
+starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
+and makes the tables anew; without a NAME it only makes the tables. A server is added with an entry in `SERVERS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from stopscan.conformance import APIS, COLUMNS, Case, Result, Server, cases
+from stopscan.conformance.__main__ import run
+from stopscan.testing.reciter import Reciter
+
+ROOT = Path(__file__).parents[1]
+DOCUMENT = ROOT / "docs" / "conformance.md"
+RESULTS = ROOT / "docs" / "conformance"
+PLAIN = tuple(api for api in APIS if not api.startswith("harmony"))
+CLIENTS = ("openai", "anthropic", "ollama", "httpx")
+
+
+@dataclass(frozen=True)
+class Column:
+    """`command` has `{python}`, `{bin}` (its folder), `{model}`, `{gguf}` and `{port}`."""
+
+    title: str
+    command: str
+    packages: Sequence[str]
+    model: str | None = None
+    apis: Sequence[str] = PLAIN
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+VLLM = (
+    "{bin}/vllm serve {model} --served-model-name reciter --enforce-eager --dtype float32 --max-model-len 2048 "
+    "--gpu-memory-utilization 0.1 --port {port}"
+)
+PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
+SERVERS = {
+    "example": Column(
+        "example server",
+        "{python} examples/server {model} --port {port}",
+        ("mlx-lm", "mlx", "starlette", "uvicorn"),
+    ),
+    "example-harmony": Column(
+        "example server, Harmony",
+        "{python} examples/server {model} --format harmony --port {port}",
+        ("mlx-lm", "mlx", "starlette", "uvicorn"),
+        apis=("harmony-chat", "harmony-responses"),
+    ),
+    "mlx-lm-stopscan": Column(
+        "mlx-lm + stopscan",
+        "{python} -m stopscan.mlx_lm.server --protect reasoning --model {model} --port {port}",
+        ("mlx-lm", "mlx"),
+        "default_model",
+    ),
+    "mlx-lm": Column(
+        "mlx-lm", "{python} -m mlx_lm.server --model {model} --port {port}", ("mlx-lm", "mlx"), "default_model"
+    ),
+    "vllm-stopscan": Column("vLLM + stopscan", VLLM, ("vllm", "torch"), environment=PROTECT),
+    "vllm": Column("vLLM", VLLM, ("vllm", "torch")),
+    "llama-cpp-python": Column(
+        "llama-cpp-python",
+        "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 4096 --port {port}",
+        ("llama-cpp-python", "gguf"),
+    ),
+    "transformers-stopscan": Column(
+        "transformers + stopscan",
+        "{python} -m stopscan.transformers.serve {model} --device cpu --port {port}",
+        ("transformers", "torch"),
+    ),
+    "transformers": Column(
+        "transformers", "{bin}/transformers serve {model} --device cpu --port {port}", ("transformers", "torch")
+    ),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure a server, and make the tables of docs/conformance.md.")
+    parser.add_argument("name", nargs="?", choices=SERVERS)
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has the server")
+    parser.add_argument("--api", action="append", choices=APIS, help="only this one (may be given more than once)")
+    options = parser.parse_args()
+    if options.name:
+        measured = measure(SERVERS[options.name], options.python, options.api or SERVERS[options.name].apis)
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{options.name}.json").write_text(written(measured), encoding="utf-8")
+    make_tables()
+
+
+def measure(column: Column, python: str, apis: Sequence[str]) -> dict[str, Any]:
+    with TemporaryDirectory() as folder:
+        model = Reciter().write(Path(folder, "reciter"))
+        gguf = Path(folder, "reciter.gguf")
+        if "{gguf}" in column.command:
+            writer = ROOT / "tests" / "python" / "conformance" / "reciting_gguf.py"
+            subprocess.run([python, str(writer), str(gguf)], check=True)
+        places = {"python": python, "bin": str(Path(python).parent), "model": str(model), "gguf": str(gguf)}
+        results: dict[Case, Result] = {}
+        with served(column, places, Path(folder, "log")) as port:
+            run(Server(f"http://127.0.0.1:{port}", model=column.model, timeout=120), cases(*apis), results)
+    return {
+        "title": column.title,
+        "command": command_to_read(column),
+        "versions": versions(python, column.packages),
+        "clients": {name: version(name) for name in CLIENTS},
+        "date": date.today().isoformat(),
+        "apis": {api: summary({case: one for case, one in results.items() if case.api == api}) for api in apis},
+    }
+
+
+@contextmanager
+def served(column: Column, places: dict[str, str], log: Path) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    command = [word.format(port=port, **places) for word in column.command.split()]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env={**os.environ, **column.environment}
+        ) as process,
+    ):
+        try:
+            while not listens(port):
+                if process.poll() is not None:
+                    sys.exit(log.read_text())
+                time.sleep(0.2)
+            yield port
+        finally:
+            process.terminate()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def command_to_read(column: Column) -> str:
+    places = {"python": "python", "bin": "", "model": "reciter", "gguf": "reciter.gguf", "port": "8000"}
+    words = [*(f"{name}='{value}'" for name, value in column.environment.items()), column.command.format(**places)]
+    return " ".join(words).replace(" /", " ").removeprefix("/")
+
+
+def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
+    script = f"from importlib.metadata import version\nfor name in {packages!r}: print(version(name))"
+    printed = subprocess.run([python, "-c", script], check=True, capture_output=True, text=True).stdout
+    return dict(zip(packages, printed.split(), strict=True))
+
+
+def summary(results: dict[Case, Result]) -> dict[str, Any]:
+    """What is shown of an API: promises kept of those judged, cases passed of those sent by topic, and the faults."""
+    judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
+    faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
+    refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
+    return {
+        "columns": {
+            column: [
+                sum(column in one.columns and column not in one.wrong for one in judged.values()),
+                sum(column in one.columns for one in judged.values()),
+            ]
+            for column in COLUMNS
+        },
+        "topics": {
+            topic: [
+                sum(case.topic == topic and not set(one.wrong) - {"form"} for case, one in judged.items()),
+                sum(case.topic == topic for case in judged),
+            ]
+            for topic in dict.fromkeys(case.topic for case in results)
+        },
+        "broken": {
+            f"{'stream' if case.stream else 'whole'} {case.name}": list(one.wrong)
+            for case, one in judged.items()
+            if set(one.wrong) - {"form"}
+        },
+        "faults": [[column, fault, count] for (column, fault), count in faults.most_common(12)],
+        "not supported": [[detail, count] for detail, count in refused.most_common(5)],
+    }
+
+
+def written(measured: dict[str, Any]) -> str:
+    """A line for each API."""
+    apis = ",\n".join(
+        f"{json.dumps(api)}: {json.dumps(found, ensure_ascii=False)}" for api, found in measured["apis"].items()
+    )
+    head = json.dumps({key: value for key, value in measured.items() if key != "apis"})
+    return f'{head[:-1]}, "apis": {{\n{apis}\n}}}}\n'
+
+
+def make_tables() -> None:
+    """Replaces what is between the document's markers."""
+    found = {name: RESULTS / f"{name}.json" for name in SERVERS}
+    measured = [json.loads(path.read_text()) for path in found.values() if path.exists()]
+    text = DOCUMENT.read_text(encoding="utf-8")
+    for name, lines in (("apis", by_api(measured)), ("topics", by_topic(measured)), ("servers", by_server(measured))):
+        block = f"<!-- {name} -->\n" + "\n".join(lines) + f"\n<!-- /{name} -->"
+        text = re.sub(f"<!-- {name} -->.*?<!-- /{name} -->", lambda _, block=block: block, text, flags=re.DOTALL)
+    DOCUMENT.write_text(text, encoding="utf-8")
+
+
+def by_api(measured: list[dict[str, Any]]) -> Iterator[str]:
+    for one in measured:
+        yield f"\n### {one['title']}\n"
+        yield f"| API | {' | '.join(COLUMNS)} | not supported |"
+        yield "|---|" + "---:|" * len(COLUMNS) + "---|"
+        missing = []
+        for api, found in one["apis"].items():
+            refused = sum(count for _, count in found["not supported"])
+            if not any(judged for _, judged in found["columns"].values()):
+                missing.append(f"`{api}`")
+                continue
+            cells = [f"{kept}/{judged}" if judged else "-" for kept, judged in found["columns"].values()]
+            yield f"| `{api}` | {' | '.join(cells)} | {f'{refused} cases' if refused else ''} |"
+        if missing:
+            yield f"\nNot there: {', '.join(missing)}."
+
+
+def by_topic(measured: list[dict[str, Any]], api: str = "openai-chat") -> Iterator[str]:
+    measured = [one for one in measured if api in one["apis"]]
+    yield f"| topic | {' | '.join(one['title'] for one in measured)} |"
+    yield "|---|" + "---:|" * len(measured)
+    topics = dict.fromkeys(topic for one in measured for topic in one["apis"][api]["topics"])
+    for topic in topics:
+        counts = [one["apis"][api]["topics"].get(topic, [0, 0]) for one in measured]
+        yield f"| {topic} | {' | '.join(f'{kept}/{sent}' if sent else '-' for kept, sent in counts)} |"
+
+
+def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| server | versions | measured | command |"
+    yield "|---|---|---|---|"
+    for one in measured:
+        told = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
+        yield f"| {one['title']} | {told} | {one['date']} | `{one['command']}` |"
+
+
+if __name__ == "__main__":
+    main()
