@@ -26,13 +26,15 @@ from tokenizers.decoders import DecodeStream
 from workload import REALISTIC, cjk, code, numbered, prose, scattered, tokenizer
 
 from stopscan import StopSet
-from stopscan.tokens import TokenScanner, Vocabulary
+from stopscan.segments import SegmentSet
+from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
 TOKENS = 1024  # of one stream: short enough to be timed between two switches of a busy machine
 STEP = 4  # tokens of a speculative step
 BARE = "DecodeStream.step"
 LOOP = "loop over a list"
 EMPTY = "empty Python method"
+THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 
 
 @cache
@@ -103,6 +105,22 @@ def feeding_steps(name: str, stop: list[str]) -> Case:
     return Case(name, lambda ids: (scanner(stop), steps(ids)), own(feed_steps), check)
 
 
+def cutting(name: str, stop: list[str]) -> Case:
+    """With the markers of a model that thinks, which do not occur."""
+    segments = SegmentSet(THINKING, stop=stop)
+
+    def segmenter() -> TokenSegmenter:
+        return TokenSegmenter(tokenizer(), segments, eos_token_ids=[0], max_tokens=10 * TOKENS)
+
+    def check(token_ids: list[int]) -> None:
+        checked = segmenter()
+        outputs = [segment for token_id in token_ids for segment in checked.feed(token_id)] + checked.close()
+        assert "".join(text for _, text in outputs) == tokenizer().decode(token_ids)
+        assert checked.tokens_in == {"answer": len(token_ids), "reasoning": 0}
+
+    return Case(name, lambda ids: (segmenter(), ids), own(feed_each), check)
+
+
 def vllm(name: str, stop: list[str]) -> Case:
     """The decoder, `check_stop_strings` and the slice; without the calls between vLLM's classes."""
 
@@ -129,6 +147,7 @@ def per_token(language: str) -> dict[str, Timing]:
     cases = [looping(), yardstick(), decoding()]
     cases += [feeding(f"feed, {count:,} stops", numbered(count)) for count in COUNTS]
     cases += [feeding("feed, realistic stops", REALISTIC), feeding("feed, 64 stops of letters", scattered(64))]
+    cases += [cutting(f"feed of a TokenSegmenter, {count:,} stops", numbered(count)) for count in (4, 1000)]
     cases += [feeding_steps(f"feed_many of {STEP}, 4 stops", numbered(4))]
     cases += [vllm(f"vLLM's way, {count:,} stops", numbered(count)) for count in COUNTS if count]
     timings = interleaved([*map(warm, cases)], windows(language), passes=9)
