@@ -41,7 +41,7 @@ THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answe
 def windows(language: str) -> list[list[int]]:
     """Token ids of English prose and code, or of Chinese and Japanese, where some tokens are half characters."""
     ids = tokenizer().encode(cjk() if language == "cjk" else prose()[:200_000] + code()[:200_000]).ids
-    return [ids[start : start + TOKENS] for start in range(0, len(ids) - TOKENS, TOKENS)][:16]
+    return [ids[start : start + TOKENS] for start in range(0, len(ids) - TOKENS, TOKENS)][:6]
 
 
 def decode_each(subject: tuple[DecodeStream, Tokenizer, Sequence[int]]) -> None:
@@ -150,7 +150,7 @@ def per_token(language: str) -> dict[str, Timing]:
     cases += [cutting(f"feed of a TokenSegmenter, {count:,} stops", numbered(count)) for count in (4, 1000)]
     cases += [feeding_steps(f"feed_many of {STEP}, 4 stops", numbered(4))]
     cases += [vllm(f"vLLM's way, {count:,} stops", numbered(count)) for count in COUNTS if count]
-    timings = interleaved([*map(warm, cases)], windows(language), passes=9)
+    timings = interleaved([*map(warm, cases)], windows(language), passes=5)
     tokens = sum(map(len, windows(language)))
     loop = timings.pop(LOOP)
     return {name: timing.less(loop).per(tokens) for name, timing in timings.items()}
@@ -231,16 +231,18 @@ def lengths_table() -> Table:
         for name, way in WAYS.items():
             quadratic = way is decode_stream and "text" not in kind
             figures = [
-                "-" if quadratic and length > QUADRATIC else f"{best(way, *repeated(kind, length)) / length * 1e9:,.0f}"
+                "-"
+                if quadratic and length > QUADRATIC
+                else f"{best(way, *repeated(kind, length), passes=1 if quadratic else 3) / length * 1e9:,.0f}"
                 for length in LENGTHS
             ]
             rows.append((kind, name, *figures))
     return [("ns a token", "way", *(f"{length:,}" for length in LENGTHS)), *rows]
 
 
-def best(way: Callable[[list[int], list[int]], None], prompt: list[int], token_ids: list[int]) -> float:
+def best(way: Callable[[list[int], list[int]], None], prompt: list[int], token_ids: list[int], *, passes: int) -> float:
     times = []
-    for _ in range(3):
+    for _ in range(passes):
         start = perf_counter()
         way(prompt, token_ids)
         times.append(perf_counter() - start)
