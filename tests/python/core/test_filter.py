@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -338,6 +339,28 @@ def test_a_reader_that_leaves_ends_the_filter() -> None:
             assert b"Traceback" not in process.stderr.read()
             assert process.wait(SECONDS) != NONE_FIRED
         assert writer.wait(SECONDS) != 0
+
+
+@posix_only
+def test_it_ends_as_quietly_as_its_reader() -> None:
+    with running("--stop", "END") as process:
+        write(process, b"one")
+        assert read(process, 3) == b"one"
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        write(process, b"two")
+        assert (process.stderr.read(), process.wait(SECONDS)) == (b"", -signal.SIGPIPE)
+
+
+@posix_only
+def test_an_interrupt_ends_it_quietly() -> None:
+    with running("--stop", "END") as process:
+        write(process, b"one E")
+        assert read(process, 4) == b"one "
+        assert process.stderr is not None
+        process.send_signal(signal.SIGINT)
+        assert (process.stderr.read(), process.wait(SECONDS)) == (b"", -signal.SIGINT)
 
 
 def run_in_shell(redirection: str) -> subprocess.CompletedProcess[str]:
