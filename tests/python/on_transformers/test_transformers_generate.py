@@ -227,6 +227,20 @@ def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, recite
     assert stops.trim(sequence)[0, 1:].tolist() == ids[:6]
 
 
+@pytest.mark.parametrize("min_tokens", [0, 50])
+def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
+    """A row that no stop ended keeps all of its tokens, and what follows in other rows' steps is filled."""
+    unknown = engine.model.config.vocab_size - 1
+    ids = [unknown, *reciter.token_ids("split"), unknown, unknown, reciter.eos_token_id]
+    stops = Stops(engine.tokenizer, "never", min_tokens=min_tokens)
+    prompt = engine.tokenizer(reciter.prompt("split"), return_tensors="pt").input_ids
+    stops.put(prompt)
+    sequence = torch.cat([prompt, torch.tensor([[*ids, 1, 1]])], dim=1)
+    assert stops(sequence).all()
+    assert (stops.texts, stops.finishes) == ([reciter.text("split")], [Finish("eos")])
+    assert stops.trim(sequence)[0, 1:].tolist() == ids
+
+
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reciter, Engine]:
     """For each length, a script in which a stop completes with the token where another script has its EOS."""
