@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from app import make_app  # noqa: E402
 from engine import Engine  # noqa: E402
 from parts import Form, Parts  # noqa: E402
 
-__all__ = ["CountingEngine", "Engine", "Form", "Parts", "served"]
+__all__ = ["CountingEngine", "Engine", "Form", "Parts", "clients", "served"]
 
 
 class CountingModel:
@@ -65,3 +66,21 @@ def served(engine: Engine, form: str = "hermes") -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def clients(url: str) -> SimpleNamespace:
+    """The official clients, and the model's name."""
+    import anthropic
+    import httpx
+    import ollama
+    import openai
+
+    options: dict[str, Any] = {"api_key": "none", "max_retries": 0}
+    http = httpx.Client(base_url=url, timeout=30)
+    return SimpleNamespace(
+        model=http.get("/v1/models").json()["data"][0]["id"],
+        openai=openai.OpenAI(base_url=f"{url}/v1", **options),
+        anthropic=anthropic.Anthropic(base_url=url, **options),
+        ollama=ollama.Client(url),
+        http=http,
+    )

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from server_harness import Engine, served
+from server_harness import Engine, clients, served
 
 from stopscan.testing.reciter import Reciter
 
@@ -19,8 +19,6 @@ PARAMETERS = {"type": "object", "properties": {"at": {"type": "string"}}}
 @pytest.fixture(scope="module")
 def caller(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The clients of a server whose model calls a tool."""
-    from conftest import clients
-
     reciter = Reciter({"call": ["I", " look.", *CALL]}, special_tokens=[])
     with served(Engine(str(reciter.write(tmp_path_factory.mktemp("caller") / "reciter")))) as url:
         yield clients(url)
