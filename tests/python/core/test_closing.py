@@ -362,6 +362,19 @@ def test_an_error_of_the_source_comes_through(make: Callable[..., Any]) -> None:
     assert texts(list(stream)) == "<th"  # the source has ended
 
 
+def test_an_async_stream_of_segments_says_which_region_is_open() -> None:
+    async def run() -> None:
+        stream = asplit(AsyncSource("one|two", "three"), {"a": {"|": "b"}, "b": {}})
+        assert stream.region == "a"
+        assert [item async for item in stream] == [("a", "one"), ("b", "two"), ("b", "three")]
+        assert stream.region == "b"
+        segments = SegmentSet({"a": {}, "b": {}}, stop="END")
+        stream = asplit(AsyncSource("oneEND"), segments, region="b", include_stop=True)
+        assert [item async for item in stream] == [("b", "oneEND")]
+
+    asyncio.run(run())
+
+
 def test_segments_that_are_ready_survive_a_close() -> None:
     stream = split(["one|two|three", "four"], {"a": {"|": "b"}, "b": {"|": "a"}})
     assert next(stream) == ("a", "one")

@@ -104,6 +104,31 @@ def test_a_pattern() -> None:
     assert json.loads(err) == report("\nUser 12:", 3, 12) | {"pattern": r"\n(User|Human) ?\d*:"}
 
 
+def test_several_patterns_and_one_that_looks_like_an_option() -> None:
+    assert run(b"one 12: two", "--pattern", r"\d{1,3}:", "--pattern", "x{3}y")[:2] == (FIRED, b"one ")
+    assert run(b"one 12: two", "--pattern", r"\d{1,3}:", "--pattern=--")[:2] == (FIRED, b"one ")
+
+
+def test_help_tells_each_option() -> None:
+    status, out, err = run(b"", "--help")
+    text = " ".join(out.decode().split())
+    assert (status, err) == (0, "")
+    for told in [
+        "usage: stopscan",
+        "Copy standard input",
+        "Exit status: 0 a stop fired",
+        "--stop S a stop that is cut",
+        "--visible S a stop that stays",
+        "--pattern S a regular expression",
+        "--max-held N give a match",
+        "--protect OPEN CLOSE markers between",
+        "--include-stop keep every stop",
+        "--escapes read",
+        "--json report the match",
+    ]:
+        assert told in text
+
+
 def test_a_pattern_that_holds_for_ever_is_a_usage_error_without_a_limit() -> None:
     status, _, err = run(b"<one> two", "--pattern", "<.*>")
     assert status == BAD

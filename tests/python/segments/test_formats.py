@@ -53,6 +53,15 @@ def test_a_form_compiles_and_names_its_source(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
+def test_a_form_is_a_mapping_and_shows_what_makes_it(form: str) -> None:
+    markers = FORMATS[form]
+    assert len(markers) == len([*markers]) == len(dict(markers))
+    assert dict(markers) == {region: markers[region] for region in markers}
+    assert eval(repr(markers), {"Format": type(markers)}) == markers
+    assert repr(markers.source) in repr(markers)
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_every_region_is_reached_from_the_first(form: str) -> None:
     markers = FORMATS[form]
     reached = {next(iter(markers))}
