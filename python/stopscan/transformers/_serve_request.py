@@ -34,14 +34,15 @@ class Asked:
     @classmethod
     def take(cls, body: dict[str, Any], protect: Any) -> Asked:
         """What ``body`` says about stops, which transformers is not to see any more."""
-        taken = {name: body.pop(name, None) for name in ("stop", *OPTIONS)}
+        taken = {name: body.pop(name, None) for name in ("stop", "patterns", *OPTIONS)}
         options = {name: taken[name] for name in OPTIONS if taken[name] is not None}
         for name, kind in (("min_tokens", int), ("include_stop", bool), ("start_protected", bool)):
             if type(options.get(name, kind())) is not kind:
                 raise ValueError(f"{name} must be of the type {kind.__name__}, not {options[name]!r}")
         streaming = body.get("stream_options")
         include_usage = isinstance(streaming, dict) and bool(streaming.get("include_usage"))
-        return cls(StopSet(taken["stop"]), {"protect": protect} | options, body.get("model"), include_usage)
+        stops = StopSet(taken["stop"], patterns=taken["patterns"])
+        return cls(stops, {"protect": protect} | options, body.get("model"), include_usage)
 
     def name(self, answer: dict[str, Any]) -> None:
         """Gives an answer the name that the model was asked by; transformers appends a revision."""
@@ -97,7 +98,9 @@ def chunk_to_sse(chunk: Any) -> str:
 
 
 def _event(data: dict[str, Any]) -> str:
-    return f"data: {json.dumps(data)}\n\n"
+    # The events of Responses have names, which transformers leaves out.
+    name = f"event: {data['type']}\n" if "type" in data else ""
+    return f"{name}data: {json.dumps(data)}\n\n"
 
 
 def parse_assistant_message(processor: Any, model: Any, generated_ids: Any, *args: Any, **options: Any) -> Any:

@@ -1,8 +1,8 @@
 """``python -m stopscan.transformers.serve``: ``transformers serve``, with its own arguments and routes and exact stops.
 
-A request may have ``stop``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected``,
-as in ``Stops``; ``--protect`` is the default of ``protect``, a name or a JSON list. The last choice has a
-``matched_stop`` if a stop ended it.
+A request may have ``stop``, ``patterns``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and
+``start_protected``, as in ``Stops`` and its ``StopSet``; ``--protect`` is the default of ``protect``, a name or a JSON
+list. The last choice has a ``matched_stop`` if a stop ended it.
 """
 
 from __future__ import annotations

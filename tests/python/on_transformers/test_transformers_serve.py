@@ -120,6 +120,7 @@ def test_the_options_of_a_request(client: OpenAI, checkpoint: Path, reciter: Rec
 
     assert ask("count", "hello world", include_stop=True) == ("1, 2, 3 hello world", "hello world", "stop")
     assert ask("straddle", ["END"], min_tokens=8) == (reciter.text("straddle"), None, "stop")
+    assert ask("count", patterns=r"hel+o \w") == ("1, 2, 3 ", "hello w", "stop")
     token_id = reciter.token_id("count", "ld 4")
     assert ask("count", stop_token_ids=[token_id]) == ("1, 2, 3 hello wor", token_id, "stop")
     protected = recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text
@@ -132,6 +133,7 @@ def test_the_options_of_a_request(client: OpenAI, checkpoint: Path, reciter: Rec
     [
         ({"stop": ["END", ""]}, "stop 1 is empty"),
         ({"stop": [6]}, "stop"),
+        ({"patterns": ["ok", "(a"]}, "pattern 1, '(a'"),
         ({"min_tokens": -1}, "min_tokens"),
         ({"min_tokens": "3"}, "min_tokens"),
         ({"stop_token_ids": ["x"]}, "stop_token_ids"),
