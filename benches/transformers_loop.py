@@ -1,8 +1,8 @@
 """What a step of a generation costs in stopping criteria and streamers, for each row, beside transformers' and
 lm-evaluation-harness' own.
 
-"$(ci/transformers-env)/bin/python" benches/transformers_loop.py, after `pip install --no-deps litellm lm_eval` there:
-litellm has a real vocabulary.
+"$(ci/transformers-env)/bin/python" benches/transformers_loop.py, after `pip install --no-deps litellm` there: it has a
+real vocabulary.
 """
 
 from __future__ import annotations

@@ -1,0 +1,83 @@
+"""lm-evaluation-harness with exact stops: the model ``hf-stopscan``, which is its ``hf`` otherwise.
+
+``python -m stopscan.transformers.lm_eval`` is ``lm_eval`` with its own arguments; a program imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from unittest.mock import patch
+
+from lm_eval.__main__ import cli_evaluate
+from lm_eval.api.registry import register_model
+from lm_eval.models import huggingface
+
+from stopscan.transformers._options import Options
+from stopscan.transformers._row import Row
+from stopscan.transformers._stops import Stops
+
+__all__ = ["ExactHFLM"]
+
+
+@register_model("hf-stopscan")
+class ExactHFLM(huggingface.HFLM):
+    """lm_eval's ``HFLM``, whose answers end before the first stop of ``until`` that the model completes.
+
+    A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before it; to lm_eval
+    all that is thought. Raises ``TypeError`` for a tokenizer that ``TokenScanner`` does not take.
+
+    >>> import stopscan.transformers.lm_eval
+    >>> lm_eval.simple_evaluate("hf-stopscan", model_args="pretrained=Qwen/Qwen3-0.6B", tasks=["gsm8k"], batch_size=8)
+    """
+
+    _answers: Options | None = None
+
+    def generate_until(self, requests: Any, disable_tqdm: bool = False) -> Any:
+        """The answer to each request, in their order."""
+        try:
+            return super().generate_until(requests, disable_tqdm)
+        finally:
+            self._answers = None
+
+    def _model_generate(self, context: Any, max_length: int, stop: list[str], **generation_kwargs: Any) -> Any:
+        stops, options = self._options(stop)
+        region = self._thinking()
+        criterion = Stops(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
+        if isinstance(self.think_end_token, int):
+            region = []  # lm_eval cuts the ids there, and has the rest decoded
+        self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
+        with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
+            sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)
+        # A decoder's first token is no answer, and often an EOS.
+        return sequences[:, 1:] if self.backend == "seq2seq" else sequences
+
+    def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
+        """The text of ``tokens``; while answers are generated only to the stop, which leaves lm_eval nothing to cut."""
+        if self._answers is None or not skip_special_tokens:
+            return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)
+        # Without the prompt, as lm_eval decodes it: SentencePiece then drops the first space.
+        row = Row(self._answers, ())
+        row.feed(tokens)
+        row.close("length")
+        return "".join(row.texts)
+
+    def _options(self, until: Iterable[str]) -> tuple[list[str], dict[str, Any]]:
+        """The stops that are text, and the ids that end an answer: special tokens are no text of it."""
+        added = self.tokenizer.added_tokens_decoder.items()
+        special = {token.content: token_id for token_id, token in added if token.special}
+        ids = [special[stop] for stop in until if stop in special]
+        # lm_eval makes "" of an EOS that decodes to nothing.
+        stops = [stop for stop in until if stop and stop not in special]
+        return stops, {"stop_token_ids": ids, "eos_token_ids": self.model.generation_config.eos_token_id}
+
+    def _thinking(self) -> list[tuple[str, str]]:
+        """The region of thoughts, of which lm_eval knows the end only: text, or an id."""
+        end = self.think_end_token
+        if isinstance(end, int):
+            end = self.tok_decode([end], skip_special_tokens=False)
+        return [(end.replace("/", "", 1), end)] if end else []
+
+
+if __name__ == "__main__":
+    cli_evaluate()
