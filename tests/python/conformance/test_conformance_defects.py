@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 import pytest
+from quietly import quietly
 from staged.defects import DEFECTS, isolation
 from staged.defects.defect import Defect
 from staged.variants import FAILURES, REFUSALS, VARIANTS, Variant
@@ -22,7 +23,7 @@ def test_right_server_passes(staged_url: str) -> None:
     apart = [case for case in EVERY if not case.timed]
     with ThreadPoolExecutor(4) as pool:
         results = dict(zip(map(str, apart), pool.map(lambda case: case.run(server), apart), strict=True))
-    results |= {str(case): case.run(server) for case in TIMED}
+    results |= {str(case): quietly(case, server) for case in TIMED}
     assert {name: result for name, result in results.items() if result.outcome != "pass"} == {}
     assert {column for result in results.values() for column in result.columns} == {*COLUMNS}
 
@@ -54,8 +55,10 @@ def test_defect(staged_url: str, defect: Defect) -> None:
     case = BY_NAME[f"{defect.api}-{'stream' if defect.stream else 'whole'}-{defect.case}"]
     server = Server(f"{staged_url}/{quote(defect.name)}", model="reciter", timeout=2)
     result = case.run(server)
-    if defect in isolation.DEFECTS and result.outcome == "pass":  # on a busy machine requests miss each other
-        result = case.run(server)
+    # On a busy machine requests miss each other, and what takes longer than it should is lost in what all take.
+    for _ in range(4 if case.timed or defect in isolation.DEFECTS else 0):
+        if result.outcome == "pass":
+            result = case.run(server)
     assert result.outcome == "fail"
     assert {*result.wrong} >= {*defect.columns}, result.detail
     if defect not in isolation.DEFECTS:  # several requests may break more

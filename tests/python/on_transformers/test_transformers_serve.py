@@ -133,7 +133,7 @@ def test_the_options_of_a_request(client: OpenAI, checkpoint: Path, reciter: Rec
     [
         ({"stop": ["END", ""]}, "stop 1 is empty"),
         ({"stop": [6]}, "stop"),
-        ({"patterns": ["ok", "(a"]}, "pattern 1, '(a'"),
+        ({"patterns": ["ok", "(a"]}, 'pattern 1, "(a"'),
         ({"min_tokens": -1}, "min_tokens"),
         ({"min_tokens": "3"}, "min_tokens"),
         ({"stop_token_ids": ["x"]}, "stop_token_ids"),
