@@ -54,12 +54,15 @@ def served(tmp_path: Path, *command: str) -> Iterator[Server]:
 
 def test_mlx_lm_server_with_stopscan_keeps_the_promises_of_stops(tmp_path: Path) -> None:
     with served(tmp_path, "stopscan.mlx_lm.server", "--protect", "reasoning") as server, ThreadPoolExecutor(4) as pool:
-        results = dict(zip(map(str, CASES), pool.map(lambda case: case.run(server), CASES), strict=True))
+        results = dict(zip(CASES, pool.map(lambda case: case.run(server), CASES), strict=True))
+        # mlx-lm's server queues five connections and resets others, as it would for any client.
+        reset = [case for case, result in results.items() if "APIConnectionError" in (result.detail or "")]
+        results |= {case: case.run(server) for case in reset}
     # The routes are mlx-lm's own: its streams say "chat.completion".
     form = "a chunk has 'chat.completion' as object"
     wrong = {
-        name: result
-        for name, result in results.items()
+        str(case): result
+        for case, result in results.items()
         if {*result.wrong} - {"form"} or not (result.columns["form"] or form).startswith(form)
     }
     assert wrong == {}
