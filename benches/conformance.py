@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -84,11 +85,16 @@ SERVERS = {
     ),
     "transformers-stopscan": Column(
         "transformers + stopscan",
-        "{python} -m stopscan.transformers.serve {model} --device cpu --port {port}",
+        "{python} -m stopscan.transformers.serve {model} --device cpu --port {port} "
+        """--protect '["<think>", "</think>"]'""",
         ("transformers", "torch"),
+        "{model}",
     ),
     "transformers": Column(
-        "transformers", "{bin}/transformers serve {model} --device cpu --port {port}", ("transformers", "torch")
+        "transformers",
+        "{bin}/transformers serve {model} --device cpu --port {port}",
+        ("transformers", "torch"),
+        "{model}",
     ),
 }
 
@@ -116,7 +122,11 @@ def measure(column: Column, python: str, apis: Sequence[str]) -> dict[str, Any]:
         places = {"python": python, "bin": str(Path(python).parent), "model": str(model), "gguf": str(gguf)}
         results: dict[Case, Result] = {}
         with served(column, places, Path(folder, "log")) as port:
-            run(Server(f"http://127.0.0.1:{port}", model=column.model, timeout=120), cases(*apis), results)
+            run(
+                Server(f"http://127.0.0.1:{port}", model=column.model and column.model.format(**places), timeout=120),
+                cases(*apis),
+                results,
+            )
     return {
         "title": column.title,
         "command": command_to_read(column),
@@ -132,7 +142,7 @@ def served(column: Column, places: dict[str, str], log: Path) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    command = [word.format(port=port, **places) for word in column.command.split()]
+    command = [word.format(port=port, **places) for word in shlex.split(column.command)]
     with (
         log.open("w") as output,
         subprocess.Popen(
