@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
+from typing import Generic, TypeVar
 
 from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
 from mistral_common.tokens.tokenizers.sentencepiece import SentencePieceTokenizer
@@ -12,15 +13,17 @@ from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 from stopscan.tokens._chains import BYTE
 from stopscan.tokens._source import Habits, Tables, Token
 
+T = TypeVar("T", bound="Tekkenizer | SentencePieceTokenizer")
 
-class Tekken:
-    """A tekken vocabulary: bytes, and special tokens in front, each of which ends a character that was begun."""
+
+class _Tokenizer(Generic[T]):
+    """What mistral-common's two kinds of tokenizers have in common."""
 
     habits = Habits()
-    skips = (True, False)
 
-    def __init__(self, tokenizer: Tekkenizer) -> None:
-        self.carrier = self.key = self._tokenizer = tokenizer
+    def __init__(self, tokenizer: T) -> None:
+        self._tokenizer: T = tokenizer
+        self.carrier = self.key = tokenizer
 
     @property
     def fingerprint(self) -> Hashable:
@@ -32,13 +35,6 @@ class Tekken:
 
     def learn_habits(self) -> Habits:
         return self.habits
-
-    def tables(self) -> Tables | None:
-        keep = SpecialTokenPolicy.KEEP
-        tokens: list[Token] = [
-            self._tokenizer.id_to_byte_piece(token_id, keep) for token_id in range(self._tokenizer.n_words)
-        ]
-        return Tables(tokens, {*self.special}, special_ends_character=True)
 
     def contains(self, token_id: int, /) -> bool:
         return 0 <= token_id < self._tokenizer.n_words
@@ -47,32 +43,33 @@ class Tekken:
         return self._decode
 
     def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
+        raise NotImplementedError
+
+
+class Tekken(_Tokenizer[Tekkenizer]):
+    """A tekken vocabulary: bytes, and special tokens in front, each of which ends a character that was begun."""
+
+    skips = (True, False)
+
+    def tables(self) -> Tables | None:
+        keep = SpecialTokenPolicy.KEEP
+        tokens: list[Token] = [
+            self._tokenizer.id_to_byte_piece(token_id, keep) for token_id in range(self._tokenizer.n_words)
+        ]
+        return Tables(tokens, {*self.special}, special_ends_character=True)
+
+    def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
         policy = SpecialTokenPolicy.IGNORE if skip_special_tokens else SpecialTokenPolicy.KEEP
         return self._tokenizer.decode([*token_ids], policy)
 
 
-class SentencePiece:
+class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
     """A SentencePiece model. It has its own way with stray bytes, and special tokens end a character.
 
     Its ``decode`` gives pieces, and no text, where special tokens are kept; here they are text between text.
     """
 
-    habits = Habits()
     skips = (True,)
-
-    def __init__(self, tokenizer: SentencePieceTokenizer) -> None:
-        self.carrier = self.key = self._tokenizer = tokenizer
-
-    @property
-    def fingerprint(self) -> Hashable:
-        return self._tokenizer.n_words  # it does not change
-
-    @cached_property
-    def special(self) -> Mapping[int, str]:
-        return {token_id: self._tokenizer.id_to_piece(token_id) for token_id in self._tokenizer.special_ids}
-
-    def learn_habits(self) -> Habits:
-        return self.habits
 
     def tables(self) -> Tables | None:
         tables = Tables([], {*self.special}, strays="bytes", strip_first_space=True, special_ends_character=True)
@@ -86,12 +83,6 @@ class SentencePiece:
             else:
                 tables.tokens.append(piece.replace("▁", " "))
         return tables
-
-    def contains(self, token_id: int, /) -> bool:
-        return 0 <= token_id < self._tokenizer.n_words
-
-    def decoder(self) -> Callable[..., str]:
-        return self._decode
 
     def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
         return self._tokenizer.decode([*token_ids])
