@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from stopscan._stopscan import StopSet
+from stopscan._stopscan import SegmentSet, StopSet
 
 Region = tuple[str, str]
 Regions = tuple[Region, ...]
@@ -78,6 +78,18 @@ def protected(stops: StopSet, protect: Regions, prompt_end: str, start_protected
         stops.stop, patterns=stops.patterns, visible=stops.visible, protect=pairs, max_held=stops.max_held
     )
     return outside, start_protected
+
+
+def begins_in(segments: SegmentSet, prompt_end: str) -> str:
+    """The region in which an answer begins. As in `protected`, only a marker at the prompt's end opens one.
+
+    >>> begins_in(SegmentSet(FORMATS["think"]), "<|assistant|><think>\\n")
+    'reasoning'
+    """
+    first = segments.regions[0]
+    ends = (prompt_end, prompt_end.rstrip())
+    markers = [marker for marker in segments.markers[first] if any(end.endswith(marker) for end in ends)]
+    return segments.region_after(max(markers, key=len)) if markers else first
 
 
 def _known(name: str, named: Mapping[str, Regions] | None) -> Regions:

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from stopscan import StopSet
-from stopscan._protect import PROMPT_TOKENS, Protect, Region, Regions, protected, regions
-from stopscan.tokens import TokenScanner, Vocabulary
+from stopscan._protect import PROMPT_TOKENS, Protect, Region, Regions, begins_in, protected, regions
+from stopscan.segments import SegmentSet
+from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-Stop = StopSet | str | Iterable[str] | None
+Stop = StopSet | SegmentSet | str | Iterable[str] | None
 Ids = int | Iterable[int] | None
 
 # The fields of response templates that are each region, by transformers' names.
 FIELDS = {"reasoning": ("reasoning_content", "reasoning", "thinking"), "tool_calls": ("tool_calls",)}
+
+
+class TokenOptions(TypedDict, total=False):
+    """The options of rows, whether their text is told apart or not."""
+
+    stop_token_ids: Ids
+    eos_token_ids: Ids
+    min_tokens: int
+    include_stop: bool
+    skip_special_tokens: bool
 
 
 class Options:
@@ -31,11 +42,17 @@ class Options:
         skip_special_tokens: bool = True,
         protect: Protect = (),
         start_protected: bool | None = None,
+        region: str | None = None,
     ) -> None:
+        if isinstance(stop, SegmentSet):
+            if protect or start_protected is not None:
+                raise ValueError("protect and start_protected: a SegmentSet has stop_in and region for it")
+        elif region is not None:
+            raise ValueError("region: only a SegmentSet has regions")
         # Processors of several kinds of input carry their tokenizer.
         self.tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
         self._vocabulary = Vocabulary(self.tokenizer)
-        self.stops = stop if isinstance(stop, StopSet) else StopSet(stop)
+        self.stops = stop if isinstance(stop, StopSet | SegmentSet) else StopSet(stop)
         self.eos_token_ids = _ids(self.tokenizer.eos_token_id if eos_token_ids is None else eos_token_ids)
         # What trimmed rows are filled with, as transformers fills those that ended.
         pad = self.tokenizer.pad_token_id
@@ -43,6 +60,7 @@ class Options:
         self.min_tokens = min_tokens
         self._regions = regions(protect, named_regions(self.tokenizer)) if protect else ()
         self._start_protected = start_protected
+        self._region = region
         self._given: dict[str, Any] = {
             "stop_token_ids": _ids(stop_token_ids),
             "eos_token_ids": self.eos_token_ids,
@@ -52,13 +70,20 @@ class Options:
         }
         self.scanner(())  # bad options raise before the generation
 
-    def scanner(self, prompt: Sequence[int]) -> TokenScanner:
-        """The scanner of a row that begins after ``prompt``."""
-        stops, inside = self.stops, bool(self._start_protected)
+    def scanner(self, prompt: Sequence[int]) -> TokenScanner | TokenSegmenter:
+        """The scanner of a row that begins after ``prompt``; with a ``SegmentSet`` it tells segments apart."""
+        stops, given = self.stops, {"prompt_token_ids": prompt, **self._given}
+        if isinstance(stops, SegmentSet):
+            region = begins_in(stops, self._end(prompt)) if self._region is None else self._region
+            return TokenSegmenter(self._vocabulary, stops, region=region, **given)
+        inside = bool(self._start_protected)
         if self._regions or stops.protect:
-            end = self.tokenizer.decode(list(prompt[-PROMPT_TOKENS:]), skip_special_tokens=False)
-            stops, inside = protected(stops, self._regions, end, self._start_protected)
-        return TokenScanner(self._vocabulary, stops, start_protected=inside, prompt_token_ids=prompt, **self._given)
+            stops, inside = protected(stops, self._regions, self._end(prompt), self._start_protected)
+        return TokenScanner(self._vocabulary, stops, start_protected=inside, **given)
+
+    def _end(self, prompt: Sequence[int]) -> str:
+        end: str = self.tokenizer.decode(list(prompt[-PROMPT_TOKENS:]), skip_special_tokens=False)
+        return end
 
 
 def named_regions(tokenizer: Any) -> dict[str, Regions]:

@@ -2,18 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
 from stopscan.finish import EndReason, Finish
+from stopscan.segments import Segment, SegmentSet
 from stopscan.transformers._options import Options
 
 
+def row_of(options: Options, prompt: Sequence[int], streamer: Any = None) -> Row:
+    """The row of a generation that begins after ``prompt``."""
+    kind = SegmentRow if isinstance(options.stops, SegmentSet) else Row
+    return kind(options, prompt, streamer)
+
+
 class Row:
-    """One row of a generation: its scanner, the safe text so far, and the streamer that gets it."""
+    """One row of a generation: its scanner, the safe text so far, and the streamer that gets it, piece by piece."""
 
     def __init__(self, options: Options, prompt: Sequence[int], streamer: Any = None) -> None:
-        self.scanner = options.scanner(prompt)
-        self.texts: list[str] = []
+        self.scanner: Any = options.scanner(prompt)
+        self.pieces: list[Any] = []  # the safe text so far, as it came
         self.streamer = streamer
         # transformers ends a row at an EOS even where stops do not count yet.
         self._always_end = frozenset(options.eos_token_ids) if options.min_tokens else frozenset()
@@ -23,12 +32,24 @@ class Row:
 
     @property
     def finish(self) -> Finish | None:
-        return self.scanner.finish
+        finish: Finish | None = self.scanner.finish
+        return finish
+
+    @property
+    def text(self) -> str:
+        """The safe text so far."""
+        return "".join(self.pieces)
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The safe text so far, told apart."""
+        raise RuntimeError("there are segments only with a SegmentSet as the stop")
 
     @property
     def seen(self) -> int:
         """How many tokens the row took."""
-        return self.scanner.tokens_seen + len(self._others)
+        seen: int = self.scanner.tokens_seen
+        return seen + len(self._others)
 
     def feed(self, token_ids: Iterable[int]) -> None:
         """Reads tokens of the row; those behind its end count for nothing."""
@@ -42,20 +63,20 @@ class Row:
 
     def length(self) -> int:
         """How many tokens belong to the row: to the last of the text if a stop ended it, else all, with the EOS."""
-        finish = self.scanner.finish
+        finish = self.finish
         if finish is None or finish.matched_stop is None:
             return self.seen
-        kept = self.scanner.tokens_kept
+        kept: int = self.scanner.tokens_kept
         return kept + sum(seen < kept for seen in self._others)
 
     def copy(self) -> Row:
         """The same row, to go on in another way; it has no streamer."""
         other = copy(self)
         other.scanner, other.streamer = self.scanner.copy(), None
-        other.texts, other._others = self.texts[:], self._others[:]
+        other.pieces, other._others = self.pieces[:], self._others[:]
         return other
 
-    def _feed(self, token_id: int) -> str:
+    def _feed(self, token_id: int) -> Any:
         scanner = self.scanner
         if token_id in self._always_end and scanner.finish is None and scanner.tokens_seen < self._min_tokens:
             self._others.append(scanner.tokens_seen)
@@ -67,10 +88,40 @@ class Row:
             self._others.append(scanner.tokens_seen)
             return ""
 
-    def _emit(self, text: str) -> None:
+    def _emit(self, text: Any) -> None:
         if text:
-            self.texts.append(text)
+            self.pieces.append(text)
         if self.streamer is not None:
             over = self.scanner.finish is not None
             if text or over:
                 self.streamer.on_finalized_text(text, stream_end=over)
+
+
+class SegmentRow(Row):
+    """A row whose text is told apart: its pieces are segments, and so is what its streamer gets."""
+
+    @property
+    def text(self) -> str:
+        return "".join(text for _, text in self.pieces)
+
+    @property
+    def segments(self) -> list[Segment]:
+        return joined(self.pieces)
+
+    def feed(self, token_ids: Iterable[int]) -> None:
+        if self.scanner.finish is None:
+            self._emit(list(chain.from_iterable(map(self._feed, token_ids))))
+
+    def _emit(self, segments: Any) -> None:
+        self.pieces += segments
+        if self.streamer is not None:
+            over = self.scanner.finish is not None
+            if over and not segments:
+                segments = [(self.scanner.region, "")]
+            for left, segment in zip(range(len(segments) - 1, -1, -1), segments, strict=True):
+                self.streamer.on_finalized_text(segment, stream_end=over and not left)
+
+
+def joined(segments: Iterable[Segment]) -> list[Segment]:
+    """The same with neighbours of one region as one segment."""
+    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, itemgetter(0))]

@@ -12,8 +12,9 @@ from transformers.generation.utils import _speculative_sampling
 
 from stopscan._protect import Protect
 from stopscan.finish import EndReason, Finish
+from stopscan.segments import Segment
 from stopscan.transformers._options import Ids, Options, Stop
-from stopscan.transformers._row import Row
+from stopscan.transformers._row import Row, row_of
 from stopscan.transformers._trim import trimmed
 
 # Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
@@ -36,6 +37,10 @@ class Stops(StoppingCriteria, BaseStreamer):
     tokenizer's response template has them. ``start_protected`` says whether the answer begins in the first of them;
     ``None`` asks the prompt. The other options are those of ``TokenScanner``. Bad ones raise at once.
 
+    With a ``SegmentSet`` as the stop, which says where its stops fire, the text is told apart: streamers get segments,
+    tuples of a region and its text, and ``segments`` has those of each row. The answer begins in ``region``; ``None``
+    asks the prompt.
+
     >>> streamer = TextIteratorStreamer(tokenizer)
     >>> stops = Stops(tokenizer, ["END"], streamer=streamer)
     >>> Thread(target=model.generate, kwargs={**inputs, "stopping_criteria": [stops], "streamer": stops}).start()
@@ -57,6 +62,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         skip_special_tokens: bool = True,
         protect: Protect = (),
         start_protected: bool | None = None,
+        region: str | None = None,
         streamer: Any = None,
     ) -> None:
         self._options = Options(
@@ -69,6 +75,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             skip_special_tokens=skip_special_tokens,
             protect=protect,
             start_protected=start_protected,
+            region=region,
         )
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
         # A reader may close the stream while the model generates.
@@ -126,13 +133,18 @@ class Stops(StoppingCriteria, BaseStreamer):
                 for row in self._rows:
                     row.close(reason)
                 for streamer in [] if self._rows else self._streamers:
-                    if streamer is not None:
-                        streamer.on_finalized_text("", stream_end=True)
+                    row_of(self._options, (), streamer).close(reason)
 
     @property
     def texts(self) -> list[str]:
         """The text of each row, to its stop. To ask for it ends the rows that still run, with "length"."""
-        return ["".join(row.texts) for row in self._results()]
+        return [row.text for row in self._results()]
+
+    @property
+    def segments(self) -> list[list[Segment]]:
+        """The text of each row told apart, if the stop is a ``SegmentSet``; without one it raises ``RuntimeError``. To
+        ask for it ends the rows that still run, with "length"."""
+        return [row.segments for row in self._results()]
 
     @property
     def finishes(self) -> list[Finish]:
@@ -165,7 +177,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._sequences, self._prompt_length = prompts, prompts.shape[1]
         self._length = self._prompt_length
         self._rows = [
-            Row(self._options, prompt, None if self._closed else streamer)
+            row_of(self._options, prompt, None if self._closed else streamer)
             for prompt, streamer in zip(prompts.tolist(), streamers, strict=True)
         ]
         if self._closed:
@@ -206,7 +218,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._done = None
 
     def _rescanned(self, sequence: list[int]) -> Row:
-        row = Row(self._options, sequence[: self._prompt_length])
+        row = row_of(self._options, sequence[: self._prompt_length])
         row.feed(sequence[self._prompt_length :])
         return row
 

@@ -1,4 +1,5 @@
-"""Exact stops in transformers' continuous batching: ``RowScanner`` for its manager, and ``generate_batch``.
+"""Exact stops in transformers' continuous batching: ``RowScanner`` and ``RowSegmenter`` for its manager, and
+``generate_batch``.
 
 transformers asks of each token whether it is in the request's set of EOS ids. A ``RowScanner`` is that set, so that a
 request ends in the very step that completes a stop.
@@ -6,22 +7,77 @@ request ends in the very step that completes a stop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformers.generation.continuous_batching.requests import RequestState
 
+from stopscan import StopSet
 from stopscan._protect import Protect
-from stopscan.finish import Finish
-from stopscan.transformers._options import Ids, Options, Stop
-from stopscan.transformers._row import Row
+from stopscan.finish import EndReason, Finish
+from stopscan.segments import Segment, SegmentSet
+from stopscan.transformers._options import Ids, Options, TokenOptions
+from stopscan.transformers._row import joined, row_of
 
-__all__ = ["Result", "RowScanner", "generate_batch"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
 
-class RowScanner:
+class _Request:
+    """What the manager asks of one request's ``eos_token_id``."""
+
+    def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
+        self._eos_token_ids = options.eos_token_ids
+        self._row = row_of(options, prompt_token_ids)
+        # The engine's thread reads tokens, the reader's takes text.
+        self._lock = Lock()
+        self._taken = 0
+        self._in_use = False
+
+    @property
+    def finish(self) -> Finish | None:
+        """Why the request ended, as soon as a stop or an EOS ended it; with its last output for any other reason."""
+        return self._row.finish
+
+    def length(self) -> int:
+        """How many of the generated tokens belong to the text, to cut ids and logprobs; all if no stop ended it."""
+        return self._row.length()
+
+    def __contains__(self, token_id: int) -> bool:
+        """Whether the request ends with ``token_id``. transformers asks it once of each token."""
+        with self._lock:
+            self._row.feed([token_id])
+            return self._row.finish is not None
+
+    def __iter__(self) -> Iterator[int]:
+        """The EOS ids, which is what ``eos_token_id`` is otherwise."""
+        return iter(self._eos_token_ids)
+
+    def _since(self, output: Any) -> list[Any]:
+        """The pieces since the last that were taken, all of them with the last ``output``."""
+        over = output.is_finished()
+        return self._take(("length" if output.error is None else "abort") if over else None)
+
+    def _take(self, reason: EndReason | None) -> list[Any]:
+        with self._lock:
+            if reason is not None:
+                self._row.close(reason)
+            pieces = self._row.pieces[self._taken :]
+            self._taken += len(pieces)
+            return pieces
+
+    def _use(self, request: Any) -> None:
+        # A request that made place for others comes again, with its first answer as a part of its prompt.
+        if request.num_children or (self._in_use and not request._true_initial_tokens):
+            raise ValueError(f"a {type(self).__name__} is for one request with one answer: make one for each")
+        self._in_use = True
+
+
+class RowScanner(_Request):
     """Scans one request of continuous batching, as its ``eos_token_id``; ``text`` is the safe text of each output.
 
     ``prompt_token_ids`` are the request's own. The options are those of ``Stops``, and ``eos_token_ids``, by default
@@ -39,7 +95,7 @@ class RowScanner:
     def __init__(
         self,
         tokenizer: Any,
-        stop: Stop = (),
+        stop: StopSet | str | Iterable[str] | None = (),
         /,
         *,
         stop_token_ids: Ids = (),
@@ -53,7 +109,7 @@ class RowScanner:
     ) -> None:
         options = Options(
             tokenizer,
-            stop,
+            stop if isinstance(stop, StopSet) else StopSet(stop),
             stop_token_ids=stop_token_ids,
             eos_token_ids=eos_token_ids,
             min_tokens=min_tokens,
@@ -62,58 +118,50 @@ class RowScanner:
             protect=protect,
             start_protected=start_protected,
         )
-        self._eos_token_ids = options.eos_token_ids
-        self._row = Row(options, prompt_token_ids)
-        # The engine's thread reads tokens, the reader's takes text.
-        self._lock = Lock()
-        self._taken = 0
-        self._in_use = False
-
-    @property
-    def finish(self) -> Finish | None:
-        """Why the request ended, as soon as a stop or an EOS ended it; with its last output for any other reason."""
-        return self._row.finish
+        super().__init__(options, prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
         """The safe text since it was last asked for, with an ``output`` of the request, all of it with the last output.
 
         It may be a token ahead of a streamed ``output``.
         """
-        with self._lock:
-            if output.is_finished():
-                self._row.close("length" if output.error is None else "abort")
-            return self._take()
+        return "".join(self._since(output))
 
     def close(self) -> str:
         """The rest of the text, for a request that was cancelled: ``finish`` is an "abort" unless it was over."""
-        with self._lock:
-            self._row.close("abort")
-            return self._take()
+        return "".join(self._take("abort"))
 
-    def length(self) -> int:
-        """How many of the generated tokens belong to the text, to cut ids and logprobs; all if no stop ended it."""
-        return self._row.length()
 
-    def __contains__(self, token_id: int) -> bool:
-        """Whether the request ends with ``token_id``. transformers asks it once of each token."""
-        with self._lock:
-            self._row.feed([token_id])
-            return self._row.finish is not None
+class RowSegmenter(_Request):
+    """The same with the text told apart by a ``SegmentSet``, which has the stops; the answer begins in ``region``, and
+    ``None`` asks the prompt. The options are those of ``RowScanner``.
 
-    def __iter__(self) -> Iterator[int]:
-        """The EOS ids, which is what ``eos_token_id`` is otherwise."""
-        return iter(self._eos_token_ids)
+    >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["think"], stop="END"), prompt_token_ids=ids)
+    >>> manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
+    >>> row.segments(output)
+    [('reasoning', 'Is it 5?'), ('answer', 'It is 5.')]
+    """
 
-    def _take(self) -> str:
-        texts = self._row.texts[self._taken :]
-        self._taken += len(texts)
-        return "".join(texts)
+    def __init__(
+        self,
+        tokenizer: Any,
+        segments: SegmentSet,
+        /,
+        *,
+        region: str | None = None,
+        prompt_token_ids: Sequence[int] = (),
+        **options: Unpack[TokenOptions],
+    ) -> None:
+        super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
-    def _use(self, request: Any) -> None:
-        # A request that made place for others comes again, with its first answer as a part of its prompt.
-        if request.num_children or (self._in_use and not request._true_initial_tokens):
-            raise ValueError("a RowScanner is for one request with one answer: make one for each")
-        self._in_use = True
+    def segments(self, output: Any, /) -> list[Segment]:
+        """The safe segments since it was last asked for, with an ``output`` of the request, all of them with the last
+        output. They may be a token ahead of a streamed ``output``."""
+        return joined(self._since(output))
+
+    def close(self) -> list[Segment]:
+        """The rest of the segments, for a request that was cancelled: ``finish`` is an "abort" unless it was over."""
+        return joined(self._take("abort"))
 
 
 @dataclass
@@ -129,7 +177,7 @@ def generate_batch(
     model: Any,
     tokenizer: Any,
     inputs: Sequence[Sequence[int]],
-    stop: Stop = (),
+    stop: StopSet | str | Iterable[str] | None = (),
     *,
     max_new_tokens: int | None = None,
     eos_token_ids: Ids = None,
@@ -180,7 +228,7 @@ def _take_scanners() -> None:
 
     def __post_init__(self: Any) -> None:  # noqa: N807
         set_up(self)
-        if isinstance(self.eos_token_id, RowScanner):
+        if isinstance(self.eos_token_id, _Request):
             self.eos_token_id._use(self)
             self._eos_token_ids = self.eos_token_id
 

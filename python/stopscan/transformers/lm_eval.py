@@ -60,7 +60,7 @@ class ExactHFLM(huggingface.HFLM):
         row = Row(self._answers, ())
         row.feed(tokens)
         row.close("length")
-        return "".join(row.texts)
+        return row.text
 
     def _options(self, until: Iterable[str]) -> tuple[list[str], dict[str, Any]]:
         """The stops that are text, and the ids that end an answer: special tokens are no text of it."""

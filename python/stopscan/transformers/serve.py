@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
 from typing import Any
 
-from transformers.cli.serving import chat_completion, completion, response, utils
+from transformers.cli.serving import chat_completion, completion, response, server, utils
 from transformers.cli.transformers import main as transformers_main
 
+from stopscan.transformers._serve_client import EndsWithClient
 from stopscan.transformers._serve_handlers import exact
 from stopscan.transformers._serve_managers import CBGenerateManager, GenerateManager
 from stopscan.transformers._serve_request import chunk_to_sse, parse_assistant_message
@@ -34,6 +36,16 @@ def serve_exactly(protect: Any) -> None:
         setattr(module, handler, exact(getattr(module, handler), protect, ends_with_done=choices))
     for module in (chat_completion, response):
         module.parse_assistant_message = parse_assistant_message
+    server.build_server = _watching(server.build_server)
+
+
+def _watching(build: Callable[..., Any]) -> Callable[..., Any]:
+    def build_server(*args: Any, **options: Any) -> Any:
+        app = build(*args, **options)
+        app.add_middleware(EndsWithClient)
+        return app
+
+    return build_server
 
 
 def main() -> None:

@@ -162,6 +162,20 @@ def test_clients_that_go_leave_a_server_that_answers(
     assert choice.message.content == "This is the "
 
 
+def test_the_answer_of_a_client_that_left_is_not_generated(url: str, client: OpenAI, checkpoint: Path) -> None:
+    # 240,000 tokens, for which the last one would have to wait: one answer at a time, or as many as the cache holds.
+    body = {"messages": [{"role": "user", "content": "[long-stream]"}], "stop": "never", "max_tokens": 800}
+
+    def leave(_: int) -> None:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{url}/v1/chat/completions", json=body, timeout=httpx.Timeout(30, read=0.05))
+
+    with ThreadPoolExecutor(20) as threads:
+        list(threads.map(leave, range(300)))
+    (choice,) = chat(client, checkpoint, "[split]", stop="END").choices
+    assert choice.message.content == "This is the "
+
+
 def test_plain_transformers_serve_does_not_pass(checkpoint: Path, tmp_path: Path) -> None:
     with served(tmp_path / "log", "transformers.cli.transformers", "serve", str(checkpoint)) as url:
         server = Server(url, model=str(checkpoint))

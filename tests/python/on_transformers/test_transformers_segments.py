@@ -1,0 +1,173 @@
+"""Text told apart as it is generated: ``Stops`` and ``RowSegmenter`` with a ``SegmentSet``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
+
+from transformers import ContinuousBatchingConfig, TextIteratorStreamer
+from transformers_harness import Engine, Pieces
+
+from stopscan import StopSet
+from stopscan.finish import Finish
+from stopscan.segments import FORMATS, Segment, SegmentSet, split
+from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan.transformers import Stops
+from stopscan.transformers.continuous import RowSegmenter
+
+THINK = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
+NAMES = ["think", "unclosed", "split", "count"]
+ANSWER = [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
+
+
+def told_apart(name: str) -> list[Segment]:
+    """What `split` makes of a script."""
+    return joined(split((str(piece) for piece in SCRIPTS[name]), THINK))
+
+
+def joined(segments: Iterable[Segment]) -> list[Segment]:
+    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, lambda one: one[0])]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_rows_are_told_apart(engine: Engine, reciter: Reciter, streamed: bool) -> None:
+    stops = Stops(engine.tokenizer, THINK)
+    engine.generate([reciter.prompt(name) for name in NAMES], stops, streamed=streamed)
+    assert stops.segments == [told_apart(name) for name in NAMES]
+    assert stops.segments[0] == ANSWER
+    assert stops.texts == ["".join(text for _, text in row) for row in stops.segments]
+    assert [finish.matched_stop for finish in stops.finishes] == ["END", None, "END", None]
+
+
+def test_a_row_is_cut_after_its_last_segment(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, THINK)
+    (row,) = stops.trim(engine.generate(reciter.prompt("think"), stops))
+    kept = row.tolist()[1:]
+    assert kept == reciter.token_ids("think")[: len(kept)]
+    assert engine.tokenizer.decode(kept) == "<think>Is it END?</think>It is 5 or 6 "
+
+
+def test_an_iterator_gets_segments(engine: Engine, reciter: Reciter) -> None:
+    streamer = TextIteratorStreamer(engine.tokenizer, timeout=60)
+    stops = Stops(engine.tokenizer, THINK, streamer=streamer)
+    engine.generate(reciter.prompt("think"), stops)
+    assert [*streamer] == [
+        ("reasoning", "Is"), ("reasoning", " it"), ("reasoning", " "), ("reasoning", "E"), ("reasoning", "ND"),
+        ("reasoning", "?"), ("answer", "It"), ("answer", " is"), ("answer", " 5"), ("answer", " or"), ("answer", " 6"),
+        ("answer", " "), ("answer", ""),
+    ]  # fmt: skip
+
+
+def test_the_last_segment_ends_the_stream(engine: Engine, reciter: Reciter) -> None:
+    pieces = Pieces()
+    stops = Stops(engine.tokenizer, THINK, streamer=pieces)
+    engine.generate(reciter.prompt("think"), stops, max_new_tokens=15)
+    # The limit ends it while "E" may still become the stop.
+    assert (pieces.texts[-2:], pieces.ends) == ([("answer", " "), ("answer", "E")], 1)
+    assert stops.finishes == [Finish("length")]
+
+
+def test_a_stream_closed_before_the_first_step_ends_with_a_segment(engine: Engine) -> None:
+    pieces = Pieces()
+    stops = Stops(engine.tokenizer, THINK, region="reasoning", streamer=pieces)
+    stops.close()
+    assert (pieces.texts, pieces.ends) == ([("reasoning", "")], 1)
+
+
+def test_a_closed_row_has_its_held_text_in_its_region(engine: Engine, reciter: Reciter) -> None:
+    class Reader(Pieces):
+        def on_finalized_text(self, text: Any, stream_end: bool = False) -> None:
+            super().on_finalized_text(text, stream_end)
+            if text == ("answer", " ") and not stream_end:
+                stops.close()
+
+    stops = Stops(engine.tokenizer, THINK, streamer=Reader())
+    with engine.counted() as steps:
+        engine.generate(reciter.prompt("think"), stops)
+    assert stops.segments == [ANSWER]
+    assert (stops.finishes, len(steps)) == ([Finish("abort")], 14)
+
+
+def test_beams_are_told_apart(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, THINK)
+    sequences = engine.generate(reciter.prompt("think"), stops, streamed=False, num_beams=3)
+    stops.trim(sequences)
+    assert stops.segments == [ANSWER]
+
+
+def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
+    reciter = Reciter({"thought": ["Is it ", "END", "?", "</think>", "The ", "END", " now"]})
+    engine = Engine.load(reciter.write(tmp_path))
+    prompt = reciter.prompt("thought")
+
+    def told(markers: Any, **options: Any) -> list[Segment]:
+        stops = Stops(engine.tokenizer, SegmentSet(markers, stop="END", stop_in=["answer"]), **options)
+        engine.generate(prompt, stops)
+        return stops.segments[0]
+
+    inside = [("reasoning", "Is it END?"), ("answer", "The ")]
+    assert told(FORMATS["think"]) == [("answer", "Is it ")]
+    assert told(FORMATS["think"], region="reasoning") == inside
+    # The last token of the prompt starts the script, so it is the marker here.
+    opened = {"answer": {"<think>": "reasoning", prompt: "reasoning"}, "reasoning": {"</think>": "answer"}}
+    assert told(opened) == inside
+    assert told(opened, region="answer") == [("answer", "Is it ")]
+
+
+def test_segments_need_a_segment_set(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, "END")
+    engine.generate(reciter.prompt("split"), stops)
+    with pytest.raises(RuntimeError, match="only with a SegmentSet"):
+        _ = stops.segments
+
+
+@pytest.mark.parametrize(
+    ("stop", "options", "named"),
+    [
+        ("END", {"region": "answer"}, "region: only a SegmentSet"),
+        (StopSet("END"), {"region": "answer"}, "region: only a SegmentSet"),
+        (THINK, {"protect": [("<a>", "</a>")]}, "protect and start_protected"),
+        (THINK, {"start_protected": False}, "protect and start_protected"),
+        (THINK, {"region": "thoughts"}, "thoughts"),
+    ],
+)
+def test_what_does_not_fit_raises_before_the_generation(
+    engine: Engine, stop: Any, options: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(ValueError, match=named):
+        Stops(engine.tokenizer, stop, **options)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_continuous_batching_is_told_apart(engine: Engine, reciter: Reciter, streaming: bool) -> None:
+    config = ContinuousBatchingConfig(num_blocks=64, block_size=32, max_batch_tokens=128)
+    with engine.model.continuous_batching_context_manager(
+        continuous_batching_config=config, block=True, timeout=10
+    ) as manager:
+        for name in NAMES:
+            ids = engine.tokenizer(reciter.prompt(name)).input_ids
+            row = RowSegmenter(engine.tokenizer, THINK, prompt_token_ids=ids)
+            request = manager.add_request(ids, eos_token_id=row, max_new_tokens=50, streaming=streaming)
+            told: list[Segment] = []
+            for output in manager.request_id_iter(request):
+                told += row.segments(output)
+                if output.is_finished():
+                    break
+            assert [
+                (region, "".join(text for _, text in run)) for region, run in groupby(told, lambda one: one[0])
+            ] == (told_apart(name))
+
+
+def test_a_cancelled_request_gives_its_held_segments(engine: Engine, reciter: Reciter) -> None:
+    row = RowSegmenter(engine.tokenizer, THINK, region="answer")
+    for token_id in reciter.token_ids("think")[:-2]:
+        assert token_id not in row
+    assert row.close() == [*ANSWER[:1], ("answer", "It is 5 or 6 E")]
+    assert row.close() == []
+    assert row.finish == Finish("abort")
