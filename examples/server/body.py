@@ -25,6 +25,7 @@ def parts(value: Any) -> Any:
 
 Strings = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
 Ids = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+Protect = Annotated[list[Literal["reasoning", "tool_calls"]], BeforeValidator(listed)]
 Limit = Annotated[int, Field(ge=1)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 TopP = Annotated[float, Field(gt=0, le=1)]
@@ -49,7 +50,7 @@ class Stopping(Strict):
     stop: Strings = []
     patterns: Strings = []
     stop_token_ids: Ids = []
-    protect: Any = ("reasoning", "tool_calls")
+    protect: Protect = ["reasoning", "tool_calls"]
     start_protected: bool | None = None
 
     def stopping(self) -> Stopping:

@@ -9,13 +9,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import mlx_lm
 from mlx_lm.generate import BatchGenerator
 
-from stopscan.mlx_lm import RowScanner
+from stopscan.mlx_lm import RowScanner, RowSegmenter
+from stopscan.segments import Segment
 
+Scanner = RowScanner | RowSegmenter
 DEFAULT_CONTEXT = 8192
 
 
@@ -23,28 +25,22 @@ class EngineError(RuntimeError):
     """The engine failed, or is closed: there is no more of this answer."""
 
 
-class Step(NamedTuple):
-    """Text that is safe to send, and how many tokens there were by then."""
-
-    text: str
-    tokens: int
-
-
 class Row:
-    """One generation. Iterate over its steps; what ends the iteration early, a client that is gone, ends the row.
-    Raises `EngineError` if the engine fails.
+    """One generation. Iterate over its steps, which are the segments that are safe to send; text that is not told apart
+    is an answer. What ends the iteration early, a client that is gone, ends the row. Raises `EngineError` if the engine
+    fails.
     """
 
-    def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: RowScanner, sampler: Any) -> None:
+    def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any) -> None:
         self.prompt = prompt
         self.max_tokens = max_tokens
         self.scanner = scanner
         self.sampler = sampler
         self.uid: int | None = None  # once the engine has it
         self._engine = engine
-        self._steps: asyncio.Queue[Step | EngineError | None] = asyncio.Queue()
+        self._steps: asyncio.Queue[list[Segment] | EngineError | None] = asyncio.Queue()
 
-    async def __aiter__(self) -> AsyncIterator[Step]:
+    async def __aiter__(self) -> AsyncIterator[list[Segment]]:
         self._loop = asyncio.get_running_loop()
         self._engine.send(self)
         ended = False
@@ -59,7 +55,14 @@ class Row:
             if not ended:
                 self._engine.send(self)
 
-    def put(self, step: Step | EngineError | None) -> None:
+    def read(self, response: Any) -> list[Segment]:
+        """The segments that are safe to send with a response of mlx-lm's."""
+        if isinstance(self.scanner, RowSegmenter):
+            return self.scanner.segments(response)
+        text = self.scanner.text(response)
+        return [("answer", text)] if text else []
+
+    def put(self, step: list[Segment] | EngineError | None) -> None:
         """Called by the engine's thread; None is the end."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
@@ -162,8 +165,8 @@ class Engine:
     def _step(self, generator: BatchGenerator) -> None:
         for response in generator.next_generated():
             row = self._rows[response.uid]
-            if text := row.scanner.text(response):
-                row.put(Step(text, row.scanner.tokens_seen))
+            if segments := row.read(response):
+                row.put(segments)
             if response.finish_reason is not None:
                 del self._rows[response.uid]
                 row.put(None)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from stopscan._protect import Region, Regions
-from stopscan.segments import FORMATS, Segment, Segmenter, SegmentSet
+from stopscan.segments import FORMATS, Segment, SegmentSet
 
 Kind = Literal["answer", "reasoning", "tool_call"]
 
-# In Harmony a header says which channel follows; no stop fires in one. With the reasoning protected, too, no stop
-# fires before the header of the answer.
+# Where stops may fire: all other regions are the form's own.
+TEXT = {"answer": None, "reasoning": "reasoning", "tool_call": "tool_calls"}
+
+# The same for text that is not told apart, of which Harmony needs more: a header says which channel follows, and no
+# stop fires in one, nor, with the reasoning protected, before the header of the answer.
 HEADERS: Regions = (("<|channel|>", "<|message|>"), ("<|end|>", "<|message|>"), ("<|start|>", "<|message|>"))
 UNTIL_ANSWER: Regions = (("<|channel|>", "final<|message|>"),)
 
@@ -40,59 +43,62 @@ class Form:
     """What is known of the form in which a model answers, by its name in `stopscan.segments.FORMATS`."""
 
     def __init__(self, name: str) -> None:
-        self.markers = FORMATS[name]
-        self.segments = SegmentSet(self.markers)
-        self.always: Regions = HEADERS if name == "harmony" else ()
-        self.named: Mapping[str, Regions] = {"reasoning": UNTIL_ANSWER, "tool_calls": ()}
+        self._markers = FORMATS[name]
+        self._headers: Regions = HEADERS if name == "harmony" else ()
+        self._pairs = {"reasoning": UNTIL_ANSWER, "tool_calls": ()}
         if name != "harmony":
-            self.named = {"reasoning": self._around("reasoning"), "tool_calls": self._around("tool_call")}
+            self._pairs = {"reasoning": self._around("reasoning"), "tool_calls": self._around("tool_call")}
 
-    def protected(self, chosen: Regions) -> Regions:
-        """The regions in which no stop fires, if a request has `chosen` these."""
-        return tuple({**dict(self.always), **dict(chosen)}.items())
+    def apart(self, stop: Collection[str], patterns: Collection[str], protect: Collection[str]) -> SegmentSet:
+        """The parts, with stops that sleep in those that `protect` names. A marker that is a stop is a marker no more;
+        where it led back to the answer, the stops are awake.
+        """
+        markers = {
+            region: {marker: to for marker, to in leads.items() if marker not in stop}
+            for region, leads in self._markers.items()
+        }
+        awake = [
+            region
+            for region, leads in self._markers.items()
+            if region in TEXT and (TEXT[region] not in protect or any(leads.get(marker) == "answer" for marker in stop))
+        ]
+        return SegmentSet(markers, stop=stop, patterns=patterns, stop_in=awake)
+
+    def around(self, protect: Collection[str]) -> Regions:
+        """The markers around the parts that `protect` names, for text that is not told apart."""
+        chosen = [pair for name in protect for pair in self._pairs[name]]
+        return tuple({**dict(self._headers), **dict(chosen)}.items())
 
     def opening(self, region: str) -> list[str]:
-        return [marker for markers in self.markers.values() for marker, to in markers.items() if to == region]
+        return [marker for markers in self._markers.values() for marker, to in markers.items() if to == region]
 
     def _around(self, region: str) -> Regions:
-        closing = [marker for marker, to in self.markers.get(region, {}).items() if to == "answer"]
+        closing = [marker for marker, to in self._markers.get(region, {}).items() if to == "answer"]
         pairs: list[Region] = [(marker, closing[0]) for marker in self.opening(region) if closing]
         return tuple(dict(pairs).items())
 
 
 class Parts:
-    """Splits the text of one answer. A call comes when it is whole; what is no call in JSON is text of the answer."""
+    """The parts of one answer, of its segments. A call comes when it is whole; what is no call in JSON is text of the
+    answer.
+    """
 
-    def __init__(self, form: Form, region: str | None) -> None:
+    def __init__(self, form: Form) -> None:
         self._form = form
-        self._segmenter = Segmenter(form.segments, region=region)
         self._call = ""
 
-    @property
-    def region(self) -> str:
-        return self._segmenter.region
-
-    def feed(self, text: str) -> Iterator[Part]:
-        yield from self._told(self._segmenter.feed(text))
-        if self.region != "tool_call":
-            yield from self._called()
-
-    def flush(self) -> Iterator[Part]:
-        yield from self._told(self._segmenter.flush())
-        yield from self._called()
-
-    def _told(self, segments: Iterable[Segment]) -> Iterator[Part]:
+    def feed(self, segments: Iterable[Segment]) -> Iterator[Part]:
         for region, text in segments:
             if region == "tool_call":
                 self._call += text
                 continue
-            yield from self._called()
+            yield from self.end()
             if region == "answer":
                 yield Part("answer", text)
             elif region == "reasoning":
                 yield Part("reasoning", text)
 
-    def _called(self) -> Iterator[Part]:
+    def end(self) -> Iterator[Part]:
         text, self._call = self._call, ""
         if not text:
             return

@@ -17,9 +17,9 @@ from parts import Call, Form, Part, Parts
 from starlette.exceptions import HTTPException
 
 from stopscan import StopSet
-from stopscan._protect import PROMPT_TOKENS, regions
+from stopscan._protect import PROMPT_TOKENS
 from stopscan.finish import Finish
-from stopscan.mlx_lm import RowScanner
+from stopscan.mlx_lm import RowScanner, RowSegmenter
 
 MAX_TOKENS = 4096
 
@@ -50,26 +50,35 @@ class Ask:
             wanted = f" and {self.max_tokens} more" if self.max_tokens else ""
             raise HTTPException(400, f"{len(ids)} tokens{wanted} do not fit into the context of {engine.context}")
         max_tokens = self.max_tokens or min(MAX_TOKENS, left)
-        stopping = self.stopping
         try:
-            scanner = RowScanner(
-                engine.tokenizer,
-                StopSet(stopping.stop, patterns=stopping.patterns),
-                stop_token_ids=stopping.stop_token_ids,
-                max_tokens=max_tokens,
-                protect=form.protected(regions(stopping.protect, form.named)),
-                start_protected=stopping.start_protected,
-                prompt=tail,
-            )
-            region: str | None = form.segments.region_after(tail)
-            if stopping.start_protected is not None:
-                region = "reasoning" if stopping.start_protected else None
-            parts = Parts(form, region) if self.apart else None
+            scanner = self._scanner(engine.tokenizer, form, max_tokens, tail)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        sampler = make_sampler(self.temperature, self.top_p)
-        row = Row(engine, ids, max_tokens, scanner, sampler)
-        return Reply(self, engine.name, row, parts)
+        row = Row(engine, ids, max_tokens, scanner, make_sampler(self.temperature, self.top_p))
+        return Reply(self, engine.name, row, Parts(form))
+
+    def _scanner(self, tokenizer: Any, form: Form, max_tokens: int, prompt: str) -> RowScanner | RowSegmenter:
+        asked = self.stopping
+        if not self.apart:
+            return RowScanner(
+                tokenizer,
+                StopSet(asked.stop, patterns=asked.patterns),
+                stop_token_ids=asked.stop_token_ids,
+                max_tokens=max_tokens,
+                protect=form.around(asked.protect),
+                start_protected=asked.start_protected,
+                prompt=prompt,
+            )
+        segments = form.apart(asked.stop, asked.patterns, asked.protect)
+        start = asked.start_protected
+        return RowSegmenter(
+            tokenizer,
+            segments,
+            region=None if start is None else "reasoning" if start else segments.regions[0],
+            stop_token_ids=asked.stop_token_ids,
+            max_tokens=max_tokens,
+            prompt=prompt,
+        )
 
     def _encoded(self, tokenizer: Any) -> tuple[list[int], str]:
         """The prompt's ids, and what of its end is not the user's."""
@@ -100,25 +109,17 @@ class Reply:
     ask: Ask
     model: str
     row: Row
-    _parts: Parts | None
+    _parts: Parts
     id: str = field(default_factory=lambda: uuid4().hex)
     created: float = field(default_factory=time.time)
     events: count[int] = field(default_factory=count)  # their numbers, where an API has them
-    reasoning_tokens: int = 0
     _called: bool = False
 
     async def __aiter__(self) -> AsyncIterator[Part]:
-        counted = 0
-        async for text, tokens in self.row:
-            if self._parts is None:
-                yield Part("answer", text)
-                continue
-            for part in self._parts.feed(text):
+        async for segments in self.row:
+            for part in self._parts.feed(segments):
                 yield self._seen(part)
-            if self._parts.region == "reasoning":
-                self.reasoning_tokens += tokens - counted
-            counted = tokens
-        for part in self._parts.flush() if self._parts is not None else ():
+        for part in self._parts.end():
             yield self._seen(part)
 
     def _seen(self, part: Part) -> Part:
@@ -141,6 +142,11 @@ class Reply:
     @property
     def prompt_tokens(self) -> int:
         return len(self.row.prompt)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        scanner = self.row.scanner
+        return scanner.tokens_in.get("reasoning", 0) if isinstance(scanner, RowSegmenter) else 0
 
     @property
     def tokens(self) -> int:

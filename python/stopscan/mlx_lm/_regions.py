@@ -14,7 +14,7 @@ def outside(
     pairs = regions(protect, known(tokenizer))
     if not pairs and not stops.protect:
         return stops, bool(start_protected)
-    return protected(stops, pairs, _end(tokenizer, prompt), start_protected)
+    return protected(stops, pairs, prompt_end(tokenizer, prompt), start_protected)
 
 
 def known(tokenizer: Any) -> dict[str, Regions]:
@@ -38,7 +38,8 @@ def _reasoning(tokenizer: Any) -> Regions:
     return tuple((marker, closing[0]) for marker in opening) if len(closing) == 1 else ()
 
 
-def _end(tokenizer: Any, prompt: Any) -> str:
+def prompt_end(tokenizer: Any, prompt: Any) -> str:
+    """The text that an answer to ``prompt``, text or token ids, follows."""
     if isinstance(prompt, str):
         return prompt
     ids = prompt[-PROMPT_TOKENS:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from recital import recite
 
 from stopscan import StopSet
 from stopscan.finish import Finish
-from stopscan.mlx_lm import RowScanner, batch_generate, stream_generate
+from stopscan.mlx_lm import RowScanner, RowSegmenter, batch_generate, stream_generate
+from stopscan.segments import FORMATS, SegmentSet
 from stopscan.testing.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
@@ -195,6 +197,30 @@ def test_bad_options_raise_before_any_step(mlx: tuple[Any, Any], reciter: Recite
         with pytest.raises(ValueError, match=message):
             batch_generate(model, tokenizer, ids, **options)
     assert len(model) == 0
+
+
+@pytest.mark.parametrize("max_tokens", [100, 15])
+def test_rows_of_a_batch_are_told_apart(mlx: tuple[Any, Any], reciter: Reciter, max_tokens: int) -> None:
+    model, tokenizer = mlx
+    names = ["think", "unclosed", "split"]
+    segments = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
+    prompts = [tokenizer.encode(reciter.prompt(name)) for name in names]
+    rows = [RowSegmenter(tokenizer, segments, prompt=prompt) for prompt in prompts]
+    told: dict[RowSegmenter, dict[str, str]] = {row: {} for row in rows}
+    with closing(BatchGenerator(model)) as generator:
+        uids = generator.insert(prompts, [max_tokens] * len(prompts), stop_sequences=rows)
+        row_of = dict(zip(uids, rows, strict=True))
+        while responses := generator.next_generated():
+            for response in responses:
+                row = row_of[response.uid]
+                for region, text in row.segments(response):
+                    told[row][region] = told[row].get(region, "") + text
+    answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends it in a held stop
+    assert [told[row] for row in rows] == [
+        {"reasoning": "Is it END?", "answer": answer},
+        {"reasoning": "Still END thinking"},
+        {"answer": "This is the "},
+    ]
 
 
 def test_a_scanner_is_for_one_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:

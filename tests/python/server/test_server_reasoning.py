@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from server_harness import Form, Parts
 
+from stopscan.segments import split
+
 THINK = "<think>Is it END?</think>It is 5 or 6 END here"
 HARMONY = (
     "<|channel|>analysis<|message|>Is it END?<|end|><|start|>assistant<|channel|>commentary to=x<|message|>tool<|call|>"
@@ -44,7 +46,12 @@ def test_stops_count_everywhere_if_asked(speaker: tuple[Any, str]) -> None:
 
 
 def test_stops_count_in_other_regions_if_asked(client: Any) -> None:
-    assert ask(client, "think", stop=["END"], protect=["tool_calls", ["<x>", "</x>"]]) == ("", "Is it ", "END")
+    assert ask(client, "think", stop=["END"], protect="tool_calls") == ("", "Is it ", "END")
+
+
+def test_a_marker_can_be_a_stop(client: Any) -> None:
+    assert ask(client, "think", stop=["</think>"]) == ("", "Is it END?", "</think>")
+    assert ask(client, "think", stop=["<think>"]) == ("", None, "<think>")
 
 
 def test_patterns_are_stops(speaker: tuple[Any, str]) -> None:
@@ -72,7 +79,7 @@ def test_a_request_opens_it_too(client: Any) -> None:
 
 def test_reasoning_tokens_are_counted(client: Any) -> None:
     reply = client.openai.responses.create(model=client.model, input="[think]")
-    assert reply.usage.output_tokens_details.reasoning_tokens == 7  # its opening marker with it
+    assert reply.usage.output_tokens_details.reasoning_tokens == 6  # without its markers
     reply = client.openai.responses.create(model=client.model, input="[count]")
     assert reply.usage.output_tokens_details.reasoning_tokens == 0
 
@@ -84,11 +91,13 @@ def test_responses_with_stops_in_both(harmony: Any) -> None:
     assert (item.type, item.content[0].text, reply.status) == ("reasoning", "Is it ", "completed")
 
 
-def told(form: str, deltas: list[str]) -> list[tuple[str, str]]:
-    parts = Parts(FORMS[form], None)
-    found = [part for delta in deltas for part in parts.feed(delta)]
+def told(form: str, deltas: list[str], stop: str | None = None) -> list[tuple[str, str]]:
+    form_ = FORMS[form]
+    parts = Parts(form_)
+    segments = split(deltas, form_.apart([stop] if stop else [], [], ["reasoning", "tool_calls"]))
+    found = [part for segment in segments for part in parts.feed([segment])]
     joined: list[tuple[str, str]] = []
-    for kind, text, call in [*found, *parts.flush()]:
+    for kind, text, call in [*found, *parts.end()]:
         text = f"{call.name} {call.arguments}" if call is not None else text
         if joined and joined[-1][0] == kind != "tool_call":
             joined[-1] = (kind, joined[-1][1] + text)
@@ -113,6 +122,14 @@ EXPECTED = [
 @pytest.mark.parametrize(("form", "text", "expected"), EXPECTED, ids=range(len(EXPECTED)))
 def test_parts(form: str, text: str, expected: list[tuple[str, str]]) -> None:
     assert told(form, [text]) == expected
+
+
+def test_stops_are_awake_after_reasoning_that_a_call_ended() -> None:
+    assert told("hermes", [f"<think>END{CALL} Done. END more"], "END") == [
+        ("reasoning", "END"),
+        LOOK,
+        ("answer", " Done. "),
+    ]
 
 
 @given(st.lists(st.integers(0, 300)), st.sampled_from(EXPECTED[:-1]))

@@ -1,0 +1,96 @@
+"""``RowSegmenter`` by itself, as a loop that is not mlx-lm's uses it."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
+
+from stopscan.finish import Finish
+from stopscan.mlx_lm import RowSegmenter
+from stopscan.segments import FORMATS, Segment, SegmentSet, split
+from stopscan.testing.reciter import SCRIPTS, Reciter
+
+THINK = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
+NAMES = ["think", "unclosed", "split", "count"]
+ANSWER = [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
+
+
+def joined(segments: Any) -> list[Segment]:
+    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, lambda one: one[0])]
+
+
+def told_apart(name: str) -> list[Segment]:
+    return joined(split((str(piece) for piece in SCRIPTS[name]), THINK))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], reciter: Reciter, name: str) -> None:
+    row = RowSegmenter(mlx[1], THINK)
+    told: list[Segment] = []
+    for token_id in [*reciter.token_ids(name), reciter.eos_token_id]:
+        told += row.feed(token_id)
+        if row.finish:
+            break
+    assert joined(told) == told_apart(name)
+    assert row.region == told[-1][0]
+    if name == "think":
+        assert row.finish == Finish("stop_sequence", "END", reciter.text("think").rindex("END"))
+        # Between the two markers, and from the second to the stop.
+        assert row.tokens_in == {"reasoning": 6, "answer": 6}
+        assert (row.tokens_seen, row.tokens_kept) == (16, 14)
+
+
+def test_close_gives_the_held_segment(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowSegmenter(mlx[1], THINK)
+    told = [segment for token_id in reciter.token_ids("think")[:15] for segment in row.feed(token_id)]
+    assert joined(told) == ANSWER
+    assert row.close("abort") == [("answer", "E")]
+    assert (row.close(), row.feed(reciter.eos_token_id), row.finish) == ([], [], Finish("abort"))
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_ids_that_the_tokenizer_does_not_have_are_counted(mlx: tuple[Any, Any], reciter: Reciter, place: int) -> None:
+    model, tokenizer = mlx
+    ids = reciter.token_ids("think")[:4]
+    ids.insert(place, model.args.vocab_size - 1)
+    row = RowSegmenter(tokenizer, THINK, max_tokens=4)
+    assert joined(segment for token_id in ids for segment in row.feed(token_id)) == [("reasoning", "Is it")]
+    assert (row.finish, row.tokens_seen) == (Finish("length"), 4)
+
+
+def test_an_early_eos_ends_the_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowSegmenter(mlx[1], THINK, min_tokens=50)
+    told = [segment for token_id in reciter.token_ids("think")[:16] for segment in row.feed(token_id)]
+    assert joined(told) == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END")]
+    assert row.feed(reciter.eos_token_id) == []
+    assert (row.finish, row.tokens_seen) == (Finish("eos"), 17)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "answer"),
+        ({"prompt": "<|assistant|><think>\n"}, "reasoning"),
+        ({"prompt": "What is <think>?"}, "answer"),
+        ({"prompt": "<think>", "region": "answer"}, "answer"),
+        ({"region": "reasoning"}, "reasoning"),
+    ],
+)
+def test_the_region_that_the_answer_begins_in(mlx: tuple[Any, Any], options: dict[str, Any], expected: str) -> None:
+    assert RowSegmenter(mlx[1], THINK, **options).region == expected
+
+
+def test_an_unknown_region_is_refused(mlx: tuple[Any, Any]) -> None:
+    with pytest.raises(ValueError, match="thoughts"):
+        RowSegmenter(mlx[1], THINK, region="thoughts")
+
+
+def test_a_row_segmenter_is_for_one_row(mlx: tuple[Any, Any]) -> None:
+    row = RowSegmenter(mlx[1], THINK)
+    assert row.matcher() is row
+    with pytest.raises(ValueError, match="a RowSegmenter is for one row"):
+        row.matcher()
