@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import matplotlib as mpl
+import rivals
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
@@ -41,7 +44,8 @@ def time_over_stops(curves: dict[str, dict[int, float]], title: str, file: str) 
         figure, axes = pyplot.subplots()
         ours = [name for name in curves if name.startswith("stopscan")]
         others = sorted(set(curves) - set(ours), key=lambda name: -curves[name][1000])
-        for name, colour in zip([*others, *ours], [*OTHERS, OURS, OURS], strict=False):
+        colours = {**dict(zip(others, OTHERS, strict=False)), **dict.fromkeys(ours, OURS)}
+        for name, colour in colours.items():
             style = {"linewidth": 2.5} if name in ours else {"linewidth": 1.5}
             axes.loglog(
                 list(curves[name]), list(curves[name].values()), color=colour, marker="o", markersize=3, **style
@@ -71,29 +75,47 @@ def label_ends(axes: Axes, curves: dict[str, dict[int, float]]) -> None:
 
 def withheld(deltas: list[str], stop: list[str]) -> None:
     """Characters that have arrived and are not emitted, after each delta."""
-    scanner = stopscan.StopScanner(stop)
-    fixed = max(map(len, stop)) - 1
-    read, held, buffered = [0], [0], [0]
-    for delta in deltas[:400]:
-        scanner.feed(delta)
-        read.append(read[-1] + len(delta))
-        held.append(len(scanner.held))
-        buffered.append(min(fixed, read[-1]))
+    deltas = deltas[:400]
+    read = [0, *accumulate(map(len, deltas))]
+    curves = [
+        ("a buffer of max(len) - 1,\nas in vLLM", OTHERS[0], rivals.vllm),
+        ("all since a stop may have begun,\nas in llama.cpp and mlx-engine", OTHERS[1], rivals.llama_cpp),
+        ("stopscan", OURS, lambda deltas, stop: stopscan.scan(deltas, stop)),
+    ]
     with mpl.rc_context(STYLE):
-        figure, axes = pyplot.subplots(figsize=(8, 2.8))
-        for counts, colour, name in [
-            (buffered, OTHERS[0], "a buffer of max(len) - 1,\nas in vLLM"),
-            (held, OURS, "stopscan"),
-        ]:
-            axes.step(read, counts, where="post", color=colour, linewidth=1.5)
-            mean = sum(counts[1:]) / len(counts[1:])
-            axes.text(read[-1] * 1.01, mean, f"{name}\n{mean:.2f} on average", color=colour, va="center", weight="bold")
-        axes.set_ylim(0, fixed + 1)
+        figure, axes = pyplot.subplots(figsize=(8, 3.2))
+        top = max(map(len, stop))
+        for place, (name, colour, emitting) in enumerate(curves):
+            counts = withheld_by(emitting, deltas, stop)
+            axes.step(read, [0, *counts], where="post", color=colour, linewidth=1.5)
+            label = f"{name}\n{sum(counts) / len(counts):.2f} on average"
+            height = top * (0.92 - 0.38 * place)
+            axes.text(read[-1] * 1.01, height, label, color=colour, va="center", weight="bold")
+        axes.set_ylim(0, top)
         axes.set_xlim(0, read[-1])
         axes.set_xlabel("characters of the text")
         named = ", ".join(map(repr, stop)).replace("$", r"\$")
         axes.set_title(f"Characters withheld with the stops {named}", loc="left", color=GREY, fontsize=10)
         save(figure, "withheld.svg")
+
+
+def withheld_by(
+    emitting: Callable[[Iterator[str], list[str]], Iterable[str]], deltas: list[str], stop: list[str]
+) -> list[int]:
+    """How many characters of the text so far were not emitted when the next delta was asked for."""
+    read = emitted = 0
+    counts = []
+
+    def source() -> Iterator[str]:
+        nonlocal read
+        for delta in deltas:
+            read += len(delta)
+            yield delta
+            counts.append(read - emitted)
+
+    for text in emitting(source(), stop):
+        emitted += len(text)
+    return counts
 
 
 def save(figure: pyplot.Figure, name: str) -> None:
