@@ -24,6 +24,7 @@ class Row:
         self.scanner: Any = options.scanner(prompt)
         self.pieces: list[Any] = []  # the safe text so far, as it came
         self.streamer = streamer
+        self.over = False
         # transformers ends a row at an EOS even where stops do not count yet.
         self._always_end = frozenset(options.eos_token_ids) if options.min_tokens else frozenset()
         self._min_tokens = options.min_tokens
@@ -51,15 +52,14 @@ class Row:
         seen: int = self.scanner.tokens_seen
         return seen + len(self._others)
 
-    def feed(self, token_ids: Iterable[int]) -> None:
-        """Reads tokens of the row; those behind its end count for nothing."""
-        if self.scanner.finish is None:
-            self._emit("".join(map(self._feed, token_ids)))
+    def feed(self, token_ids: Iterable[int]) -> bool:
+        """Whether the row ends with one of ``token_ids``; those behind its end count for nothing."""
+        return not self.over and self._take("".join(map(self._feed, token_ids)))
 
     def close(self, reason: EndReason) -> None:
         """Ends the row for another ``reason``, unless it is over."""
-        if self.scanner.finish is None:
-            self._emit(self.scanner.close(reason))
+        if not self.over:
+            self._take(self.scanner.close(reason))
 
     def length(self) -> int:
         """How many tokens belong to the row: to the last of the text if a stop ended it, else all, with the EOS."""
@@ -88,13 +88,17 @@ class Row:
             self._others.append(scanner.tokens_seen)
             return ""
 
+    def _take(self, new: Any) -> bool:
+        self.over = self.scanner.finish is not None
+        if new or self.over:
+            self._emit(new)
+        return self.over
+
     def _emit(self, text: Any) -> None:
         if text:
             self.pieces.append(text)
         if self.streamer is not None:
-            over = self.scanner.finish is not None
-            if text or over:
-                self.streamer.on_finalized_text(text, stream_end=over)
+            self.streamer.on_finalized_text(text, stream_end=self.over)
 
 
 class SegmentRow(Row):
@@ -108,18 +112,16 @@ class SegmentRow(Row):
     def segments(self) -> list[Segment]:
         return joined(self.pieces)
 
-    def feed(self, token_ids: Iterable[int]) -> None:
-        if self.scanner.finish is None:
-            self._emit(list(chain.from_iterable(map(self._feed, token_ids))))
+    def feed(self, token_ids: Iterable[int]) -> bool:
+        return not self.over and self._take(list(chain.from_iterable(map(self._feed, token_ids))))
 
     def _emit(self, segments: Any) -> None:
         self.pieces += segments
         if self.streamer is not None:
-            over = self.scanner.finish is not None
-            if over and not segments:
-                segments = [(self.scanner.region, "")]
             for left, segment in zip(range(len(segments) - 1, -1, -1), segments, strict=True):
-                self.streamer.on_finalized_text(segment, stream_end=over and not left)
+                self.streamer.on_finalized_text(segment, stream_end=self.over and not left)
+            if not segments:
+                self.streamer.on_finalized_text((self.scanner.region, ""), stream_end=True)
 
 
 def joined(segments: Iterable[Segment]) -> list[Segment]:

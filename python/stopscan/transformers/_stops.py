@@ -99,13 +99,13 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
             length = self._follow(input_ids)
             changed = self._done is None
-            for row, token_ids in zip(self._rows, input_ids[:, self._length :].tolist(), strict=True):
-                if row.scanner.finish is None:
-                    row.feed(token_ids)
-                    changed |= row.scanner.finish is not None
+            # numpy takes half the time of torch for it, and `cpu` half of that.
+            ids = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
+            for row, token_ids in zip(self._rows, ids[:, self._length :].tolist(), strict=True):
+                changed |= row.feed(token_ids)
             self._sequences, self._length = input_ids, length
             if changed:
-                done = [row.finish is not None for row in self._rows]
+                done = [row.over for row in self._rows]
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
             return self._done
 
