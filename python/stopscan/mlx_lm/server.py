@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Any
 
 from mlx_lm import server
@@ -36,6 +37,7 @@ class _Stops:
     options: dict[str, Any]
     # The server's own, of which a model need not have every region.
     protect: list[str]
+    connection: socket
     row: RowScanner | None = None
     refused: bool = False
 
@@ -65,15 +67,28 @@ class _ResponseGenerator(server.ResponseGenerator):
 
     def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
         context, responses = super().generate(request, generation_args, progress_callback)
-        row = generation_args.stop_words.row
-        return context, responses if row is None else _safe(responses, row)
+        stops = generation_args.stop_words
+        return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
 
 
-def _safe(responses: Generator[Any, None, None], row: RowScanner) -> Iterator[Any]:
+def _safe(responses: Generator[Any, None, None], row: RowScanner, connection: socket) -> Iterator[Any]:
     with closing(responses):
         for response in responses:
+            # mlx-lm writes a whole answer only at its end, and would notice only then.
+            if _left(connection):
+                raise ConnectionResetError("the client has gone")
             # At a "stop", mlx-lm drops the last text and what it still withholds.
             yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+
+
+def _left(connection: socket) -> bool:
+    """Whether the client has closed its end; what else may come is its next request."""
+    try:
+        return not connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 class _Handler(server.APIHandler):
@@ -112,7 +127,7 @@ class _Handler(server.APIHandler):
             raise ValueError("stop_token_ids must be a list of integers")
         names = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
         options = {name: getattr(self, name) for name in names}
-        return _Stops(StopSet(self.stop, patterns=self.patterns), options, self._protect)
+        return _Stops(StopSet(self.stop, patterns=self.patterns), options, self._protect, self.connection)
 
     def _option(self, name: str, default: Any) -> Any:
         value = self.body.get(name)

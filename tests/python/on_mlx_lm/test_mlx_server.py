@@ -444,6 +444,27 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
     assert ours.ask(reciter.prompt("count"), stop=["6"]).matched_stop == "6"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
+    checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
+    draft = ["--draft-model", checkpoint] if engine == "drafted" else []
+    body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
+    data = json.dumps(body).encode()
+    with serving(our_server.main, "--model", checkpoint, *draft) as ours, row_steps() as counted:
+        with socket.create_connection(("127.0.0.1", ours.port)) as leaving:
+            head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n"
+            leaving.sendall(head.encode() + data)
+            while len(counted) < 5:
+                time.sleep(0.01)
+        before = -1
+        while before != len(counted):
+            before = len(counted)
+            time.sleep(0.3)
+        # Drafted tokens are checked five at a time.
+        assert len(counted) < 2000 / (5 if engine == "drafted" else 1)
+
+
 def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stopscan.mlx_lm.server"]
     told = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
