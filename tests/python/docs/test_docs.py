@@ -61,3 +61,18 @@ def test_ci_runs_the_shell_blocks() -> None:
 def test_there_are_blocks_to_run() -> None:
     assert len(blocks("python")) >= 3
     assert len(blocks("console")) >= 1
+
+
+@pytest.mark.parametrize(
+    ("badge", "file", "field"),
+    [
+        ("python", "pyproject.toml", r'requires-python = ">=(.*)"'),
+        ("rust", "Cargo.toml", r'rust-version = "(.*)"'),
+        ("license", "pyproject.toml", r'license = "(.*)"'),
+    ],
+)
+def test_badges_say_what_the_packages_say(badge: str, file: str, field: str) -> None:
+    said = re.findall(r">([^<]+)</text>", (ROOT / "docs" / "badges" / f"{badge}.svg").read_text(encoding="utf-8"))
+    value = re.search(field, (ROOT / file).read_text(encoding="utf-8"))
+    assert value is not None
+    assert set(said) == {badge, value[1] + ("" if badge == "license" else "+")}
