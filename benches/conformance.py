@@ -3,7 +3,8 @@
     python benches/conformance.py NAME [--python PYTHON]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables anew; without a NAME it only makes the tables. A server is added with an entry in `SERVERS`.
+and makes the tables anew; without a NAME it only makes the tables. A server is added with an entry in `SERVERS`. For
+llama-cpp-python, that environment needs gguf, safetensors and stopscan, too.
 """
 
 from __future__ import annotations

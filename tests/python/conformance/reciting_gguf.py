@@ -3,7 +3,7 @@
     python tests/python/conformance/reciting_gguf.py FILE
 
 llama.cpp takes no vocabulary that has a text twice. One of RWKV's kind is escaped, and an escape sequence that is cut
-short adds nothing to the text: it tells equal pieces apart.
+short adds nothing to the text: with other spellings of a byte it tells equal pieces apart.
 """
 
 from __future__ import annotations
@@ -40,10 +40,19 @@ def spellings(tokens: list[bytes]) -> list[str]:
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):
-        copy = f"\\x{PRINTABLE[seen[token] - 1]}" if seen[token] else ""
-        escaped.append("".join(f"\\x{byte:02x}" for byte in token) + copy)
+        variant, suffix = divmod(seen[token], len(PRINTABLE) + 1)
+        copy = f"\\x{PRINTABLE[suffix - 1]}" if suffix else ""
+        escaped.append(digits(token[0], variant) + "".join(map(digits, token[1:])) + copy)
         seen[token] += 1
     return escaped[::-1]
+
+
+def digits(byte: int, variant: int = 0) -> str:
+    """One of nine spellings of a byte: llama.cpp subtracts "0" from whatever stands before "a", and what is more than
+    four bits overflows, or counts for the digit before."""
+    carried, more = divmod(variant, 3)
+    first = (byte // 16 - carried) % 16 + 16 * more
+    return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"
 
 
 def main(path: str) -> None:
