@@ -41,7 +41,7 @@ def spoken(word: object) -> str | None:
         word = word.value if isinstance(word.value, str) else word.value and word.name
     if not word or word in GOING_ON:  # "": sglang#3912, ollama#4357, spring-ai#1358
         return None
-    return word if isinstance(word, str) else str(word)
+    return str(word)
 
 
 def finish(word: str, stops: Iterable[object] = ()) -> Finish:

@@ -64,7 +64,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="stop", matched_stop="END"), END),  # sglang, smg
         (chat(finish_reason="stop", matched_stop=2), ID),
         (chat(finish_reason="stop", matched_stop=0), ("stop_token", 0)),
-        (chat(finish_reason="stop", matched_stop=[2, 3]), EOS),
+        *((chat(finish_reason="stop", matched_stop=stop), EOS) for stop in ([2, 3], True, -1)),
         (chat(finish_reason="stop", stop_reason="END"), END),  # vLLM, TensorRT-LLM
         (chat(finish_reason="stop", stop_reason=2), ID),
         (chat(finish_reason="stop", stopping_word="END"), END),  # llama.cpp

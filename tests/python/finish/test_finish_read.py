@@ -28,6 +28,8 @@ def test_a_payload_is_read(api: str, payload: Any, report: Report) -> None:
 @pytest.mark.parametrize(
     ("api", "payload", "raw"),
     [
+        ("openai", chat(finish_reason="stop", matched_stop="END"), "stop"),
+        ("openai", chat(finish_reason="stop", matched_stop=2), "stop"),
         ("openai", chat(finish_reason="stop", native_finish_reason="end_turn"), "stop"),
         ("openai", chat(finish_reason="stop", native_finish_reason="refusal"), "refusal"),
         ("responses", {"status": "incomplete", "incomplete_details": {"reason": "max_tokens"}}, "max_tokens"),
