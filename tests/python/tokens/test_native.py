@@ -117,6 +117,14 @@ def test_added_tokens_that_look_like_words() -> None:
     assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 2, 0, 1, 3]) == "BOSaBOSUserb"
 
 
+def test_an_added_token_may_be_a_part_of_a_character() -> None:
+    tokenizer = Tokenizer(models.BPE({"ä": 0, "ł": 1, "a": 2}, []))  # as GPT-2 spells bytes
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens(["½"])
+    assert tokens.Vocabulary(tokenizer).native
+    assert emitted(TokenScanner(tokenizer), [2, 0, 3, 1]) == tokenizer.decode([2, 0, 3, 1]) == "a你"
+
+
 def texts() -> list[str]:
     """Prose of several languages, code and mark-up: the repository's own, and characters of every plane."""
     root = Path(__file__).parents[3]
