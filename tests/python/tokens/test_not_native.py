@@ -18,6 +18,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 from whole import agree, emitted, run
 
 from stopscan.tokens import TokenScanner, Vocabulary
+from stopscan.tokens._clean_up import CleanUp, cleaned_up
 
 SPECIAL = ["<s>", "[UNK]"]
 
@@ -158,6 +159,17 @@ def test_bad_ids(carrier: Any) -> None:
         scanner.feed("1")  # type: ignore[arg-type]
     assert scanner.tokens_seen == 0
     assert emitted(scanner, token_ids) == carrier.decode(token_ids)
+
+
+@given(deltas=st.lists(st.sampled_from([*" .?!,'ntmsa", " '", " n", "ve", "re"]), max_size=12), cut=st.integers(0, 12))
+def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int) -> None:
+    clean_up, safe = CleanUp(), ""
+    for number, delta in enumerate(deltas):
+        if number == cut:
+            other = clean_up.copy()
+            assert cleaned_up("".join(deltas[:cut]) + " .") == safe + other.feed(" .") + other.tail()
+        safe += clean_up.feed(delta)
+        assert safe + clean_up.tail() == cleaned_up("".join(deltas[: number + 1]))
 
 
 class Counting(Shouting):
