@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from itertools import takewhile
-from operator import eq
+from itertools import groupby, repeat, takewhile
+from operator import eq, itemgetter
 
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
@@ -47,6 +47,7 @@ class Window:
         self._pending: list[int] = []  # the tokens since, and their numbers
         self._numbers: list[int] = []
         self._last = 0  # the number of the token that was given out last; 0 is the prompt
+        self._withheld: list[int] = []  # the number of each character that the clean-up withholds
         self._read_prompt(prompt_token_ids)
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
@@ -75,7 +76,7 @@ class Window:
         other = self.copy()
         pieces = other._cleaned(self._pieces(self._added(pending)[1], pending, numbers))
         if other._clean_up is not None:
-            pieces += _of_stream((other._clean_up.tail(), other._last))
+            pieces += _numbered(other._clean_up.tail(), other._withheld)
         return pieces
 
     def copy(self) -> Window:
@@ -95,6 +96,7 @@ class Window:
         self._text = self._decode(self._given)
         if self._clean_up is not None:
             self._clean_up.feed(self._text)
+            self._withheld = [0] * len(self._clean_up.tail())
 
     def _added(self, pending: list[int]) -> tuple[str, str]:
         """The text of the tokens that were given out with those, and what they add."""
@@ -119,13 +121,13 @@ class Window:
         texts = [self._added(pending[:count])[1] if count else "" for count in range(len(pending))]
         starts = [_common(before, text) for before in texts]
         for index, (before, after) in enumerate(zip(texts, [*texts[1:], text], strict=False)):
-            if before == after and after.endswith(REPLACEMENT):
+            if before == after and after.endswith(REPLACEMENT) and starts[index] == len(before):
                 starts[index] -= 1  # it has a part in the same half of a character
         pieces = zip(starts, [*starts[1:], len(text)], numbers, strict=False)
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 
     def _cleaned(self, pieces: list[Piece]) -> list[Piece]:
-        """``pieces`` after the clean-up, if there is one. What it withholds is of the token before."""
+        """``pieces`` after the clean-up, if there is one."""
         if self._clean_up is None:
             self._last = pieces[-1][1] if pieces else self._last
             return pieces
@@ -133,8 +135,11 @@ class Window:
         for text, number in pieces:
             before = self._clean_up.tail()
             safe = self._clean_up.feed(text)
-            shared = _common(before, safe)
-            cleaned += _of_stream((safe[:shared], self._last), (safe[shared:], number))
+            after = safe + self._clean_up.tail()
+            shared = _common(before, after)
+            numbers = [*self._withheld[:shared], *repeat(number, len(after) - shared)]
+            cleaned += _numbered(safe, numbers)
+            self._withheld = numbers[len(safe) :]
             self._last = number
         return cleaned
 
@@ -143,9 +148,10 @@ class Window:
             raise ValueError(f"{name}token id {token_id} is not in the vocabulary")
 
 
-def _of_stream(*pieces: Piece) -> list[Piece]:
-    """Those pieces that are no text of the prompt."""
-    return [(text, number) for text, number in pieces if text and number > 0]
+def _numbered(text: str, numbers: list[int]) -> list[Piece]:
+    """``text`` by the numbers of its characters, without that of the prompt."""
+    runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
+    return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 
 
 def _common(text: str, other: str) -> int:

@@ -10,9 +10,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from books import Decoded
+from books import Decoded, common
 from families import CORPUS, trained_bytes
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from whole import agree, emitted, run
@@ -128,6 +128,12 @@ def test_half_characters_and_stray_bytes() -> None:
     assert run(TokenScanner(carrier), token_ids) == ["A", "", "", "你", "", "\ufffdA", "", "", "\ufffd\ufffd"]
 
 
+def test_a_stray_byte_before_a_character_came_out_twice() -> None:
+    carrier = load(Shouting)
+    token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in "ððŁļĢ"]
+    assert run(TokenScanner(carrier), token_ids) == ["", "", "", "", "\ufffd🚀", ""]
+
+
 def test_copies_pickles_and_resets(carrier: Any) -> None:
     tokenizer = backend(carrier)
     token_ids = tokenizer.encode(CORPUS[1], add_special_tokens=False).ids
@@ -162,6 +168,7 @@ def test_bad_ids(carrier: Any) -> None:
 
 
 @given(deltas=st.lists(st.sampled_from([*" .?!,'ntmsa", " '", " n", "ve", "re"]), max_size=12), cut=st.integers(0, 12))
+@example(deltas=["a '", " "], cut=0)  # what one replacement withholds, another takes
 def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int) -> None:
     clean_up, safe = CleanUp(), ""
     for number, delta in enumerate(deltas):
@@ -170,6 +177,43 @@ def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int)
             assert cleaned_up("".join(deltas[:cut]) + " .") == safe + other.feed(" .") + other.tail()
         safe += clean_up.feed(delta)
         assert safe + clean_up.tail() == cleaned_up("".join(deltas[: number + 1]))
+
+
+def test_a_clean_up_is_that_of_transformers() -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    text = "a . b ? c ! d , e ' f n't g 'm h 's i 've j 're"
+    assert cleaned_up(text) == transformers.PreTrainedTokenizerBase.clean_up_tokenization(None, text) != text
+
+
+class Tidy(Shouting):
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        return cleaned_up(self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens))
+
+
+def test_a_space_at_the_end_of_a_prompt_came_out_with_the_next() -> None:
+    """What the clean-up withholds may be of more than one token, and of the prompt."""
+    carrier = load(Tidy)
+    space, full_stop = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "."))
+    assert run(TokenScanner(carrier, prompt_token_ids=[space]), [space]) == ["", " "]
+    scanner = TokenScanner(carrier)
+    assert run(scanner, [space, space, full_stop]) == ["", "", " .", ""]
+    assert scanner.tokens_kept == 3
+
+
+@given(pieces=st.lists(st.sampled_from([*" .?' 'ntmsa", "🚀", "n't", "ð", "<s>"]), max_size=12), data=st.data())
+def test_copies_after_a_prompt_clean_up_like_the_whole_text(pieces: list[str], data: st.DataObject) -> None:
+    carrier = load(Tidy)
+    tokenizer = carrier.backend_tokenizer
+    spelled = [[tokenizer.token_to_id("ð")] if piece == "ð" else tokenizer.encode(piece).ids for piece in pieces]
+    token_ids = [token_id for ids in spelled for token_id in ids]
+    start, cut = sorted(data.draw(st.integers(0, len(token_ids))) for _ in range(2))
+    prompt, whole = carrier.decode(token_ids[:start], skip_special_tokens=True), carrier.decode(token_ids, True)
+    scanner = TokenScanner(carrier, prompt_token_ids=token_ids[:start])
+    before = scanner.feed_many(token_ids[start:cut])
+    other = scanner.copy()
+    assert before + other.feed_many(token_ids[cut:]) + other.close() == whole[common(prompt, whole) :]
+    assert before + scanner.feed_many(token_ids[cut:]) + scanner.close() == whole[common(prompt, whole) :]
+    assert scanner.tokens_kept == other.tokens_kept <= len(token_ids) - start
 
 
 class Counting(Shouting):
