@@ -42,13 +42,14 @@ class Window:
         self._decode = partial(source.decoder(), skip_special_tokens=skip_special_tokens)
         self._skipped = source.special if skip_special_tokens else {}
         self._clean_up = CleanUp() if source.habits.cleans_up else None
-        self._given: list[int] = []  # the last tokens that were given out, and their text
-        self._text = ""
+        self._given, self._text = self._end_of(prompt_token_ids)  # the last tokens that were given out
         self._pending: list[int] = []  # the tokens since, and their numbers
         self._numbers: list[int] = []
         self._last = 0  # the number of the token that was given out last; 0 is the prompt
         self._withheld: list[int] = []  # the number of each character that the clean-up withholds
-        self._read_prompt(prompt_token_ids)
+        if self._clean_up is not None:
+            self._clean_up.feed(self._text)
+            self._withheld = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
         """The pieces of text that a token completes; the token itself if it is a special one that is skipped."""
@@ -59,12 +60,14 @@ class Window:
         count = len(pending)
         if not text or text.endswith(REPLACEMENT):
             self._check(token_id)
-            count = 0 if count < LIMIT else count - CHARACTER
-            whole, text = self._added(pending[:count]) if count else ("", "")
-        pieces = self._pieces(text, pending[:count], numbers[:count])
+            if count < LIMIT:
+                self._pending, self._numbers = pending, numbers
+                return [], None
+            count -= CHARACTER
+            whole, text = self._added(pending[:count])
+        pieces = self._pieces(text, pending[:count], numbers)
         self._pending, self._numbers = pending[count:], numbers[count:]
-        if count:
-            self._give_out(whole, pending[:count])
+        self._give_out(whole, pending[:count])
         return self._cleaned(pieces), None
 
     def tail(self, token_id: int | None, number: int, /) -> list[Piece]:
@@ -85,18 +88,15 @@ class Window:
         other._clean_up = self._clean_up and self._clean_up.copy()
         return other
 
-    def _read_prompt(self, prompt: Sequence[int]) -> None:
+    def _end_of(self, prompt: Sequence[int]) -> tuple[list[int], str]:
+        """The prompt's last tokens, and their text."""
         for token_id in prompt:
             self._check(token_id, "prompt_token_ids: ")
         texts = [token_id for token_id in prompt if token_id not in self._skipped]
         size = PROMPT
         while size < len(texts) and self._decode(texts[-size:])[:1] in ("", REPLACEMENT):
             size *= 2  # it begins within a character
-        self._given = texts[-size:]
-        self._text = self._decode(self._given)
-        if self._clean_up is not None:
-            self._clean_up.feed(self._text)
-            self._withheld = [0] * len(self._clean_up.tail())
+        return texts[-size:], self._decode(texts[-size:])
 
     def _added(self, pending: list[int]) -> tuple[str, str]:
         """The text of the tokens that were given out with those, and what they add."""
