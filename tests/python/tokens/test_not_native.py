@@ -170,9 +170,20 @@ def test_bad_ids(carrier: Any) -> None:
     assert emitted(scanner, token_ids) == carrier.decode(token_ids)
 
 
-def test_a_character_that_decode_takes_back_was_given_out() -> None:
+class InPieces(Shouting):
+    def __init__(self) -> None:
+        self.backend_tokenizer = vocabulary_of(small_fallback).tokenizer
+
+
+class TidyInPieces(InPieces):
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        return cleaned_up(self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens))
+
+
+@pytest.mark.parametrize(("make", "character"), [(InPieces, "É"), (TidyInPieces, "é")])
+def test_a_character_that_decode_takes_back_was_given_out(make: Callable[[], Any], character: str) -> None:
     token_ids = vocabulary_of(small_fallback).spell("é") + vocabulary_of(small_fallback).spell(b"\xff")
-    assert run(TokenScanner(InPieces()), token_ids) == ["", "É", "", "\ufffd"]
+    assert run(TokenScanner(make()), token_ids) == ["", character, "", "\ufffd"]
 
 
 def test_all_tokens_of_half_a_character_are_kept() -> None:
@@ -221,11 +232,6 @@ def test_markers_that_are_skipped_count() -> None:
     assert emitted(scanner, token_ids) == "ENDA "
 
 
-class InPieces(Shouting):
-    def __init__(self) -> None:
-        self.backend_tokenizer = vocabulary_of(small_fallback).tokenizer
-
-
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
     """The last 16 tokens begin within a character, and a byte-fallback run is valid as a whole or not at all."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
@@ -266,6 +272,9 @@ def test_a_space_at_the_end_of_a_prompt_came_out_with_the_next() -> None:
     scanner = TokenScanner(carrier)
     assert run(scanner, [space, space, full_stop]) == ["", "", " .", ""]
     assert scanner.tokens_kept == 3
+    scanner = TokenScanner(carrier, ".a")
+    assert emitted(scanner, [space] * 20 + [full_stop, carrier.backend_tokenizer.token_to_id("a")]) == " " * 19
+    assert scanner.tokens_kept == 19
 
 
 def test_what_is_withheld_comes_out_before_an_eos_that_has_text() -> None:
