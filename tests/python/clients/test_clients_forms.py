@@ -148,6 +148,7 @@ def test_anthropic_the_start_of_a_block_may_have_text() -> None:
     out = list(scan_events([wire.anthropic_start(), start, delta], "END"))
     assert out[1]["content_block"] == {"type": "text", "text": "one "}
     assert kinds(out[2:]) == ["content_block_delta", "content_block_stop", "message_delta", "message_stop"]
+    assert out[-2]["usage"] == {"output_tokens": None}
     out = list(scan_events([start, {"type": "content_block_stop", "index": 0}], "END"))
     assert out[1] == {**delta, "delta": {"type": "text_delta", "text": "E"}}
 
