@@ -153,6 +153,27 @@ def test_anthropic_the_start_of_a_block_may_have_text() -> None:
     assert out[1] == {**delta, "delta": {"type": "text_delta", "text": "E"}}
 
 
+def test_anthropic_a_start_with_text_that_is_not_touched_is_the_very_object() -> None:
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one"}}
+    assert next(scan_events([start], "END")) is start
+
+
+def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
+    """Signs of life, and another block: each has the text of its own index."""
+    one, two = (
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        for text in ("one EN", "D")
+    )
+    other = [{"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t"}}]
+    other += [{"type": "content_block_stop", "index": 1}]
+    for between in ([{"type": "ping"}], other):
+        stream = scan_events([one, *between, two], "END")
+        assert [text_of("anthropic", event) for event in stream][:2] == ["one ", None]
+        assert stream.matches[0].offset == 4
+    both = [one, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
+    assert "".join(text_of("anthropic", event) or "" for event in scan_events(both, "END")) == "one ENE"
+
+
 def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
     events = [e for e in wire.anthropic(["one E"]) if e["type"] != "content_block_stop"]
     out = list(scan_events(events, "END"))

@@ -79,7 +79,7 @@ def test_a_message_that_ends_without_the_end_of_its_block() -> None:
     events = [event for event in wire.anthropic(["one END"]) if event["type"] != "content_block_stop"]
     for drain in (False, True):
         out = list(scan_events(events, StopSet(patterns=[r"END\b"]), drain=drain))
-        assert [event["type"] for event in out[-2:]] == ["message_delta", "message_stop"]
+        assert [event["type"] for event in out[-3:]] == ["content_block_delta", "message_delta", "message_stop"]
         assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 
 

@@ -152,7 +152,8 @@ def test_anthropic_blocks() -> None:
     assert cut["content"] == [thinking, texts[0], {"type": "text", "text": "D "}]
     assert cut["content"][1] is texts[0]
     assert (cut["stop_reason"], cut["stop_sequence"]) == ("stop_sequence", "END")
-    assert truncate_response(wire.anthropic_whole([thinking, use]), "END")["content"] == [thinking, use]
+    others = [thinking, use, {"type": "note", "text": "END"}]
+    assert truncate_response(wire.anthropic_whole(others), "END")["content"] == others
 
 
 def test_gemini_parts() -> None:
