@@ -120,9 +120,11 @@ class BlockMachine(Machine):
         out = []
         for part in self.parts.values():
             out += self._flush(part)
-            if part.match is not None and part.source is not None:
+            if part.match is not None:
                 source, finish = part.source, stopped(part.match)
-                return [*out, self.block_end(source), *self.message_end(source, finish), *self._matched(part, [])]
+                if source is not None:  # some text of it was touched
+                    out += [self.block_end(source), *self.message_end(source, finish)]
+                return [*out, *self._matched(part, [])]
         return out
 
     @property
