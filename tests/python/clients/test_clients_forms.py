@@ -219,6 +219,27 @@ def test_gemini_parts_of_one_event() -> None:
     assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
 
 
+def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
+    parts = [{"text": "EN"}, {"functionCall": {"name": "f"}}, {"text": "hm", "thought": True}, {"text": "D"}]
+    stream = scan_events([wire.gemini_chunk([wire.candidate(*parts)])], "END")
+    assert "D" in repr(list(stream))
+    assert stream.matches == {}
+
+
+def test_gemini_a_candidate_without_an_index_is_the_first() -> None:
+    contents = [{"role": "model", "parts": parts} for parts in ([{"text": "one E"}], [{"text": "N"}, {"text": "D"}])]
+    stream = scan_events([wire.gemini_chunk([{"content": content}]) for content in contents], "END")
+    list(stream)
+    assert stream.matches[0].offset == 4
+
+
+def test_gemini_text_that_comes_by_itself_says_no_usage() -> None:
+    call = wire.gemini_chunk([wire.candidate({"functionCall": {"name": "f"}})], 2)
+    out = list(scan_events([wire.gemini_chunk([wire.candidate({"text": "one E"})], 1), call], "END"))
+    assert [event["usageMetadata"] and event["usageMetadata"]["candidatesTokenCount"] for event in out] == [1, None, 2]
+    assert out[1]["candidates"][0]["content"]["parts"] == [{"text": "E"}]
+
+
 def test_gemini_a_last_event_of_many_parts_when_the_stream_is_read_on() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     last = wire.gemini_chunk(

@@ -178,3 +178,10 @@ def test_a_whole_response_loses_the_tokens_of_the_stop() -> None:
     part = wire.output_text("one END two", logprobs=[entry(t, n) for n, t in enumerate(tokens)])
     cut = truncate_response(wire.responses_whole([wire.output_message([part])]), "END")
     assert [row["token"] for row in cut["output"][0]["content"][0]["logprobs"]] == ["one", " E"]
+
+
+def test_a_token_begins_where_its_character_does() -> None:
+    halves = [{"token": "?", "bytes": [byte]} for byte in "xéa".encode()]
+    assert [begin for begin, _ in spelled(halves, "xéa")] == [0, 1, 1, 2]
+    nothing: dict[str, Any] = {"token": None, "bytes": None}
+    assert [begin for begin, _ in spelled([nothing, {"token": "a"}, {"token": "b"}], "ab")] == [0, 0, 1]

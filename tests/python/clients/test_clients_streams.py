@@ -98,6 +98,16 @@ def test_an_error_while_reading_on_comes_after_what_the_stop_has_ended(api: str)
     assert list(stream) == []
 
 
+def test_a_source_that_has_failed_is_read_no_more() -> None:
+    source = Source(*chunks("one END"), ConnectionError("lost"), *chunks("more"))
+    stream = scan_events(source, "END", drain=True)
+    assert texts([next(stream), next(stream)]) == ["one ", None]
+    with pytest.raises(ConnectionError):
+        next(stream)
+    assert list(stream) == []
+    assert texts(source) == ["more"]
+
+
 def test_a_close_in_another_threads_step_is_refused_and_can_be_repeated() -> None:
     reached, go_on = threading.Event(), threading.Event()
 
