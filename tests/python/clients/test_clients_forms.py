@@ -110,6 +110,35 @@ def test_chat_a_choice_that_vllm_ended_by_a_token_says_what_ended_it_here() -> N
     assert event["choices"][0]["matched_stop"] == "END"
 
 
+def test_completions_a_last_chunk_with_text_and_reason() -> None:
+    held = wire.completions_chunk([wire.completions_choice("one E", finish_reason="length")])
+    assert [id(event) for event in scan_events([held], "END")] == [id(held)], "held for no time"
+    last = wire.completions_chunk([{**wire.completions_choice("END", finish_reason="stop"), "stop_reason": 151645}])
+    (event,) = scan_events([last], "END")
+    (choice,) = event["choices"]
+    assert (choice["text"], choice["matched_stop"], choice["stop_reason"]) == ("", "END", None)
+    empty = {"index": 0, "text": None, "finish_reason": "stop"}
+    assert list(scan_events([wire.completions_chunk([empty])], "END")) == [wire.completions_chunk([empty])]
+
+
+def test_chat_an_old_function_call_ends_the_text_before_it() -> None:
+    deltas: list[dict[str, Any]] = [{"content": "EN"}, {"function_call": {"name": "f"}}, {"content": "D"}]
+    stream = scan_events([wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas], "END")
+    assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "EN", None, "D"]
+    assert stream.matches == {}
+
+
+def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
+    times = [f"{name}_duration" for name in ("total", "load", "prompt_eval", "eval")]
+    others = dict.fromkeys([*times, "prompt_eval_count", "eval_count", "done_reason", "context", "thinking"], 5)
+    for text, field_of in (
+        ({"message": {"role": "assistant", "content": "E"}}, "message"),
+        ({"response": "E"}, "response"),
+    ):
+        _, piece, _ = scan_events([{**text, "done": False, **others}, {**text, field_of: None, "done": True}], "END")
+        assert piece == {**text, "done": False, **dict.fromkeys(others)}
+
+
 def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     """vLLM's continuous_usage_stats: what is said with the text stays, the closing chunk makes up none."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]

@@ -98,6 +98,13 @@ def test_an_error_while_reading_on_comes_after_what_the_stop_has_ended(api: str)
     assert list(stream) == []
 
 
+def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
+    for api, make in wire.WIRES.items():
+        source = Source(*make(["one END", "more"]))
+        assert "more" not in repr(list(scan_events(source, "END", include_stop=True)))
+        assert "more" in repr(list(source)), api
+
+
 def test_a_source_that_has_failed_is_read_no_more() -> None:
     source = Source(*chunks("one END"), ConnectionError("lost"), *chunks("more"))
     stream = scan_events(source, "END", drain=True)
