@@ -148,6 +148,7 @@ def test_no_match_reads_to_the_end_for_the_usage() -> None:
         ({}, 1),
         ({"n": 3}, 3),
         ({"prompt": "one", "n": 2}, 2),
+        ({"prompt": ["one"]}, 1),
         ({"prompt": ["one", "two"]}, 2),
         ({"prompt": ["one", "two"], "n": 2}, 4),
         ({"prompt": [[1, 2], [3]]}, 2),

@@ -100,9 +100,14 @@ def test_an_error_while_reading_on_comes_after_what_the_stop_has_ended(api: str)
 
 def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
     for api, make in wire.WIRES.items():
-        source = Source(*make(["one END", "more"]))
-        assert "more" not in repr(list(scan_events(source, "END", include_stop=True)))
+        events = make(["one END", "more"])
+        source = Source(*events)
+        out = list(scan_events(source, "END", include_stop=True))
+        assert "more" not in repr(out)
         assert "more" in repr(list(source)), api
+        if api in ("anthropic", "bedrock", "responses"):  # the others' choices say more than the text
+            at = next(number for number, event in enumerate(events) if "one END" in repr(event))
+            assert out[at] is events[at]
 
 
 def test_a_source_that_has_failed_is_read_no_more() -> None:
@@ -214,6 +219,13 @@ def test_objects_that_are_of_no_client_are_copied_too() -> None:
     assert [event.choices[0].delta.content for event in out[:1]] == ["one "]
     assert (out[1].choices[0].finish_reason, out[1].choices[0].matched_stop) == ("stop", "END")
     assert delta.content == "one END", "the source's own object is not changed"
+
+
+def test_the_closing_events_of_objects_that_are_of_no_client() -> None:
+    delta = SimpleNamespace(type="text_delta", text="one END")
+    out = list(scan_events([SimpleNamespace(type="content_block_delta", index=0, delta=delta)], "END"))
+    assert [event.type for event in out[1:]] == ["content_block_stop", "message_delta", "message_stop"]
+    assert out[2].delta == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 
 
 def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
