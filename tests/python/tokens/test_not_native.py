@@ -186,6 +186,12 @@ def test_a_character_that_decode_takes_back_was_given_out(make: Callable[[], Any
     assert run(TokenScanner(make()), token_ids) == ["", character, "", "\ufffd"]
 
 
+def test_half_a_character_at_the_end_of_the_prompt_is_completed() -> None:
+    carrier = load(Shouting)
+    token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "ł", "b")]
+    assert run(TokenScanner(carrier, prompt_token_ids=token_ids[:2]), token_ids[2:]) == ["", "你", "B", ""]
+
+
 def test_all_tokens_of_half_a_character_are_kept() -> None:
     carrier = load(Shouting)
     token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "b")]
