@@ -10,10 +10,10 @@ from random import Random
 from typing import Any
 
 import pytest
-from books import Decoded, common
+from books import Decoded
 from families import CORPUS, small_fallback, trained_bytes
 from families import load as vocabulary_of
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from whole import agree, emitted, run
@@ -21,7 +21,6 @@ from whole import agree, emitted, run
 from stopscan import StopSet
 from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner, Vocabulary
-from stopscan.tokens._clean_up import CleanUp, cleaned_up
 
 SPECIAL = ["<s>", "[UNK]"]
 
@@ -175,15 +174,9 @@ class InPieces(Shouting):
         self.backend_tokenizer = vocabulary_of(small_fallback).tokenizer
 
 
-class TidyInPieces(InPieces):
-    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
-        return cleaned_up(self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens))
-
-
-@pytest.mark.parametrize(("make", "character"), [(InPieces, "É"), (TidyInPieces, "é")])
-def test_a_character_that_decode_takes_back_was_given_out(make: Callable[[], Any], character: str) -> None:
+def test_a_character_that_decode_takes_back_was_given_out() -> None:
     token_ids = vocabulary_of(small_fallback).spell("é") + vocabulary_of(small_fallback).spell(b"\xff")
-    assert run(TokenScanner(make()), token_ids) == ["", character, "", "\ufffd"]
+    assert run(TokenScanner(InPieces()), token_ids) == ["", "É", "", "\ufffd"]
 
 
 def test_half_a_character_at_the_end_of_the_prompt_is_completed() -> None:
@@ -245,67 +238,6 @@ def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
     for cut in range(18):
         outputs = run(TokenScanner(carrier, prompt_token_ids=[*vocabulary.spell("x") * cut, *prompt]), token_ids[:6])
         assert outputs == ["", "", "አ", "", "", "ማ", ""]
-
-
-@given(deltas=st.lists(st.sampled_from([*" .?!,'ntmsa", " '", " n", "ve", "re"]), max_size=12), cut=st.integers(0, 12))
-@example(deltas=["a '", " "], cut=0)  # what one replacement withholds, another takes
-def test_a_stream_is_cleaned_up_like_the_whole_text(deltas: list[str], cut: int) -> None:
-    clean_up, safe = CleanUp(), ""
-    for number, delta in enumerate(deltas):
-        if number == cut:
-            other = clean_up.copy()
-            assert cleaned_up("".join(deltas[:cut]) + " .") == safe + other.feed(" .") + other.tail()
-        safe += clean_up.feed(delta)
-        assert safe + clean_up.tail() == cleaned_up("".join(deltas[: number + 1]))
-
-
-def test_a_clean_up_is_that_of_transformers() -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    text = "a . b ? c ! d , e ' f n't g 'm h 's i 've j 're"
-    assert cleaned_up(text) == transformers.PreTrainedTokenizerBase.clean_up_tokenization(None, text) != text
-
-
-class Tidy(Shouting):
-    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
-        return cleaned_up(self.backend_tokenizer.decode(token_ids, skip_special_tokens=skip_special_tokens))
-
-
-def test_a_space_at_the_end_of_a_prompt_came_out_with_the_next() -> None:
-    """What the clean-up withholds may be of more than one token, and of the prompt."""
-    carrier = load(Tidy)
-    space, full_stop = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "."))
-    assert run(TokenScanner(carrier, prompt_token_ids=[space]), [space]) == ["", " "]
-    scanner = TokenScanner(carrier)
-    assert run(scanner, [space, space, full_stop]) == ["", "", " .", ""]
-    assert scanner.tokens_kept == 3
-    scanner = TokenScanner(carrier, ".a")
-    assert emitted(scanner, [space] * 20 + [full_stop, carrier.backend_tokenizer.token_to_id("a")]) == " " * 19
-    assert scanner.tokens_kept == 19
-
-
-def test_what_is_withheld_comes_out_before_an_eos_that_has_text() -> None:
-    carrier = load(Tidy)
-    space, half, letter = (carrier.backend_tokenizer.token_to_id(piece) for piece in ("Ġ", "ð", "a"))
-    for token_ids, rest in (([space], " "), ([half], "\ufffd"), ([space, half], " \ufffd")):
-        scanner = TokenScanner(carrier, eos_token_ids=letter)
-        assert run(scanner, [*token_ids, letter]) == [*[""] * len(token_ids), rest]
-        assert (scanner.finish, scanner.tokens_kept) == (Finish("eos"), len(token_ids))
-
-
-@given(pieces=st.lists(st.sampled_from([*" .?' 'ntmsa", "🚀", "n't", "ð", "<s>"]), max_size=12), data=st.data())
-def test_copies_after_a_prompt_clean_up_like_the_whole_text(pieces: list[str], data: st.DataObject) -> None:
-    carrier = load(Tidy)
-    tokenizer = carrier.backend_tokenizer
-    spelled = [[tokenizer.token_to_id("ð")] if piece == "ð" else tokenizer.encode(piece).ids for piece in pieces]
-    token_ids = [token_id for ids in spelled for token_id in ids]
-    start, cut = sorted(data.draw(st.integers(0, len(token_ids))) for _ in range(2))
-    prompt, whole = carrier.decode(token_ids[:start], skip_special_tokens=True), carrier.decode(token_ids, True)
-    scanner = TokenScanner(carrier, prompt_token_ids=token_ids[:start])
-    before = scanner.feed_many(token_ids[start:cut])
-    other = scanner.copy()
-    assert before + other.feed_many(token_ids[cut:]) + other.close() == whole[common(prompt, whole) :]
-    assert before + scanner.feed_many(token_ids[cut:]) + scanner.close() == whole[common(prompt, whole) :]
-    assert scanner.tokens_kept == other.tokens_kept <= len(token_ids) - start
 
 
 class Counting(Shouting):
