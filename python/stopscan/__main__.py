@@ -113,12 +113,11 @@ def unescaped(text: str) -> str:
 
 
 def copy(scanner: StopScanner) -> None:
-    """Nothing; writes the safe text as it becomes safe, and closes the input at a stop, so that the writer ends too."""
+    """Nothing; writes the safe text as it becomes safe, up to a stop."""
     try:
         for delta in read_deltas(STDIN):
             write(scanner.feed(delta))
             if scanner.match is not None:
-                os.close(STDIN)
                 return
     finally:
         write(scanner.flush())
@@ -139,8 +138,7 @@ def read_deltas(fd: int) -> Iterator[str]:
         except UnicodeDecodeError as error:
             yield error.object[: error.start].decode()
             raise ValueError(f"invalid UTF-8 at byte offset {offset + error.start}: {error.reason}") from None
-        if delta:
-            yield delta
+        yield delta
         if not data:
             return
         offset += kept + len(data) - len(decoder.getstate()[0])

@@ -70,8 +70,6 @@ def protected(stops: StopSet, protect: Regions, prompt_end: str, start_protected
     opened = next((pair for pair in pairs if prompt_end.rstrip().endswith(pair[0])), None)
     if start_protected is None:
         start_protected = opened is not None
-    elif opened is None and pairs:
-        opened = pairs[0]
     # The first region is the one that `start_protected` begins in.
     pairs.sort(key=lambda pair: pair != opened)
     outside = StopSet(

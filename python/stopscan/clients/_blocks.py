@@ -84,10 +84,9 @@ class BlockMachine(Machine):
         return self.changed(event, part, text, part.feed(text))
 
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
-        before = part.held
         part.settle(safe, ())
         part.source = event
-        out = [event if safe == text and not before else self.with_text(event, safe)]
+        out = [event if safe == text else self.with_text(event, safe)]
         if part.match is not None:
             out += self._matched(part, [self.block_end(event), *self.message_end(event, stopped(part.match))])
         return out
@@ -121,9 +120,11 @@ class BlockMachine(Machine):
         out = []
         for part in self.parts.values():
             out += self._flush(part)
-            if part.match is not None and part.source is not None:
+            if part.match is not None:
                 source, finish = part.source, stopped(part.match)
-                return [*out, self.block_end(source), *self.message_end(source, finish), *self._matched(part, [])]
+                if source is not None:  # some text of it was touched
+                    out += [self.block_end(source), *self.message_end(source, finish)]
+                return [*out, *self._matched(part, [])]
         return out
 
     @property

@@ -97,7 +97,7 @@ class ChoiceMachine(Machine):
             new = self._closing_text(event, choice, part)
         else:
             new = self._textless(choice, part) if part.held else choice
-        if closes and not part.over and self.finished(choice):
+        if closes and self.finished(choice):
             part.closed = True
         return new
 
@@ -164,10 +164,11 @@ class ChoiceMachine(Machine):
             held, rows = part.flush()
             if held:
                 out.append(self._piece(part, held, rows))
-            if part.match is not None and not part.closed and part.source is not None:
+            if part.match is not None and not part.closed:
                 self.matches[index] = part.match
                 part.over = part.closed = True
-                out.append(self._closing(part))
+                if part.source is not None:  # no text of it was touched
+                    out.append(self._closing(part))
         return out
 
     @property

@@ -175,8 +175,10 @@ class Responses(Machine):
         out: list[Any] = []
         for place, part in self.parts.items():
             out += self._flush(part)
-            if part.match is not None and part.source is not None:
-                return [*out, *self._stopped(part, part.source, place), *self._matched(part.match, place, [])]
+            if part.match is not None:
+                if part.source is not None:  # some text of it was touched
+                    out += self._stopped(part, part.source, place)
+                return [*out, *self._matched(part.match, place, [])]
         return out
 
     @property

@@ -50,7 +50,7 @@ def _matched(reason: str) -> str | int | None:
     kind, _, matched = reason.partition(": ")
     if kind == "FINISH_MATCHED_STR":
         return matched
-    is_id = kind == "FINISH_MATCHED_TOKEN" and matched.isascii() and matched.isdecimal() and len(matched) <= 10
+    is_id = kind == "FINISH_MATCHED_TOKEN" and matched.isdecimal() and len(matched) <= 10
     return int(matched) if is_id else None
 
 
@@ -63,7 +63,7 @@ def from_llama_cpp(payload: object, /) -> Finish | None:
     """
     ended = field(payload, "stop")
     if ended is False:
-        return unfinished("llama.cpp stop_type", payload)
+        return None
     word = spoken(field(payload, "stop_type"))
     if word is None:
         word = next((name for name in OLD_LLAMA_CPP if field(payload, name)), None)

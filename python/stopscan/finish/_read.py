@@ -9,9 +9,9 @@ from typing import Any
 from stopscan.finish._finish import Finish
 from stopscan.finish._words import WORDS
 
-NO_PAYLOAD = (str, bytes, bytearray, memoryview, int, float, complex, Sequence, set, frozenset, type(None))
-# sglang#3912, ollama#4357, spring-ai#1358; KoboldCpp; sglang before 0.4
-GOING_ON = ("", "null", "None")
+NO_PAYLOAD = (Sequence, int, float, complex, set, frozenset, type(None))
+# KoboldCpp; sglang before 0.4
+GOING_ON = ("null", "None")
 
 
 def field(part: object, name: str) -> Any:
@@ -24,7 +24,7 @@ def field(part: object, name: str) -> Any:
 
 def items(value: object) -> Sequence[Any]:
     """The list, or an empty one for what is none."""
-    return value if isinstance(value, Sequence) and not isinstance(value, str | bytes) else ()
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
 
 
 def first(parts: object) -> Any:
@@ -39,9 +39,9 @@ def spoken(word: object) -> str | None:
     """The word as a plain string, None if there is none: so it is with those that are said while the stream goes on."""
     if isinstance(word, Enum):  # google-genai's are strings, those of the SDK before it numbers with a name
         word = word.value if isinstance(word.value, str) else word.value and word.name
-    if not word or word in GOING_ON:
+    if not word or word in GOING_ON:  # "": sglang#3912, ollama#4357, spring-ai#1358
         return None
-    return word if isinstance(word, str) else str(word)
+    return str(word)
 
 
 def finish(word: str, stops: Iterable[object] = ()) -> Finish:

@@ -12,7 +12,6 @@ PATTERNS = {"open_pattern": "open", "close_pattern": "close"}
 
 REGIONS = {
     "content": "answer",
-    "reasoning": "reasoning",
     "reasoning_content": "reasoning",
     "thinking": "reasoning",
     "tool_calls": "tool_call",

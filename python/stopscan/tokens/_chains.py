@@ -71,8 +71,7 @@ def _chain(steps: list[Step]) -> Chain | None:
         step = rest.pop(0)
         if step["type"] == "Metaspace":
             chain.replacements.append((step["replacement"], " "))
-            always = step.get("add_prefix_space", True)
-            if step.get("prepend_scheme", "always" if always else "never") != "never":
+            if step["prepend_scheme"] != "never":
                 chain.dropped = step["replacement"]
         elif pattern := step["pattern"].get("String"):
             chain.replacements.append((pattern, step["content"]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
-from itertools import takewhile
-from operator import eq
+from itertools import groupby, repeat, takewhile
+from operator import eq, itemgetter
 
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
@@ -42,12 +42,14 @@ class Window:
         self._decode = partial(source.decoder(), skip_special_tokens=skip_special_tokens)
         self._skipped = source.special if skip_special_tokens else {}
         self._clean_up = CleanUp() if source.habits.cleans_up else None
-        self._given: list[int] = []  # the last tokens that were given out, and their text
-        self._text = ""
+        self._given, self._text = self._end_of(prompt_token_ids)  # the last tokens that were given out
         self._pending: list[int] = []  # the tokens since, and their numbers
         self._numbers: list[int] = []
         self._last = 0  # the number of the token that was given out last; 0 is the prompt
-        self._read_prompt(prompt_token_ids)
+        self._withheld: list[int] = []  # the number of each character that the clean-up withholds
+        if self._clean_up is not None:
+            self._clean_up.feed(self._text)
+            self._withheld = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
         """The pieces of text that a token completes; the token itself if it is a special one that is skipped."""
@@ -58,12 +60,14 @@ class Window:
         count = len(pending)
         if not text or text.endswith(REPLACEMENT):
             self._check(token_id)
-            count = 0 if count < LIMIT else count - CHARACTER
-            whole, text = self._added(pending[:count]) if count else ("", "")
-        pieces = self._pieces(text, pending[:count], numbers[:count])
+            if count < LIMIT:
+                self._pending, self._numbers = pending, numbers
+                return [], None
+            count -= CHARACTER
+            whole, text = self._added(pending[:count])
+        pieces = self._pieces(text, pending[:count], numbers)
         self._pending, self._numbers = pending[count:], numbers[count:]
-        if count:
-            self._give_out(whole, pending[:count])
+        self._give_out(whole, pending[:count])
         return self._cleaned(pieces), None
 
     def tail(self, token_id: int | None, number: int, /) -> list[Piece]:
@@ -75,7 +79,7 @@ class Window:
         other = self.copy()
         pieces = other._cleaned(self._pieces(self._added(pending)[1], pending, numbers))
         if other._clean_up is not None:
-            pieces += _of_stream((other._clean_up.tail(), other._last))
+            pieces += _numbered(other._clean_up.tail(), other._withheld)
         return pieces
 
     def copy(self) -> Window:
@@ -84,17 +88,15 @@ class Window:
         other._clean_up = self._clean_up and self._clean_up.copy()
         return other
 
-    def _read_prompt(self, prompt: Sequence[int]) -> None:
+    def _end_of(self, prompt: Sequence[int]) -> tuple[list[int], str]:
+        """The prompt's last tokens, and their text."""
         for token_id in prompt:
             self._check(token_id, "prompt_token_ids: ")
         texts = [token_id for token_id in prompt if token_id not in self._skipped]
         size = PROMPT
         while size < len(texts) and self._decode(texts[-size:])[:1] in ("", REPLACEMENT):
             size *= 2  # it begins within a character
-        self._given = texts[-size:]
-        self._text = self._decode(self._given)
-        if self._clean_up is not None:
-            self._clean_up.feed(self._text)
+        return texts[-size:], self._decode(texts[-size:])
 
     def _added(self, pending: list[int]) -> tuple[str, str]:
         """The text of the tokens that were given out with those, and what they add."""
@@ -119,13 +121,13 @@ class Window:
         texts = [self._added(pending[:count])[1] if count else "" for count in range(len(pending))]
         starts = [_common(before, text) for before in texts]
         for index, (before, after) in enumerate(zip(texts, [*texts[1:], text], strict=False)):
-            if before == after and after.endswith(REPLACEMENT):
+            if before == after and after.endswith(REPLACEMENT) and starts[index] == len(before):
                 starts[index] -= 1  # it has a part in the same half of a character
         pieces = zip(starts, [*starts[1:], len(text)], numbers, strict=False)
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 
     def _cleaned(self, pieces: list[Piece]) -> list[Piece]:
-        """``pieces`` after the clean-up, if there is one. What it withholds is of the token before."""
+        """``pieces`` after the clean-up, if there is one."""
         if self._clean_up is None:
             self._last = pieces[-1][1] if pieces else self._last
             return pieces
@@ -133,8 +135,11 @@ class Window:
         for text, number in pieces:
             before = self._clean_up.tail()
             safe = self._clean_up.feed(text)
-            shared = _common(before, safe)
-            cleaned += _of_stream((safe[:shared], self._last), (safe[shared:], number))
+            after = safe + self._clean_up.tail()
+            shared = _common(before, after)
+            numbers = [*self._withheld[:shared], *repeat(number, len(after) - shared)]
+            cleaned += _numbered(safe, numbers)
+            self._withheld = numbers[len(safe) :]
             self._last = number
         return cleaned
 
@@ -143,9 +148,10 @@ class Window:
             raise ValueError(f"{name}token id {token_id} is not in the vocabulary")
 
 
-def _of_stream(*pieces: Piece) -> list[Piece]:
-    """Those pieces that are no text of the prompt."""
-    return [(text, number) for text, number in pieces if text and number > 0]
+def _numbered(text: str, numbers: list[int]) -> list[Piece]:
+    """``text`` by the numbers of its characters, without that of the prompt."""
+    runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
+    return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 
 
 def _common(text: str, other: str) -> int:

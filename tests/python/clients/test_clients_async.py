@@ -85,6 +85,34 @@ def test_async_another_task_is_refused() -> None:
     asyncio.run(read())
 
 
+def test_async_another_task_is_refused_while_the_source_is_closed() -> None:
+    async def read() -> None:
+        stream = ascan_events(AsyncSource(*chunks("one"), slow_close=True), "END")
+        closing = asyncio.ensure_future(stream.aclose())
+        await asyncio.sleep(0.01)
+        for refused in (stream.aclose, stream.__anext__):
+            with pytest.raises(RuntimeError, match="in use"):
+                await refused()
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        assert texts([await anext(stream)]) == ["one"]
+
+    asyncio.run(read())
+
+
+def test_async_a_cancelled_step_while_reading_on_is_cancelled() -> None:
+    async def read() -> None:
+        late = asyncio.get_running_loop().create_future()
+        stream = ascan_events(AsyncSource(*chunks("one END"), late), "END", drain=True)
+        assert texts([await anext(stream)]) == ["one "]
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(stream), 0.05)
+        assert texts([event async for event in stream]) == [None]
+
+    asyncio.run(read())
+
+
 def test_async_an_error_while_reading_on() -> None:
     async def read() -> None:
         stream = ascan_events(AsyncSource(*chunks("one END"), ConnectionError("lost")), "END", drain=True)

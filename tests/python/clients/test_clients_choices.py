@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from stopscan import StopSet
 from stopscan.clients import scan_events
 from stopscan.clients._apis import machine_for
 from stopscan.clients._machine import Options
+from stopscan.clients._request import choices_asked
 
 Step = tuple[int, str]  # a choice, and its next text; "" ends it
 
@@ -137,3 +140,26 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
 def test_no_match_reads_to_the_end_for_the_usage() -> None:
     events = wire.chat(["one"])
     assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("body", "choices"),
+    [
+        ({}, 1),
+        ({"n": 3}, 3),
+        ({"prompt": "one", "n": 2}, 2),
+        ({"prompt": ["one"]}, 1),
+        ({"prompt": ["one", "two"]}, 2),
+        ({"prompt": ["one", "two"], "n": 2}, 4),
+        ({"prompt": [[1, 2], [3]]}, 2),
+        ({"prompt": [1, 2, 3]}, 1),  # the tokens of one
+        ({"prompt": []}, 1),
+        ([], 1),
+    ],
+)
+def test_how_many_choices_a_request_asks_for(body: Any, choices: int) -> None:
+    request = SimpleNamespace(content=json.dumps(body).encode())
+    stream = SimpleNamespace(response=SimpleNamespace(request=request))
+    assert choices_asked(stream) == choices_asked(SimpleNamespace(completion_stream=stream)) == choices
+    request.content = b"no JSON"
+    assert choices_asked(stream) == 1

@@ -110,6 +110,35 @@ def test_chat_a_choice_that_vllm_ended_by_a_token_says_what_ended_it_here() -> N
     assert event["choices"][0]["matched_stop"] == "END"
 
 
+def test_completions_a_last_chunk_with_text_and_reason() -> None:
+    held = wire.completions_chunk([wire.completions_choice("one E", finish_reason="length")])
+    assert [id(event) for event in scan_events([held], "END")] == [id(held)], "held for no time"
+    last = wire.completions_chunk([{**wire.completions_choice("END", finish_reason="stop"), "stop_reason": 151645}])
+    (event,) = scan_events([last], "END")
+    (choice,) = event["choices"]
+    assert (choice["text"], choice["matched_stop"], choice["stop_reason"]) == ("", "END", None)
+    empty = {"index": 0, "text": None, "finish_reason": "stop"}
+    assert list(scan_events([wire.completions_chunk([empty])], "END")) == [wire.completions_chunk([empty])]
+
+
+def test_chat_an_old_function_call_ends_the_text_before_it() -> None:
+    deltas: list[dict[str, Any]] = [{"content": "EN"}, {"function_call": {"name": "f"}}, {"content": "D"}]
+    stream = scan_events([wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas], "END")
+    assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "EN", None, "D"]
+    assert stream.matches == {}
+
+
+def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
+    times = [f"{name}_duration" for name in ("total", "load", "prompt_eval", "eval")]
+    others = dict.fromkeys([*times, "prompt_eval_count", "eval_count", "done_reason", "context", "thinking"], 5)
+    for text, field_of in (
+        ({"message": {"role": "assistant", "content": "E"}}, "message"),
+        ({"response": "E"}, "response"),
+    ):
+        _, piece, _ = scan_events([{**text, "done": False, **others}, {**text, field_of: None, "done": True}], "END")
+        assert piece == {**text, "done": False, **dict.fromkeys(others)}
+
+
 def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     """vLLM's continuous_usage_stats: what is said with the text stays, the closing chunk makes up none."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
@@ -148,8 +177,30 @@ def test_anthropic_the_start_of_a_block_may_have_text() -> None:
     out = list(scan_events([wire.anthropic_start(), start, delta], "END"))
     assert out[1]["content_block"] == {"type": "text", "text": "one "}
     assert kinds(out[2:]) == ["content_block_delta", "content_block_stop", "message_delta", "message_stop"]
+    assert out[-2]["usage"] == {"output_tokens": None}
     out = list(scan_events([start, {"type": "content_block_stop", "index": 0}], "END"))
     assert out[1] == {**delta, "delta": {"type": "text_delta", "text": "E"}}
+
+
+def test_anthropic_a_start_with_text_that_is_not_touched_is_the_very_object() -> None:
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one"}}
+    assert next(scan_events([start], "END")) is start
+
+
+def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
+    """Signs of life, and another block: each has the text of its own index."""
+    one, two = (
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+        for text in ("one EN", "D")
+    )
+    other = [{"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t"}}]
+    other += [{"type": "content_block_stop", "index": 1}]
+    for between in ([{"type": "ping"}], other):
+        stream = scan_events([one, *between, two], "END")
+        assert [text_of("anthropic", event) for event in stream][:2] == ["one ", None]
+        assert stream.matches[0].offset == 4
+    both = [one, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
+    assert "".join(text_of("anthropic", event) or "" for event in scan_events(both, "END")) == "one ENE"
 
 
 def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
@@ -195,6 +246,27 @@ def test_gemini_parts_of_one_event() -> None:
     split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, call)])
     first, _ = scan_events([split], "END")
     assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+
+
+def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
+    parts = [{"text": "EN"}, {"functionCall": {"name": "f"}}, {"text": "hm", "thought": True}, {"text": "D"}]
+    stream = scan_events([wire.gemini_chunk([wire.candidate(*parts)])], "END")
+    assert "D" in repr(list(stream))
+    assert stream.matches == {}
+
+
+def test_gemini_a_candidate_without_an_index_is_the_first() -> None:
+    contents = [{"role": "model", "parts": parts} for parts in ([{"text": "one E"}], [{"text": "N"}, {"text": "D"}])]
+    stream = scan_events([wire.gemini_chunk([{"content": content}]) for content in contents], "END")
+    list(stream)
+    assert stream.matches[0].offset == 4
+
+
+def test_gemini_text_that_comes_by_itself_says_no_usage() -> None:
+    call = wire.gemini_chunk([wire.candidate({"functionCall": {"name": "f"}})], 2)
+    out = list(scan_events([wire.gemini_chunk([wire.candidate({"text": "one E"})], 1), call], "END"))
+    assert [event["usageMetadata"] and event["usageMetadata"]["candidatesTokenCount"] for event in out] == [1, None, 2]
+    assert out[1]["candidates"][0]["content"]["parts"] == [{"text": "E"}]
 
 
 def test_gemini_a_last_event_of_many_parts_when_the_stream_is_read_on() -> None:

@@ -178,3 +178,21 @@ def test_a_whole_response_loses_the_tokens_of_the_stop() -> None:
     part = wire.output_text("one END two", logprobs=[entry(t, n) for n, t in enumerate(tokens)])
     cut = truncate_response(wire.responses_whole([wire.output_message([part])]), "END")
     assert [row["token"] for row in cut["output"][0]["content"][0]["logprobs"]] == ["one", " E"]
+
+
+def test_a_token_begins_where_its_character_does() -> None:
+    halves = [{"token": "?", "bytes": [byte]} for byte in "xéa".encode()]
+    assert [begin for begin, _ in spelled(halves, "xéa")] == [0, 1, 1, 2]
+    nothing: dict[str, Any] = {"token": None, "bytes": None}
+    assert [begin for begin, _ in spelled([nothing, {"token": "a"}, {"token": "b"}], "ab")] == [0, 0, 1]
+
+
+def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> None:
+    events = wire.responses(["one ", "two ", "END"])
+    for event in events:
+        if event["type"] == "response.output_text.delta":
+            event["logprobs"] = [{"token": event["delta"], "logprob": -0.5}]
+    out = {event["type"]: event for event in scan_events(events, "END")}
+    tokens = [entry["token"] for entry in out["response.output_text.done"]["logprobs"]]
+    assert tokens == [entry["token"] for entry in out["response.content_part.done"]["part"]["logprobs"]]
+    assert tokens == ["one ", "two "]

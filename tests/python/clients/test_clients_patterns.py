@@ -41,12 +41,14 @@ def test_any_text(api: str, drain: bool, deltas: Any, stop: StopSet, include_sto
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))
-@given(deltas=pieces, stop=stops, length=st.integers(1, 9))
-def test_a_stream_that_ends_without_its_last_events(api: str, deltas: Any, stop: StopSet, length: int) -> None:
+@given(deltas=pieces, stop=stops, length=st.integers(1, 9), include_stop=st.booleans())
+def test_a_stream_that_ends_without_its_last_events(
+    api: str, deltas: Any, stop: StopSet, length: int, include_stop: bool
+) -> None:
     events = WIRES[api](deltas)[:length]
     brought = "".join(text_of(api, event) or "" for event in events)
-    machine, outs = run(api, False, events, stop)
-    text, match = stop.truncate(brought)
+    machine, outs = run(api, False, events, stop, include_stop=include_stop)
+    text, match = stop.truncate(brought, include_stop=include_stop)
     came = [event for out in outs for event in out]
     assert "".join(text_of(api, event) or "" for event in came) == text
     assert machine.matches == ({} if match is None else {0: match})
@@ -65,6 +67,28 @@ def test_a_pattern_that_the_end_of_the_text_completes_ends_the_answer_before_a_c
             assert len(finishes(api, out)) == 1
 
 
+def test_a_visible_pattern_that_the_end_of_a_cut_stream_completes_was_not_told() -> None:
+    for api, make in WIRES.items():
+        events = make(["one END"])
+        cut = next(number for number, event in enumerate(events, 1) if text_of(api, event))
+        stream = scan_events(events[:cut], StopSet(patterns=[r"END\b"]), include_stop=True)
+        assert list(stream) == events[:cut], api
+        assert stream.matches[0].sequence == "END", api
+
+
+def test_a_visible_pattern_that_a_call_completes() -> None:
+    call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    events = [
+        wire.chat_chunk([wire.chat_choice(**delta)]) for delta in ({"content": "one END"}, {"tool_calls": [call]})
+    ]
+    stream = scan_events(events, StopSet(patterns=[r"END\b"]), include_stop=True)
+    out = list(stream)
+    assert out[0] is events[0]
+    assert "get_weather" not in repr(out)
+    assert out[-1]["choices"][0]["matched_stop"] == "END"
+    assert stream.matches[0].offset == 4
+
+
 def test_held_text_before_a_pattern_that_the_end_completes() -> None:
     """`xENDy` holds more than the pattern does."""
     stops = StopSet("xENDy", patterns=[r"END\b"])
@@ -79,7 +103,7 @@ def test_a_message_that_ends_without_the_end_of_its_block() -> None:
     events = [event for event in wire.anthropic(["one END"]) if event["type"] != "content_block_stop"]
     for drain in (False, True):
         out = list(scan_events(events, StopSet(patterns=[r"END\b"]), drain=drain))
-        assert [event["type"] for event in out[-2:]] == ["message_delta", "message_stop"]
+        assert [event["type"] for event in out[-3:]] == ["content_block_delta", "message_delta", "message_stop"]
         assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 
 

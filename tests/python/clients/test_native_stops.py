@@ -26,7 +26,8 @@ FIVE = ["a", "b", "c", "d", "e"]
         ("gemini", [*FIVE, "f"], FIVE, ["f"]),
         ("anthropic", ["\n", "END", " \t", *FIVE], ["END", *FIVE], ["\n", " \t"]),
         ("deepseek", [f"<{n}>" for n in range(20)], [f"<{n}>" for n in range(16)], [f"<{n}>" for n in range(16, 20)]),
-        ("bedrock", FIVE, FIVE, []),
+        ("bedrock", [f"<{n}>" for n in range(2501)], [f"<{n}>" for n in range(2500)], ["<2500>"]),
+        ("vllm", FIVE, FIVE[:4], FIVE[4:]),
         ("ollama", ["\n", *FIVE], ["\n", *FIVE], []),
         ("openai", "END", ["END"], []),
         ("openai", None, [], []),
@@ -35,6 +36,11 @@ FIVE = ["a", "b", "c", "d", "e"]
 )
 def test_limits(api: str, stop: list[str] | str | None, native: list[str], left: list[str]) -> None:
     assert native_stops(api, stop) == (native, left)
+
+
+@pytest.mark.parametrize("api", ["openai", "azure", "gemini", "mistral", "deepseek", "bedrock", "ollama", "vllm"])
+def test_white_space_may_be_a_stop(api: str) -> None:
+    assert native_stops(api, "\n") == (["\n"], [])
 
 
 def test_every_limit_names_its_source() -> None:

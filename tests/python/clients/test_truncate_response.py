@@ -116,6 +116,18 @@ def test_chat_calls_after_the_stop_go_and_reasoning_stays() -> None:
     assert truncate_response(wire.chat_whole("one", tool_calls=[CALL]), "END")["choices"][0]["message"]["tool_calls"]
 
 
+def test_chat_a_response_that_says_no_reason_says_the_stop() -> None:
+    whole = wire.chat_whole("one END")
+    whole["choices"][0]["finish_reason"] = None
+    assert truncate_response(whole, "END")["choices"][0]["finish_reason"] == "stop"
+
+
+def test_ollama_the_logprobs_of_generate() -> None:
+    tokens = [{"token": token} for token in ("one ", "END", "!")]
+    cut = truncate_response({"response": "one END!", "done": True, "logprobs": tokens}, "END")
+    assert (cut["response"], cut["logprobs"]) == ("one ", tokens[:1])
+
+
 def test_chat_every_choice_is_cut_for_itself() -> None:
     whole = wire.chat_whole("one END")
     whole["choices"] += [{**whole["choices"][0], "index": 1, "message": {"role": "assistant", "content": "two"}}]
@@ -152,7 +164,8 @@ def test_anthropic_blocks() -> None:
     assert cut["content"] == [thinking, texts[0], {"type": "text", "text": "D "}]
     assert cut["content"][1] is texts[0]
     assert (cut["stop_reason"], cut["stop_sequence"]) == ("stop_sequence", "END")
-    assert truncate_response(wire.anthropic_whole([thinking, use]), "END")["content"] == [thinking, use]
+    others = [thinking, use, {"type": "note", "text": "END"}]
+    assert truncate_response(wire.anthropic_whole(others), "END")["content"] == others
 
 
 def test_gemini_parts() -> None:

@@ -125,6 +125,7 @@ def test_help_tells_each_option() -> None:
         "--include-stop keep every stop",
         "--escapes read",
         "--json report the match",
+        "--version show",
     ]:
         assert told in text
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from stopscan import StopScanner, StopSet
-from stopscan._protect import protected, regions
+from stopscan._protect import begins_in, protected, regions
+from stopscan.segments import SegmentSet
 
 THINK, CALL = ("<think>", "</think>"), ("<tool_call>", "</tool_call>")
 NAMED = {"reasoning": (THINK,), "tool_calls": (CALL, ("[CALLS]", "\n"))}
@@ -107,3 +108,24 @@ def test_a_sets_own_regions_and_patterns_stay() -> None:
     assert inside
     assert stops == StopSet("END", visible=".", patterns=r"\d:", protect=[THINK, ("`", "`")], max_held=9)
     assert protected(given, (), "`", None)[0] is not None
+
+
+@pytest.mark.parametrize(
+    ("prompt_end", "region"),
+    [
+        ("<|assistant|>", "answer"),
+        ("<|assistant|><think>", "reasoning"),
+        ("<|assistant|><think>\n\n", "reasoning"),
+        ("What does <think> mean?<|assistant|>", "answer"),
+        ("[CALLS]\n", "calls"),
+        ("[CALLS]", "answer"),
+        ("A rethink>", "second thoughts"),
+        ("", "answer"),
+    ],
+)
+def test_the_region_that_an_answer_begins_in(prompt_end: str, region: str) -> None:
+    again = "second thoughts"
+    leads = {"think>": again, "<think>": "reasoning", "ink>": again, "[CALLS]\n": "calls"}
+    back = {"</think>": "answer"}
+    segments = SegmentSet({"answer": leads, "reasoning": back, again: back, "calls": back})
+    assert begins_in(segments, prompt_end) == region

@@ -64,7 +64,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="stop", matched_stop="END"), END),  # sglang, smg
         (chat(finish_reason="stop", matched_stop=2), ID),
         (chat(finish_reason="stop", matched_stop=0), ("stop_token", 0)),
-        (chat(finish_reason="stop", matched_stop=[2, 3]), EOS),
+        *((chat(finish_reason="stop", matched_stop=stop), EOS) for stop in ([2, 3], True, -1)),
         (chat(finish_reason="stop", stop_reason="END"), END),  # vLLM, TensorRT-LLM
         (chat(finish_reason="stop", stop_reason=2), ID),
         (chat(finish_reason="stop", stopping_word="END"), END),  # llama.cpp
@@ -75,6 +75,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({**chat(finish_reason="stop"), "nvext": {"stop_reason": "END"}}, END),
         ({**chat(finish_reason="stop"), "nvext": {"stop_reason": 2}}, ID),
         ({**chat(finish_reason="stop"), "nvext": {"detailed_finish_reason": "cancelled"}}, ABORT),  # dynamo#14525
+        (chat(finish_reason="stop", nvext={"detailed_finish_reason": "cancelled"}), ABORT),
         ({**chat(finish_reason="stop"), "nvext": {"detailed_finish_reason": "eos"}}, EOS),
         (chat(finish_reason="stop", native_finish_reason="stop_sequence"), STOP),  # OpenRouter
         (chat(finish_reason="stop", native_finish_reason="end_turn"), EOS),
@@ -84,6 +85,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="bored", native_finish_reason="max_output_tokens"), LENGTH),
         (chat(finish_reason="error", native_finish_reason="MALFORMED_FUNCTION_CALL"), ABORT),  # litellm#23273
         (chat(finish_reason="length", native_finish_reason="stop"), LENGTH),
+        (chat(finish_reason="content_filter", native_finish_reason="max_tokens"), FILTER),
         (chat(finish_reason=None, native_finish_reason=None), None),
         (chat(finish_reason="stop_sequence"), STOP),  # TGI
         (chat(finish_reason="stop_sequence", stop_reason="END"), END),
@@ -108,6 +110,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"type": "chunk", "chunk": chat(finish_reason="stop", matched_stop="END")}, END),  # the client's helper
         ({"type": "chunk", "chunk": chat(finish_reason=None)}, None),
         (ERROR, ABORT),
+        ({"choices": [], **ERROR}, ABORT),
     ],
     "responses": [
         ({"object": "response", "output": [], "error": None, "status": "completed"}, EOS),
@@ -115,6 +118,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"object": "response", "status": "in_progress", "error": None}, None),
         ({"output": [{"type": "reasoning"}, {"type": "function_call"}], "status": "completed"}, CALLS),
         ({"output": [REFUSAL], "status": "completed"}, REFUSED),
+        ({"output": [{"type": "function_call"}], "status": "failed"}, ABORT),
         (
             {
                 "output": [{"type": "function_call"}],
@@ -128,7 +132,8 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (final("response.incomplete", status="incomplete", incomplete_details=None), ABORT),
         (final("response.failed", status="failed", **ERROR), ABORT),
         (final("response.completed"), EOS),  # the event says it as well
-        (final("response.failed", status=None), ABORT),
+        (final("response.completed", status="failed"), ABORT),
+        *((final(f"response.{end}", status=None), ABORT) for end in ("failed", "incomplete", "cancelled")),
         (final("response.created", status="in_progress"), None),
         ({"type": "response.output_text.delta", "delta": "A"}, None),
         ({"type": "response.reasoning_summary_part.done", "status": "incomplete"}, None),
@@ -139,6 +144,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"message": {"content": "A"}, "done": True, "done_reason": "stop"}, EOS),
         ({"message": {"content": "", "tool_calls": [{"function": {}}]}, "done": True, "done_reason": "stop"}, CALLS),
         ({"message": {"content": "", "tool_calls": []}, "done": True, "done_reason": "stop"}, EOS),
+        ({"message": {"content": "", "tool_calls": "null"}, "done": True, "done_reason": "stop"}, EOS),
         ({"message": {"content": "", "tool_calls": [{}]}, "done": True, "done_reason": "length"}, LENGTH),
         ({"message": {"content": "", "tool_calls": [{"function": {}}]}, "done": False}, None),
         ({"response": "A", "done": True, "done_reason": "length"}, LENGTH),
@@ -160,11 +166,13 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (sglang("FINISH_MATCHED_STR: END"), END),
         (sglang("FINISH_MATCHED_STR: a: b\n"), ("stop_sequence", "a: b\n")),
         (sglang("FINISH_MATCHED_TOKEN: 2"), ID),
+        (sglang("FINISH_MATCHED_TOKEN: 4294967295"), ("stop_token", 2**32 - 1)),
         (sglang("FINISH_MATCHED_TOKEN: [1, 2]"), EOS),
         (sglang("FINISH_MATCHED_TOKEN: " + "9" * 5000), EOS),
         (sglang("FINISH_LENGTH: 16"), LENGTH),
         (sglang("FINISH_ABORT"), ABORT),
         (sglang("stop"), EOS),
+        (sglang("stop: 2"), EOS),  # only what `__str__` wrote has the stop in it
         (sglang("length"), LENGTH),
         (sglang("None"), None),
         (ERROR, ABORT),
@@ -214,8 +222,10 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"messageStart": {"role": "assistant"}}, None),
         ({"contentBlockDelta": {"delta": {"text": "A"}, "contentBlockIndex": 0}}, None),
         ({"metadata": {"usage": {"totalTokens": 9}}}, None),
-        ({"throttlingException": {"message": "slow down"}}, ABORT),
-        ({"modelStreamErrorException": {"message": "out of memory"}}, ABORT),
+        *(
+            ({f"{kind}Exception": {"message": "out of memory"}}, ABORT)
+            for kind in ("internalServer", "modelStreamError", "validation", "throttling", "serviceUnavailable")
+        ),
     ],
     "tgi": [
         ({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}}, STOP),

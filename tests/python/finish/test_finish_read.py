@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from finish_harness import APIS, as_object, read, told
-from finish_payloads import CALLS, CASES, EOS, ERROR, Report, chat, sglang
+from finish_payloads import CALLS, CASES, EOS, ERROR, REFUSAL, Report, chat, gemini, sglang
 
 from stopscan.finish import Finish
 
@@ -28,15 +28,20 @@ def test_a_payload_is_read(api: str, payload: Any, report: Report) -> None:
 @pytest.mark.parametrize(
     ("api", "payload", "raw"),
     [
+        ("openai", chat(finish_reason="stop", matched_stop="END"), "stop"),
+        ("openai", chat(finish_reason="stop", matched_stop=2), "stop"),
         ("openai", chat(finish_reason="stop", native_finish_reason="end_turn"), "stop"),
         ("openai", chat(finish_reason="stop", native_finish_reason="refusal"), "refusal"),
         ("responses", {"status": "incomplete", "incomplete_details": {"reason": "max_tokens"}}, "max_tokens"),
         ("responses", {"status": "incomplete"}, "incomplete"),
         ("responses", {"status": "completed", "output": [{"type": "custom_tool_call"}]}, "custom_tool_call"),
+        ("responses", {"status": "completed", "output": [REFUSAL]}, "refusal"),
         ("gemini", {"promptFeedback": {"blockReason": "JAILBREAK"}}, "JAILBREAK"),
+        ("gemini", gemini({"functionCall": {"name": "f"}}, finishReason="STOP"), "STOP"),
         ("llama_cpp", {"stop": True, "stopped_eos": True}, "stopped_eos"),
         ("sglang", sglang("FINISH_LENGTH: 16"), "FINISH_LENGTH: 16"),
         ("ollama", {"done": True}, None),
+        ("ollama", {"message": {"tool_calls": [{"function": {}}]}, "done": True, "done_reason": "stop"}, "stop"),
         ("openai", ERROR, None),
     ],
 )
@@ -76,15 +81,47 @@ def test_a_completed_response_that_used_hosted_tools_is_eos(item: dict[str, Any]
     assert told("responses", {"output": [item], "status": "completed"}) == EOS
 
 
-@pytest.mark.parametrize("payload", ["{}", b"{}", None, [{}], ({},), {1}, 1, 1.5, True], ids=repr)
+FIELDS = {
+    "anthropic": "Anthropic stop_reason",
+    "openai": "OpenAI finish_reason",
+    "responses": "Responses status",
+    "ollama": "Ollama done_reason",
+    "sglang": "sglang finish_reason",
+    "llama_cpp": "llama.cpp stop_type",
+    "gemini": "Gemini finishReason",
+    "bedrock": "Bedrock stopReason",
+    "tgi": "TGI finish_reason",
+}
+
+
+NO_PAYLOADS = [
+    "{}",
+    b"{}",
+    bytearray(b"{}"),
+    memoryview(b"{}"),
+    None,
+    [{}],
+    ({},),
+    {1},
+    frozenset([1]),
+    1,
+    1.5,
+    1j,
+    True,
+]
+
+
+@pytest.mark.parametrize("payload", NO_PAYLOADS, ids=lambda payload: type(payload).__name__)
 @pytest.mark.parametrize("api", APIS)
 def test_what_is_no_payload_is_an_error_that_names_its_type(api: str, payload: object) -> None:
-    with pytest.raises(TypeError, match=f" is read from a dict or an object, not {type(payload).__name__}$"):
+    problem = f"^{FIELDS[api]} is read from a dict or an object, not {type(payload).__name__}$"
+    with pytest.raises(TypeError, match=problem):
         read(api, payload)
 
 
 def test_enums_are_read_by_their_words() -> None:
-    """google-genai's enums are strings; those of google-generativeai before it are numbers, and 0 while it goes on."""
+    """google-genai's enums are strings; those of google-generativeai before it are numbers, and 0 while it goes on.
+    An engine's own class may be neither."""
 
     class Word(str, Enum):
         STOP = "STOP"
@@ -93,11 +130,16 @@ def test_enums_are_read_by_their_words() -> None:
         FINISH_REASON_UNSPECIFIED = 0
         MAX_TOKENS = 2
 
+    class Reason(Enum):
+        LENGTH = "length"
+
     finish = read("gemini", {"candidates": [{"finish_reason": Word.STOP}]})
     assert finish == Finish("eos", raw="STOP")
     assert type(finish.raw) is str  # type: ignore[union-attr]
     assert read("gemini", {"candidates": [{"finish_reason": Number.MAX_TOKENS}]}) == Finish("length", raw="MAX_TOKENS")
     assert read("gemini", {"candidates": [{"finish_reason": Number.FINISH_REASON_UNSPECIFIED}]}) is None
+    for api, payload in (("openai", chat(finish_reason=Reason.LENGTH)), ("sglang", sglang(Reason.LENGTH))):
+        assert read(api, payload) == Finish("length", raw="length")
 
 
 def test_a_payload_of_a_payload_of_itself_is_read() -> None:

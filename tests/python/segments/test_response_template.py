@@ -37,6 +37,7 @@ SMOLLM = {
         "content": {"close": "<|im_end|>", "content": "text"},
     },
 }
+FIELD = {"open": "<x>", "close": "</x>"}
 
 
 def test_a_template_without_an_outer_field() -> None:
@@ -63,6 +64,29 @@ def test_a_field_of_another_name_keeps_it_and_a_field_without_close_lasts_to_the
     assert list(split(["a[n]b[note]c"], from_response_template(template))) == [("answer", "a"), ("notes", "b[note]c")]
 
 
+@pytest.mark.parametrize(
+    ("field", "region"),
+    [
+        ("reasoning", "reasoning"),
+        ("reasoning_content", "reasoning"),
+        ("thinking", "reasoning"),
+        ("tool_calls", "tool_call"),
+        ("content", "answer"),
+        ("notes", "notes"),
+    ],
+)
+def test_the_region_of_a_field(field: str, region: str) -> None:
+    template = from_response_template({"fields": {field: FIELD}})
+    assert template == {"outside": {"<x>": region}, region: {"</x>": "outside"}}
+    assert template.source == "a response template"
+
+
+def test_what_is_made_of_the_text_is_left_to_the_caller() -> None:
+    made = ("content", "content_args", "repeats", "join", "optional", "transform", "transform_each")
+    template = {"version": 1, "defaults": {}, "start_anchor_pattern": "x", "fields": {"content": dict.fromkeys(made)}}
+    assert from_response_template(template) == {"answer": {}}
+
+
 def test_region_after_takes_what_follows_the_last_start_anchor() -> None:
     prompt = "<|im_start|>user\nWhat is <think>?<|im_end|>\n<|im_start|>assistant\n<think>\n"
     segments = SegmentSet(from_response_template(SMOLLM))
@@ -70,28 +94,30 @@ def test_region_after_takes_what_follows_the_last_start_anchor() -> None:
     assert parts(SMOLLM, prompt, ["hm</think>yes"]) == [("thinking", "\nhm"), ("content", "yes")]
 
 
-FIELD = {"open": "<x>", "close": "</x>"}
-
-
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ({"fields": {"x": {"open_pattern": r"\s*<x>"}}}, "field 'x': 'open_pattern' is a regular expression"),
+        (
+            {"fields": {"x": {"open_pattern": r"\s*<x>"}}},
+            "field 'x': 'open_pattern' is a regular expression; give the marker itself as 'open' instead",
+        ),
         (
             {"fields": {"x": {"open": "<x>", "close_pattern": "$"}}},
-            "field 'x': 'close_pattern' is a regular expression",
+            "field 'x': 'close_pattern' is a regular expression; give the marker itself as 'close' instead",
         ),
         ({"fields": {"x": {**FIELD, "until": "<y>"}}}, "field 'x': unknown key 'until'"),
         ({"fields": {"x": FIELD}, "stop": []}, "response template: unknown key 'stop'"),
         ({"fields": {"x": FIELD}, "version": 2}, "response template: 'version' 2 is not known"),
         ({}, "'fields' must be a mapping with at least one field"),
         ({"fields": {}}, "'fields' must be a mapping with at least one field"),
+        ({"fields": ["x"]}, "'fields' must be a mapping with at least one field"),
         ({"fields": {"x": "<x>"}}, "field 'x': must be a mapping, not str"),
         (
             {"fields": {"x": {"open": ""}}},
             "field 'x': 'open' must be a string or a list of strings, none of them empty",
         ),
         ({"fields": {"x": {"open": []}}}, "field 'x': 'open' must be"),
+        ({"fields": {"x": {"open": {"<x>": "<y>"}}}}, "field 'x': 'open' must be"),
         ({"fields": {"x": {"open": ["<x>", 1]}}}, "field 'x': 'open' must be"),
         ({"fields": {"x": {"open": "<x>", "close": None}}}, "field 'x': 'close' must be"),
         ({"fields": {"x": {}, "y": {"close": "|"}}}, "fields 'x' and 'y': only one may be without 'open'"),
@@ -99,6 +125,8 @@ FIELD = {"open": "<x>", "close": "</x>"}
             {"fields": {"thinking": FIELD, "reasoning": {"open": "<r>"}}},
             "field 'reasoning': two fields are the region 'reasoning'",
         ),
+        ({"fields": {"content": {}, "answer": FIELD}}, "field 'answer': two fields are the region 'answer'"),
+        ({"fields": {"outside": FIELD}}, "field 'outside': two fields are the region 'outside'"),
         (
             {"fields": {"x": {"open": "<x>"}, "y": {"open": "<x><y>"}}},
             "field 'y': 'open' '<x><y>' can never be reached: field 'x': 'open' '<x>' ends inside it",

@@ -266,5 +266,8 @@ load = cache(lambda make: make())  # each once in a run
 
 def over(makes: list[Callable[[], Vocabulary]]) -> Any:
     """Runs a test over some of them."""
-    names = ["-".join([m.func.__name__, *m.args]) if isinstance(m, partial) else m.__name__ for m in makes]
-    return pytest.mark.parametrize("vocabulary", makes, ids=names, indirect=True)
+    return pytest.mark.parametrize("vocabulary", makes, ids=name, indirect=True)
+
+
+def name(make: Any) -> str:
+    return "-".join([make.func.__name__, *make.args]) if isinstance(make, partial) else str(make.__name__)

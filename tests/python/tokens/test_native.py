@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from families import NATIVE, over
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Regex, Tokenizer, decoders, models
 from vocabularies import Vocabulary
+from whole import emitted
 
 from stopscan import tokens
 from stopscan.tokens import TokenScanner
@@ -42,6 +46,83 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
             continue
         for skip in vocabulary.skips:
             assert decoded(vocabulary, [token_id], skip) == vocabulary.decode([token_id], skip)
+
+
+# Marks and spaces at all places, byte tokens, a character in them, and a gap: there is no 11.
+PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f"]
+SPACES = decoders.Replace("▁", " ")
+STRIP = decoders.Strip(" ", 1, 0)
+DECODERS = {
+    "Metaspace": [decoders.Metaspace()],
+    "Metaspace, first": [decoders.Metaspace(prepend_scheme="first"), decoders.Fuse()],
+    "Metaspace, never": [decoders.Metaspace(prepend_scheme="never")],
+    "Metaspace of another mark": [decoders.Metaspace(replacement="_"), decoders.Fuse()],
+    "Replace": [SPACES],
+    "two Replaces": [SPACES, decoders.Replace("_", "-"), decoders.Fuse()],
+    "bytes": [decoders.ByteFallback()],
+    "Llama's": [SPACES, decoders.ByteFallback(), decoders.Fuse(), STRIP],
+    "Llama's in a sequence": [decoders.Sequence([SPACES, decoders.ByteFallback()]), decoders.Fuse(), STRIP],
+    "without bytes": [SPACES, decoders.Fuse(), STRIP],
+    "byte level": [decoders.ByteLevel(), decoders.Fuse()],
+}
+
+
+def made(steps: list[Any]) -> Tokenizer:
+    vocabulary = {piece: index for index, piece in enumerate(PIECES)}
+    tokenizer = Tokenizer(models.BPE({**vocabulary, "g": len(PIECES) + 1}, []))
+    tokenizer.decoder = decoders.Sequence(steps)
+    return tokenizer
+
+
+@pytest.mark.parametrize("steps", DECODERS.values(), ids=DECODERS)
+def test_a_decoder_of_such_steps_is_native(steps: list[Any]) -> None:
+    tokenizer = made(steps)
+    assert tokens.Vocabulary(tokenizer).native
+    ids = [*range(len(PIECES)), len(PIECES) + 1]
+    for token_ids in chain(product(ids), product(ids, ids), product(ids, ids, ids)):
+        whole = tokenizer.decode(token_ids)
+        if "\ufffd" not in whole:  # `decode` takes back a character that a stray byte follows
+            assert emitted(TokenScanner(tokenizer), token_ids) == whole
+    with pytest.raises(ValueError, match="token id 11 is not in the vocabulary"):
+        TokenScanner(tokenizer).feed(len(PIECES))
+
+
+# Some of them have the same text with these tokens; that is not known from single ids.
+OTHERS = {
+    "a pattern": [decoders.Replace(Regex("▁"), " ")],
+    "bytes before the spaces": [decoders.ByteFallback(), SPACES],
+    "two strips": [SPACES, decoders.Fuse(), decoders.Strip(" ", 2, 0)],
+    "a strip of the end": [SPACES, decoders.Fuse(), decoders.Strip(" ", 1, 1)],
+    "a strip of another character": [SPACES, decoders.Fuse(), decoders.Strip("a", 1, 0)],
+    "a strip of each token": [SPACES, STRIP],
+    "a strip before it is fused": [SPACES, STRIP, decoders.Fuse()],
+    "marks dropped and a space stripped": [decoders.Metaspace(), decoders.Fuse(), STRIP],
+    "byte level and spaces": [decoders.ByteLevel(), SPACES],
+    "CTC": [decoders.CTC()],
+}
+
+
+@pytest.mark.parametrize("steps", OTHERS.values(), ids=OTHERS)
+def test_a_decoder_of_other_steps_is_not(steps: list[Any]) -> None:
+    assert not tokens.Vocabulary(made(steps)).native
+
+
+def test_added_tokens_that_look_like_words() -> None:
+    tokenizer = Tokenizer(models.BPE({"BOS": 0, "User": 1, "a": 2, "b": 3}, []))
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["BOS"])
+    tokenizer.add_tokens(["User"])
+    assert tokens.Vocabulary(tokenizer).native
+    assert emitted(TokenScanner(tokenizer), [0, 2, 0, 1, 3]) == "aUserb"
+    assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 2, 0, 1, 3]) == "BOSaBOSUserb"
+
+
+def test_an_added_token_may_be_a_part_of_a_character() -> None:
+    tokenizer = Tokenizer(models.BPE({"ä": 0, "ł": 1, "a": 2}, []))  # as GPT-2 spells bytes
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens(["½"])
+    assert tokens.Vocabulary(tokenizer).native
+    assert emitted(TokenScanner(tokenizer), [2, 0, 3, 1]) == tokenizer.decode([2, 0, 3, 1]) == "a你"
 
 
 def texts() -> list[str]:

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 from books import Decoded
-from families import CORPUS, trained_bytes
+from families import CORPUS, small_fallback, trained_bytes
+from families import load as vocabulary_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from whole import agree, emitted, run
 
+from stopscan import StopSet
+from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner, Vocabulary
 
 SPECIAL = ["<s>", "[UNK]"]
@@ -127,6 +130,12 @@ def test_half_characters_and_stray_bytes() -> None:
     assert run(TokenScanner(carrier), token_ids) == ["A", "", "", "你", "", "\ufffdA", "", "", "\ufffd\ufffd"]
 
 
+def test_a_stray_byte_before_a_character_came_out_twice() -> None:
+    carrier = load(Shouting)
+    token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in "ððŁļĢ"]
+    assert run(TokenScanner(carrier), token_ids) == ["", "", "", "", "\ufffd🚀", ""]
+
+
 def test_copies_pickles_and_resets(carrier: Any) -> None:
     tokenizer = backend(carrier)
     token_ids = tokenizer.encode(CORPUS[1], add_special_tokens=False).ids
@@ -158,6 +167,77 @@ def test_bad_ids(carrier: Any) -> None:
         scanner.feed("1")  # type: ignore[arg-type]
     assert scanner.tokens_seen == 0
     assert emitted(scanner, token_ids) == carrier.decode(token_ids)
+
+
+class InPieces(Shouting):
+    def __init__(self) -> None:
+        self.backend_tokenizer = vocabulary_of(small_fallback).tokenizer
+
+
+def test_a_character_that_decode_takes_back_was_given_out() -> None:
+    token_ids = vocabulary_of(small_fallback).spell("é") + vocabulary_of(small_fallback).spell(b"\xff")
+    assert run(TokenScanner(InPieces()), token_ids) == ["", "É", "", "\ufffd"]
+
+
+def test_half_a_character_at_the_end_of_the_prompt_is_completed() -> None:
+    carrier = load(Shouting)
+    token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "ł", "b")]
+    assert run(TokenScanner(carrier, prompt_token_ids=token_ids[:2]), token_ids[2:]) == ["", "你", "B", ""]
+
+
+def test_all_tokens_of_half_a_character_are_kept() -> None:
+    carrier = load(Shouting)
+    token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in ("a", "ä", "½", "b")]
+    for stop, kept in (("B", 3), ("\ufffdB", 1)):
+        scanner = TokenScanner(carrier, stop)
+        emitted(scanner, token_ids)
+        assert scanner.tokens_kept == kept
+    scanner = TokenScanner(carrier)
+    assert emitted(scanner, token_ids[:3]) == "A\ufffd"
+    assert scanner.tokens_kept == 3
+
+
+class Silent(Shouting):
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        return super().decode(token_ids, skip_special_tokens).replace("S", "")
+
+
+def test_tokens_without_text() -> None:
+    carrier = load(Silent)
+    token_ids = [carrier.backend_tokenizer.token_to_id(piece) for piece in ("s", "s", "a", "s")]
+    scanner = TokenScanner(carrier)
+    assert run(scanner, token_ids) == ["", "", "A", "", ""]
+    assert scanner.tokens_kept == 3
+
+
+class Strict(Shouting):
+    """Decodes only what it knows."""
+
+    def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = False) -> str:
+        assert all(self.backend_tokenizer.id_to_token(token_id) is not None for token_id in token_ids)
+        return super().decode(token_ids, skip_special_tokens)
+
+
+def test_an_eos_that_is_no_token_is_not_decoded() -> None:
+    scanner = TokenScanner(Strict(), eos_token_ids=99_999)
+    assert scanner.feed(99_999) == ""
+    assert scanner.finish == Finish("eos")
+
+
+def test_markers_that_are_skipped_count() -> None:
+    carrier = load(Shouting)
+    scanner = TokenScanner(carrier, StopSet("END", protect=[("<s>", "</s>")]))
+    token_ids = carrier.backend_tokenizer.encode("<s>END</s>a END").ids
+    assert emitted(scanner, token_ids) == "ENDA "
+
+
+def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
+    """The last 16 tokens begin within a character, and a byte-fallback run is valid as a whole or not at all."""
+    vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
+    prompt, token_ids = vocabulary.spell("ገንዘብ" * 3), vocabulary.spell("አማርኛ the")
+    for cut in range(18):
+        outputs = run(TokenScanner(carrier, prompt_token_ids=[*vocabulary.spell("x") * cut, *prompt]), token_ids[:6])
+        assert outputs == ["", "", "አ", "", "", "ማ", ""]
 
 
 class Counting(Shouting):

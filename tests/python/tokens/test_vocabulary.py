@@ -13,7 +13,17 @@ from functools import partial
 from typing import Any
 
 import pytest
-from families import claude, load, prefixed_bytes, sentencepiece, small_bytes, small_fallback, tekken, trained_bytes
+from families import (
+    claude,
+    load,
+    name,
+    prefixed_bytes,
+    sentencepiece,
+    small_bytes,
+    small_fallback,
+    tekken,
+    trained_bytes,
+)
 from tokenizers import Tokenizer, decoders, models
 from vocabularies import data, staged
 from whole import emitted
@@ -133,7 +143,7 @@ MAKES = [claude, small_bytes, prefixed_bytes, small_fallback, partial(tekken, "t
 MAKES += [partial(sentencepiece, "tokenizer.model.v1")]
 
 
-@pytest.mark.parametrize("make", MAKES, ids=str)
+@pytest.mark.parametrize("make", MAKES, ids=name)
 def test_a_pickle_needs_no_tokenizer(make: Any) -> None:
     vocabulary = load(make)
     text = "The END of naïve 你好 🚀"
