@@ -5,5 +5,6 @@ mod case;
 mod patterns;
 mod properties;
 mod reference;
+mod segments;
 mod tokens;
 mod vectors;

@@ -137,12 +137,14 @@ pub struct Reference<'a> {
     pub region: &'a str,
     pub matched: Option<Match>,
     unused: String,
+    /// The region that each character which was sent is of; one of a marker that was taken out is of none.
+    pub labels: Vec<Option<&'a str>>,
 }
 
 impl<'a> Reference<'a> {
     pub fn new(rules: &'a Rules) -> Reference<'a> {
-        let (text, edge, sent, matched, unused) = Default::default();
-        Reference { rules, text, edge, sent, region: &rules.region, matched, unused }
+        let (text, edge, sent, matched, unused, labels) = Default::default();
+        Reference { rules, text, edge, sent, region: &rules.region, matched, unused, labels }
     }
 
     fn reset(&mut self) -> Vec<Segment> {
@@ -202,6 +204,11 @@ impl<'a> Reference<'a> {
         segments
     }
 
+    /// Whether `marker` leads somewhere now.
+    pub fn leads(&self, marker: &str) -> bool {
+        self.matched.is_none() && self.markers().any(|other| other == marker)
+    }
+
     /// A marker that is a token without text.
     pub fn pass_marker(&mut self, marker: &str) -> Vec<Segment> {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
@@ -222,6 +229,7 @@ impl<'a> Reference<'a> {
             self.send(if self.is_hidden(stop) { stop.len() } else { 0 }, segments);
         } else if !marker.is_empty() {
             self.send(marker.len(), segments);
+            self.labels.extend(marker.chars().map(|_| None));
             let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
             self.region = &leads.expect("it is one of them").1;
             (self.edge, self.sent) = (self.text.len(), self.text.len());
@@ -232,6 +240,7 @@ impl<'a> Reference<'a> {
     fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
         let until = self.text.len() - withheld;
         let text = &self.text[self.sent..until];
+        self.labels.extend(text.chars().map(|_| Some(self.region)));
         match segments.last_mut() {
             _ if text.is_empty() => {}
             Some(last) if last.0 == self.region => last.1.push_str(text),

@@ -1,0 +1,139 @@
+//! Segments by name: what a set says, its errors, and what the properties do not draw.
+
+use std::borrow::Cow;
+
+use stopscan::{MAX_REGIONS, MAX_SET_BYTES, SegmentSet, SegmentSetBuilder, Segmenter, Segments};
+
+const NONE: [(&str, &str); 0] = [];
+
+fn shared<T: Send + Sync>() {}
+
+#[test]
+fn everything_is_send_and_sync() {
+    shared::<SegmentSet>();
+    shared::<SegmentSetBuilder>();
+    shared::<Segmenter>();
+    shared::<Segments<'static>>();
+}
+
+fn thinking() -> SegmentSetBuilder {
+    SegmentSet::builder()
+        .region("answer", [("<think>", "reasoning"), ("<tool>", "tool")])
+        .region("reasoning", [("</think>", "answer")])
+        .region("tool", [("</tool>", "answer")])
+}
+
+#[test]
+fn a_set_says_what_it_was_given() {
+    let set = thinking().build().unwrap();
+    assert!(set.regions().eq(["answer", "reasoning", "tool"]));
+    assert_eq!(format!("{set:?}"), r#"SegmentSet { regions: ["answer", "reasoning", "tool"], .. }"#);
+}
+
+#[test]
+fn the_region_after_a_prefix() {
+    let set = thinking().stop(["END"]).build().unwrap();
+    for (prefix, region) in [
+        ("", "answer"),
+        ("<thin", "answer"),
+        ("<think>", "reasoning"),
+        ("END<think>a</think>END<tool>", "tool"),
+        ("<think><tool></think>", "answer"),
+        ("é<tool>é</tool>é<think>", "reasoning"),
+    ] {
+        assert_eq!(set.region_after(prefix), region, "{prefix:?}");
+    }
+}
+
+#[test]
+fn a_segmenter_gives_its_set_back() {
+    let set = thinking().build().unwrap();
+    let segmenter = Segmenter::beginning_in(&set, "tool", false).unwrap();
+    drop(set);
+    assert!(segmenter.segments().regions().eq(["answer", "reasoning", "tool"]));
+}
+
+#[test]
+fn text_is_borrowed_unless_it_is_put_together() {
+    let set = thinking().build().unwrap();
+    let mut segmenter = Segmenter::new(&set);
+    for (delta, borrowed) in [
+        ("plain", vec![true]),
+        ("one<think>two</think>three<", vec![true, true, true]),
+        ("a<think>b", vec![false, true]),
+        ("b</", vec![true]),
+        ("b</", vec![true]),
+        ("think>", vec![]),
+    ] {
+        let segments = segmenter.feed(delta).into_iter();
+        let cows: Vec<bool> = segments.map(|segment| matches!(segment.text, Cow::Borrowed(_))).collect();
+        assert_eq!(cows, borrowed, "{delta:?}");
+    }
+}
+
+#[test]
+fn errors_name_the_culprit() {
+    let one = || SegmentSet::builder().region("a", [("|", "a")]);
+    let errors = [
+        (SegmentSet::builder(), "there are no regions"),
+        (one().region("a", NONE), r#"there are two regions "a""#),
+        (one().stop(["x", ""]), "stop 1 is empty"),
+        (one().visible([""]), "visible stop 0 is empty"),
+        (one().region("b", [("", "a")]), r#"a marker of region "b" is empty"#),
+        (one().stop(["x"]).visible(["x"]), r#""x" is both a stop and a visible stop"#),
+        (one().stop(["|"]), r#""|" is both a stop and a marker"#),
+        (one().region("b", [("|", "c")]), r#"marker "|" of region "b": there is no region "c""#),
+        (one().stop_in(["a", "c"]), r#"stop_in: there is no region "c""#),
+        (one().region("b", [("|", "a"), ("|", "a"), ("|", "b")]), r#"marker "|" of region "b" leads to two regions"#),
+        (
+            one().region("b", [("<think>", "a"), ("thin", "b")]),
+            r#"marker "<think>" of region "b" can never be reached: "thin" ends inside it"#,
+        ),
+        (
+            one().region("b", [("==", "a"), ("-=-", "b"), ("-=", "b")]),
+            r#"marker "-=-" of region "b" can never be reached: "-=" ends inside it"#,
+        ),
+        (one().patterns(["a", "("]), r#"pattern 1, "(": unclosed group"#),
+    ];
+    for (builder, message) in errors {
+        assert_eq!(builder.build().unwrap_err().to_string(), message);
+    }
+    let set = one().build().unwrap();
+    let error = Segmenter::beginning_in(&set, "b", false).unwrap_err();
+    assert_eq!(error.to_string(), r#"region: there is no region "b""#);
+}
+
+/// What is live in several regions counts in each.
+#[test]
+fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
+    let stop = "s".repeat(MAX_SET_BYTES / 2 - 3);
+    let set = |stops: &str, names: &[&str]| {
+        let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]);
+        set.stop([&stop]).visible([stops]).patterns(["p"]).stop_in(names).build()
+    };
+    assert!(set("v", &["a", "b"]).is_ok());
+    let error = set("vv", &["a", "b"]).unwrap_err();
+    assert_eq!(error.to_string(), "the stops and markers have 8000002 bytes of UTF-8, and the limit is 8000000");
+    assert!(set("vv", &["b"]).is_ok());
+    let nowhere = set(&"v".repeat(MAX_SET_BYTES / 2 + 1), &[]).unwrap_err();
+    assert_eq!(nowhere.to_string(), "the stops and markers have 8000001 bytes of UTF-8, and the limit is 8000000");
+}
+
+#[test]
+fn a_set_may_have_as_many_regions_as_the_limit_and_no_more() {
+    let regions = |count: usize| {
+        (0..count).fold(SegmentSet::builder(), |set, number| set.region(number.to_string(), [("|", "0")])).build()
+    };
+    assert_eq!(regions(MAX_REGIONS).unwrap().regions().count(), MAX_REGIONS);
+    assert_eq!(regions(MAX_REGIONS + 1).unwrap_err().to_string(), "there are 101 regions, and the limit is 100");
+}
+
+#[test]
+fn max_held_is_of_each_match() {
+    let set = SegmentSet::builder().region("a", [("|", "a")]).patterns(["<.*>"]).max_held(3).build().unwrap();
+    let mut segmenter = Segmenter::new(&set);
+    segmenter.feed("<ab");
+    assert_eq!(segmenter.held(), "<ab");
+    segmenter.feed("c");
+    assert_eq!(segmenter.held(), "");
+}
