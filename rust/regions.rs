@@ -163,10 +163,7 @@ impl Regions {
             cursor.region = region;
             return Some(Completion { completed: Completed::Pattern(hit), end: hit.end });
         }
-        if cursor.region != region
-            || word.as_ref().is_some_and(|word| self.is_marker(word))
-            || self.machine(region).is_none()
-        {
+        if word.as_ref().is_some_and(|word| self.is_marker(word)) || self.machine(region).is_none() {
             threads.forget(seen); // no match crosses a marker
         }
         word
@@ -268,13 +265,14 @@ impl Regions {
     }
 
     /// Whether a pattern comes before a string that also completes: the one that completes first, with the same
-    /// character the one that began first, from the same place on the longer one.
+    /// character the one that began first. From the same place on no pattern is longer: it was read up to the string's
+    /// end.
     fn beats(&self, hit: &PatternHit, word: &Completion, place: Place) -> bool {
         let Completed::Word(completed) = word.completed else {
             return false;
         };
         let start = place.bytes + word.end - self.text(completed).len();
-        hit.completed < word.end || hit.start.bytes < start || (hit.start.bytes == start && hit.end > word.end)
+        hit.completed < word.end || hit.start.bytes < start
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use stopscan::{MAX_SET_BYTES, Options, StopMatch, StopScanner, StopSet, StopSetBuilder, StopSetError};
+use stopscan::{MAX_REGIONS, MAX_SET_BYTES, Options, StopMatch, StopScanner, StopSet, StopSetBuilder, StopSetError};
 
 fn shared<T: Send + Sync>() {}
 
@@ -127,4 +127,13 @@ fn a_set_may_be_as_large_as_the_limit_and_no_larger() {
     assert_eq!(just.len(), 2);
     let error = StopSet::builder().stop([&*stop]).visible(["v"]).protect([("<", "//")]).build().unwrap_err();
     assert_eq!(error.to_string(), "the stops and markers have 8000001 bytes of UTF-8, and the limit is 8000000");
+}
+
+#[test]
+fn a_set_may_protect_as_many_regions_as_the_limit_and_no_more() {
+    // Ordinary text is a region too.
+    let set = |count: usize| StopSet::builder().protect((0..count).map(|number| (format!("<{number}>"), "/"))).build();
+    assert_eq!(set(MAX_REGIONS - 1).unwrap().protect().count(), 99);
+    assert_eq!(set(MAX_REGIONS).unwrap_err().to_string(), "there are 101 regions, and the limit is 100");
+    assert_eq!(set(MAX_REGIONS + 1).unwrap_err().to_string(), "there are 102 regions, and the limit is 100");
 }

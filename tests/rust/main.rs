@@ -6,5 +6,6 @@ mod patterns;
 mod properties;
 mod reference;
 mod segments;
+mod snapshots;
 mod tokens;
 mod vectors;

@@ -1,7 +1,7 @@
 //! Patterns: against the reference, and what is refused.
 
 use arbitrary::{Arbitrary, Unstructured};
-use stopscan::{Options, SegmentSet, Segmenter, StopScanner, StopSet};
+use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
 
 use crate::case::patterns::Case;
 use crate::properties::Random;
@@ -154,6 +154,33 @@ fn what_stands_before_is_remembered() {
     scanner.bypass("x");
     assert!(scanner.feed("END").stop_match.is_none());
     assert!(scanner.feed(".stop").stop_match.is_some());
+}
+
+#[test]
+fn what_stands_before_a_skipped_marker_is_remembered() {
+    let builder = Vocabulary::builder().special("<think>").special("</think>").text("x").text(".").text("END");
+    let vocabulary = builder.build().unwrap();
+    let set = StopSet::builder().patterns([r"\bEND"]).protect([("<think>", "</think>")]).build().unwrap();
+    for (ids, finish) in [([0, 2, 1, 4], None), ([0, 3, 1, 4], Some(Finish::StopSequence))] {
+        let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&set), &TokenOptions::default()).unwrap();
+        for id in ids {
+            scanner.feed(id).unwrap();
+        }
+        assert_eq!(scanner.finish(), finish, "{ids:?}");
+    }
+}
+
+#[test]
+fn no_match_begins_in_a_marker() {
+    let set = SegmentSet::builder().region("a", [("<x", "a")]).patterns(["xy"]).build().unwrap();
+    for deltas in [vec!["<xy"], vec!["<x", "y"], vec!["<", "x", "y"]] {
+        let mut segmenter = Segmenter::new(&set);
+        for delta in deltas {
+            segmenter.feed(delta);
+        }
+        assert!(segmenter.stop_match().is_none());
+        assert!(segmenter.feed("xy").stop_match().is_some());
+    }
 }
 
 #[test]
