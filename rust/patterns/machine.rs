@@ -135,14 +135,13 @@ impl Machine {
         })
     }
 
-    /// The state after `text`, if the thread is live after each of its characters and nothing has matched.
+    /// The state after `text`, if nothing completes in it and a match that began with the thread still can.
     fn survivor(&self, mut state: usize, text: &str) -> Option<usize> {
-        for (index, &byte) in text.as_bytes().iter().enumerate() {
+        for &byte in text.as_bytes() {
             let entry = self.next(state, byte);
             state = entry.state();
-            let facts = self.states[state];
-            let whole = text.is_char_boundary(index + 1);
-            if entry.confirms() || entry.beaten() || state == 0 || (whole && (!facts.live || facts.matched != 0)) {
+            // A match of the thread itself is among those that begin anywhere behind its beginning.
+            if entry.beaten() || state == 0 {
                 return None;
             }
         }
@@ -258,10 +257,8 @@ impl<'a> Builder<'a> {
 
     /// Whether all of the thread is a string that completes, which is at least as long as any match.
     fn is_string(&self, state: usize) -> bool {
-        state != 0 && {
-            let place = self.places[state - 1];
-            place.all_of_it && self.automaton.is_word(place.strings)
-        }
+        let place = self.places[state - 1];
+        place.all_of_it && self.automaton.is_word(place.strings)
     }
 
     /// Makes the steps dead that lead to where a thread has neither completed a match nor ever will.
@@ -301,7 +298,7 @@ impl<'a> Builder<'a> {
             self.states[number].pending = pattern + 1;
         }
         if self.source.is_dead(own) {
-            return Entry::new(0, confirmed.is_some(), false);
+            return DEAD;
         }
         let to_come = match place.to_come {
             0 => length(byte) - 1,

@@ -2,8 +2,8 @@
 
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{
-    AssertionKind, Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem,
-    Flag, Flags, FlagsItem, FlagsItemKind, Group, GroupKind,
+    Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags,
+    FlagsItem, FlagsItemKind, Group, GroupKind,
 };
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
@@ -34,7 +34,7 @@ fn make_ascii(ast: &mut Ast) {
             *ast = Ast::class_bracketed(ClassBracketed { span: class.span, negated: false, kind });
         }
         Ast::ClassBracketed(class) => make_set_ascii(&mut class.kind),
-        Ast::Assertion(assertion) if assertion.kind == AssertionKind::WordBoundary => {
+        Ast::Assertion(assertion) => {
             let item = |kind| FlagsItem { span: assertion.span, kind };
             let items = vec![item(FlagsItemKind::Negation), item(FlagsItemKind::Flag(Flag::Unicode))];
             let kind = GroupKind::NonCapturing(Flags { span: assertion.span, items });
@@ -45,7 +45,7 @@ fn make_ascii(ast: &mut Ast) {
         Ast::Group(group) => make_ascii(&mut group.ast),
         Ast::Alternation(alternation) => alternation.asts.iter_mut().for_each(make_ascii),
         Ast::Concat(concat) => concat.asts.iter_mut().for_each(make_ascii),
-        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) | Ast::Assertion(_) | Ast::ClassUnicode(_) => {}
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) | Ast::ClassUnicode(_) => {}
     }
 }
 

@@ -32,6 +32,9 @@ fn what_is_taken() {
         (r"(\b)foo(\b)", "xfoo foox foo", "foo"),
         (r"[^\d\s]x", "1x x ax", "ax"),
         (r"[\w&&[^_]]+!", "_ab!", "ab!"),
+        (r"[é[\d]]x", "ax 1x", "1x"),
+        (r"x(bar\b)", "xbars xbar", "xbar"),
+        (r"(?m)^\bfoo", " foo\nfoo", "foo"),
         ("é|日本", "e日日本", "日本"),
         ("(?s).x", "\nx", "\nx"),
         ("(?i)É", "eéÉ", "é"),
@@ -83,13 +86,54 @@ fn runs_of_one_kind_are_no_text_without_end() {
 }
 
 #[test]
+fn a_stop_in_every_word_ends_what_would_hold_text() {
+    let patterns = || StopSet::builder().patterns(["<[a-zA-Z ]+>"]);
+    assert!(patterns().build().is_err());
+    assert!(patterns().stop([" "]).build().is_ok());
+    assert!(patterns().visible(["a"]).build().is_err()); // other words have none
+    assert!(StopSet::builder().patterns([r"<[a-zA-Z ]+\b"]).build().is_ok());
+}
+
+#[test]
 fn a_match_that_grows_too_long_is_given_up() {
     let set = StopSet::builder().patterns(["<.*>"]).max_held(4).build().unwrap();
-    let mut scanner = StopScanner::new(&set);
-    assert_eq!(scanner.feed("é<abc").text, "é");
-    assert_eq!(scanner.feed("d").text, "<abcd");
-    assert!(scanner.feed(">").stop_match.is_none());
-    assert_eq!(scanner.feed("<ab>").stop_match.unwrap().offset(), 7);
+    for letter in ["a", "é", "日", "😀"] {
+        let mut scanner = StopScanner::new(&set);
+        assert_eq!(scanner.feed(&("é<".to_owned() + &letter.repeat(3))).text, "é");
+        assert_eq!(scanner.feed("d").text, "<".to_owned() + &letter.repeat(3) + "d");
+        assert!(scanner.feed(">").stop_match.is_none());
+        assert_eq!(scanner.feed("<ab>").stop_match.unwrap().offset(), 7);
+    }
+}
+
+/// Nor is one that is a string.
+#[test]
+fn a_string_that_cannot_be_the_first_is_not_held() {
+    for (stop, pattern, text, held) in [
+        ("<x>", "x", "<", 0),
+        ("<x", "x", "<", 1),
+        ("<x!>", r"x\b", "<", 0),
+        ("<x>", r"x\b", "<", 1),
+        ("<é>", "é|x", "<", 0),
+        ("xy>", r"\bxy", "ax", 1), // behind a letter it can
+    ] {
+        let set = StopSet::builder().stop([stop]).patterns([pattern]).build().unwrap();
+        let mut scanner = StopScanner::new(&set);
+        scanner.feed(text);
+        assert_eq!(scanner.held().len(), held, "{set:?}");
+    }
+}
+
+/// What another stop always completes before is not held.
+#[test]
+fn a_match_that_cannot_be_the_first_is_not_held() {
+    for (pattern, others, stop) in
+        [("<bé>", [r"b\b", r"x\b"], "y"), ("<é!>", ["x", "é"], "y"), ("<bé>", ["x", "y"], "é")]
+    {
+        let set = StopSet::builder().patterns([pattern]).patterns(others).stop([stop]).build().unwrap();
+        assert_eq!(StopScanner::new(&set).feed("<").text, "<", "{set:?}");
+        assert_eq!(StopScanner::new(&hidden(&[pattern])).feed("<").text, "");
+    }
 }
 
 #[test]
@@ -136,6 +180,14 @@ fn a_match_of_several() {
 }
 
 #[test]
+fn a_string_that_is_all_of_a_match_comes_first() {
+    let mut scanner = StopScanner::new(&StopSet::builder().visible(["ab"]).patterns(["ab"]).build().unwrap());
+    assert_eq!(scanner.feed("a").text, "a");
+    let output = scanner.feed("b");
+    assert_eq!((output.text, output.stop_match.unwrap().pattern()), ("b", None));
+}
+
+#[test]
 fn in_unarmed_text_a_match_goes_on() {
     let mut scanner = StopScanner::new(&hidden(&[r"\n\d+"]));
     assert_eq!(scanner.feed_unarmed("a\n1").text, "a");
@@ -147,6 +199,9 @@ fn what_stands_before_is_remembered() {
     let mut scanner = StopScanner::new(&hidden(&[r"(?m)^END", r"\bstop"]));
     for delta in ["x", "END", " non", "stop", "\n"] {
         assert!(scanner.feed(delta).stop_match.is_none(), "{delta}");
+    }
+    for before in ["_", "x", "9", "Z"] {
+        assert!(hidden(&[r"\bstop"]).find(&(before.to_owned() + "stop")).is_none(), "{before}");
     }
     let mut flushed = scanner.clone();
     flushed.flush();

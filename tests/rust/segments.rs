@@ -25,9 +25,9 @@ fn thinking() -> SegmentSetBuilder {
 
 #[test]
 fn a_set_says_what_it_was_given() {
-    let set = thinking().build().unwrap();
-    assert!(set.regions().eq(["answer", "reasoning", "tool"]));
-    assert_eq!(format!("{set:?}"), r#"SegmentSet { regions: ["answer", "reasoning", "tool"], .. }"#);
+    let set = thinking().region("end", [("|", "end"), ("|", "end")]).build().unwrap();
+    assert!(set.regions().eq(["answer", "reasoning", "tool", "end"]));
+    assert_eq!(format!("{set:?}"), r#"SegmentSet { regions: ["answer", "reasoning", "tool", "end"], .. }"#);
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn a_vocabulary_knows_its_tokens() {
     assert_eq!(bytes, [Some(a), None, Some(s), Some(stray), Some(b""), Some(bell), None, None]);
     let known: Vec<u32> = (0..8).filter(|&id| vocabulary.contains(id)).collect();
     assert_eq!(known, [0, 2, 3, 4, 5]);
+    assert_eq!(format!("{vocabulary:?}"), "Vocabulary { len: 6, strays: Parts, .. }");
     assert!(Vocabulary::builder().build().unwrap().is_empty());
 }
 
@@ -166,5 +167,24 @@ fn an_end_beyond_the_vocabulary_is_counted() {
         assert_eq!(scanner.feed(id), Ok(""));
         assert_eq!(scanner.finish(), Some(finish));
         assert_eq!((scanner.tokens_seen(), scanner.tokens_kept()), (2, 1));
+    }
+}
+
+/// Most ids are told from those that end a stream by their lowest six bits.
+#[test]
+fn an_id_with_the_lowest_bits_of_an_end_is_none() {
+    let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();
+    let options = TokenOptions { stop_token_ids: vec![3, 130], eos_token_ids: vec![70], ..TokenOptions::default() };
+    for (id, finish) in (0..200).map(|id| match id {
+        3 | 130 => (id, Some(Finish::StopToken(id))),
+        70 => (id, Some(Finish::Eos)),
+        _ => (id, None),
+    }) {
+        for stop in ["END", "ab"] {
+            let stops = StopSet::new([stop]).unwrap(); // the second holds text
+            let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
+            scanner.feed(id).unwrap();
+            assert_eq!(scanner.finish(), finish, "{id}");
+        }
     }
 }
