@@ -240,6 +240,17 @@ fn hostile_patterns() {
     }
 }
 
+/// Every character begins a match that goes on for long: those that are in one state are one.
+#[test]
+fn a_million_beginnings_of_a_match() {
+    let _alone = alone();
+    let set = StopSet::builder().patterns([r"\s+END"]).build().unwrap();
+    let mut scanner = StopScanner::new(&set);
+    let released: usize = (0..MILLION / 10).map(|_| scanner.feed("          ").text.len()).sum();
+    assert_eq!(released + scanner.held().len(), MILLION);
+    assert_eq!(scanner.feed("END").stop_match.unwrap().end(), MILLION + 3);
+}
+
 /// What a model can be made to repeat, between text that is held and after it: nothing piles up.
 #[test]
 fn a_million_tokens_that_are_no_text() {

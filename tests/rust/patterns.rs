@@ -70,6 +70,7 @@ fn what_is_refused() {
         ("[A-Za-z ]+:", "it can hold text for ever"),
         (r"«\S+»", "it can hold text for ever"),
         ("(a{100}){100}b", "its automaton is too large"),
+        ("[ab]*a[ab]{11}c", "its automaton is too large"),
         (&("(".repeat(1_000) + "a" + &")".repeat(1_000)), "nest"),
     ] {
         let error = StopSet::builder().patterns(["ok", pattern]).build().unwrap_err().to_string();
@@ -92,6 +93,8 @@ fn a_stop_in_every_word_ends_what_would_hold_text() {
     assert!(patterns().stop([" "]).build().is_ok());
     assert!(patterns().visible(["a"]).build().is_err()); // other words have none
     assert!(StopSet::builder().patterns([r"<[a-zA-Z ]+\b"]).build().is_ok());
+    // No match of this can be the first that completes, so none holds text.
+    assert!(StopSet::builder().patterns(["<[a-zA-Z ]+é>"]).stop(["é"]).build().is_ok());
 }
 
 #[test]
@@ -106,7 +109,6 @@ fn a_match_that_grows_too_long_is_given_up() {
     }
 }
 
-/// Nor is one that is a string.
 #[test]
 fn a_string_that_cannot_be_the_first_is_not_held() {
     for (stop, pattern, text, held) in [
@@ -133,6 +135,19 @@ fn a_match_that_cannot_be_the_first_is_not_held() {
         let set = StopSet::builder().patterns([pattern]).patterns(others).stop([stop]).build().unwrap();
         assert_eq!(StopScanner::new(&set).feed("<").text, "<", "{set:?}");
         assert_eq!(StopScanner::new(&hidden(&[pattern])).feed("<").text, "");
+    }
+}
+
+/// More than are compared with each other; the second pattern's are soon in one state, and the first of them wins.
+#[test]
+fn many_matches_at_once() {
+    let text = "c".repeat(5) + &"a".repeat(20) + "b";
+    for (pattern, offset) in [("a{1,12}b", 13), ("a[ac]{9,}b", 5)] {
+        let set = hidden(&[pattern]);
+        assert_eq!(set.find(&text).map(|found| (found.offset(), found.end())), Some((offset, 26)), "{pattern}");
+        let mut scanner = StopScanner::new(&set);
+        let released: usize = text.split_inclusive('a').map(|delta| scanner.feed(delta).text.len()).sum();
+        assert_eq!((released, scanner.stop_match().unwrap().offset()), (offset, offset), "{pattern}");
     }
 }
 
