@@ -203,6 +203,21 @@ fn a_string_that_is_all_of_a_match_comes_first() {
 }
 
 #[test]
+fn a_match_may_be_the_beginning_of_a_marker() {
+    for stop in ["x", "b"] {
+        let set = StopSet::builder().stop([stop]).patterns(["ab"]).protect([("abc", "/")]).build().unwrap();
+        assert_eq!(set.find(".abc").map(|found| (found.offset(), found.sequence())), Some((1, "ab")), "{stop}");
+    }
+}
+
+#[test]
+fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
+    let set = StopSet::builder().stop(["b"]).patterns(["<[b-d]>"]).build().unwrap();
+    assert_eq!(set.find("<d>").map(|found| found.sequence()), Some("<d>"));
+    assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
+}
+
+#[test]
 fn in_unarmed_text_a_match_goes_on() {
     let mut scanner = StopScanner::new(&hidden(&[r"\n\d+"]));
     assert_eq!(scanner.feed_unarmed("a\n1").text, "a");
