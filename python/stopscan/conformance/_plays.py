@@ -19,10 +19,15 @@ LEAVING = 4
 
 
 def at_once(every: Sequence[Play]) -> Play:
-    """All at the same time."""
+    """All at the same time. What one of them raises comes when all are over."""
 
     async def play(server: Server) -> Findings:
-        return _merged(await asyncio.gather(*(one(server) for one in every)))
+        found: list[Findings] = []
+        for one in await asyncio.gather(*(one(server) for one in every), return_exceptions=True):
+            if isinstance(one, BaseException):
+                raise one
+            found.append(one)
+        return _merged(found)
 
     return play
 

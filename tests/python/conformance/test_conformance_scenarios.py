@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import json
 import re
@@ -13,9 +14,11 @@ from reference import Reference
 from tokenizers import Tokenizer
 
 from stopscan import StopSet
-from stopscan.conformance import APIS, cases
+from stopscan.conformance import APIS, Server, cases
 from stopscan.conformance._apis import APIS as BY_NAME
-from stopscan.conformance._exchange import exchange
+from stopscan.conformance._exchange import NotSupported, exchange
+from stopscan.conformance._judge import Findings
+from stopscan.conformance._plays import at_once
 from stopscan.conformance._recital import recite
 from stopscan.conformance._scenarios import Scenario, scenarios
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
@@ -128,3 +131,19 @@ def test_harmony_exchange() -> None:
 def test_stops_that_a_scenario_must_not_contain() -> None:
     """A `<` may begin a marker of reasoning: such a text says nothing about lateness, and streams are for that."""
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one).text]
+
+
+def test_a_refusal_among_requests_at_once_leaves_none_of_them_behind() -> None:
+    over = []
+
+    async def refused(server: Server) -> Findings:
+        raise NotSupported("422")
+
+    async def late(server: Server) -> Findings:
+        await asyncio.sleep(0.01)
+        over.append("late")
+        raise NotSupported("404")
+
+    with pytest.raises(NotSupported, match="422"):
+        asyncio.run(at_once([refused, late])(Server("http://127.0.0.1:9")))
+    assert over == ["late"]
