@@ -84,9 +84,10 @@ class BlockMachine(Machine):
         return self.changed(event, part, text, part.feed(text))
 
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
+        before = part.held
         part.settle(safe, ())
         part.source = event
-        out = [event if safe == text else self.with_text(event, safe)]
+        out = [event if safe == text and not before else self.with_text(event, safe)]
         if part.match is not None:
             out += self._matched(part, [self.block_end(event), *self.message_end(event, stopped(part.match))])
         return out

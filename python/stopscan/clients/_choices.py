@@ -167,7 +167,7 @@ class ChoiceMachine(Machine):
             if part.match is not None and not part.closed:
                 self.matches[index] = part.match
                 part.over = part.closed = True
-                if part.source is not None:  # no text of it was touched
+                if part.source is not None:  # some text of it was touched
                     out.append(self._closing(part))
         return out
 

@@ -29,6 +29,15 @@ from stopscan.mlx_lm._versions import SERVER, require
 require("server", SERVER)
 
 
+class _Row(RowScanner):
+    """A row that also ends when its client has gone: mlx-lm looks only every half second whether it is to stop one."""
+
+    left = False
+
+    def advance(self, token_id: int, /) -> bool:
+        return super().advance(token_id) or self.left
+
+
 @dataclass
 class _Stops:
     """What a request says about stops, and its scanner. It travels in the place of mlx-lm's stop words."""
@@ -38,7 +47,7 @@ class _Stops:
     # The server's own, of which a model need not have every region.
     protect: list[str]
     connection: socket
-    row: RowScanner | None = None
+    row: _Row | None = None
     refused: bool = False
 
     def begin(self, tokenizer: Any, prompt: Any) -> None:
@@ -47,7 +56,7 @@ class _Stops:
             regions = known(tokenizer)
             self.options["protect"] = [name for name in self.protect if name in regions or name not in NAMES]
         try:
-            self.row = RowScanner(tokenizer, self.stop, prompt=prompt, **self.options)
+            self.row = _Row(tokenizer, self.stop, prompt=prompt, **self.options)
         except (TypeError, ValueError) as error:
             self.refused = isinstance(error, ValueError) or len(self.stop) > 0 or bool(self.options["stop_token_ids"])
             if self.refused:
@@ -71,14 +80,17 @@ class _ResponseGenerator(server.ResponseGenerator):
         return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
 
 
-def _safe(responses: Generator[Any, None, None], row: RowScanner, connection: socket) -> Iterator[Any]:
+def _safe(responses: Generator[Any, None, None], row: _Row, connection: socket) -> Iterator[Any]:
     with closing(responses):
-        for response in responses:
-            # mlx-lm writes a whole answer only at its end, and would notice only then.
-            if _left(connection):
-                raise ConnectionResetError("the client has gone")
-            # At a "stop", mlx-lm drops the last text and what it still withholds.
-            yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+        try:
+            for response in responses:
+                # mlx-lm writes a whole answer only at its end, and would notice only then.
+                if _left(connection):
+                    raise ConnectionResetError("the client has gone")
+                # At a "stop", mlx-lm drops the last text and what it still withholds.
+                yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+        finally:
+            row.left = True
 
 
 def _left(connection: socket) -> bool:

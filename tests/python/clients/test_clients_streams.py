@@ -242,6 +242,7 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
         (lambda: scan_events(7, "END"), "no iterable of events"),
         (lambda: ascan_events([], "END"), "no async iterable of events"),
         (lambda: next(scan_events(["one"], "END")), "no event of an API"),
+        (lambda: next(scan_events([{"type": ["text"]}], "END")), "no event of an API"),
         (lambda: next(scan_events([b"data: {}"], "END")), "no event of an API"),
         (lambda: next(scan_events([{"delta": "x"}], "END")), "'delta'"),
         (lambda: next(scan_events([SimpleNamespace(type="AIMessageChunk", content="x")], "END")), "AIMessageChunk"),
