@@ -166,6 +166,10 @@ class _Handler(server.APIHandler):
         response["choices"][0].update(ending)
         return response
 
+    def completion_usage_response(self, *counts: Any, **options: Any) -> Any:
+        """mlx-lm's chunk with the usage, which names itself as the others of its stream do."""
+        return {**super().completion_usage_response(*counts, **options), "object": self.object_type}
+
 
 def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""

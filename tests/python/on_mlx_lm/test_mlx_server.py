@@ -444,6 +444,17 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
     assert ours.ask(reciter.prompt("count"), stop=["6"]).matched_stop == "6"
 
 
+@pytest.mark.parametrize(("chat", "kind"), [(True, "chat.completion.chunk"), (False, "text_completion")])
+def test_every_chunk_of_a_stream_has_its_type(ours: Server, reciter: Reciter, chat: bool, kind: str) -> None:
+    prompt = reciter.prompt("count")
+    asked = {"messages": [{"role": "user", "content": prompt}]} if chat else {"prompt": prompt}
+    body = {**asked, "stop": "5", "stream": True, "stream_options": {"include_usage": True}}
+    _, reply = ours.post("chat/completions" if chat else "completions", body)
+    chunks = [json.loads(line.removeprefix("data: ")) for line in reply.splitlines() if "{" in line]
+    assert [chunk["object"] for chunk in chunks] == [kind] * len(chunks)
+    assert chunks[-1]["usage"]["completion_tokens"] == 9
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
