@@ -52,6 +52,10 @@ class Row:
         seen: int = self.scanner.tokens_seen
         return seen + len(self._others)
 
+    def step(self, token_id: int) -> bool:
+        """Whether the row ends with ``token_id``."""
+        return not self.over and self._take(self._feed(token_id))
+
     def feed(self, token_ids: Iterable[int]) -> bool:
         """Whether the row ends with one of ``token_ids``; those behind its end count for nothing."""
         return not self.over and self._take("".join(map(self._feed, token_ids)))

@@ -101,8 +101,12 @@ class Stops(StoppingCriteria, BaseStreamer):
             changed = self._done is None
             # numpy takes half the time of torch for it, and `cpu` half of that.
             ids = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
-            for row, token_ids in zip(self._rows, ids[:, self._length :].tolist(), strict=True):
-                changed |= row.feed(token_ids)
+            if length == self._length + 1:  # as nearly always
+                for row, token_id in zip(self._rows, ids[:, -1].tolist(), strict=True):
+                    changed |= row.step(token_id)
+            else:
+                for row, token_ids in zip(self._rows, ids[:, self._length :].tolist(), strict=True):
+                    changed |= row.feed(token_ids)
             self._sequences, self._length = input_ids, length
             if changed:
                 done = [row.over for row in self._rows]

@@ -50,8 +50,8 @@ class _Request:
     def __contains__(self, token_id: int) -> bool:
         """Whether the request ends with ``token_id``. transformers asks it once of each token."""
         with self._lock:
-            self._row.feed([token_id])
-            return self._row.finish is not None
+            self._row.step(token_id)
+            return self._row.over
 
     def __iter__(self) -> Iterator[int]:
         """The EOS ids, which is what ``eos_token_id`` is otherwise."""
