@@ -62,11 +62,11 @@ def token_scanners() -> Callable[[], object]:
 
 
 def vocabulary(name: str) -> Callable[[], object]:
-    from tokens import tokenizers
+    from vocabularies import vocabularies
 
     from stopscan.tokens import Vocabulary
 
-    source = tokenizers()[name]()
+    source = vocabularies()[name]()
     kept = []
     return lambda: kept.append(Vocabulary(source))
 

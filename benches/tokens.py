@@ -7,11 +7,8 @@ It also draws docs/tokens.svg.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from time import process_time
 from typing import Any
 
@@ -23,6 +20,7 @@ from memory import measured
 from report import Table, heading, markdown, ratio
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
+from vocabularies import vocabularies
 from workload import REALISTIC, cjk, code, numbered, prose, scattered, tokenizer
 
 from stopscan import StopSet
@@ -252,7 +250,7 @@ def best(way: Callable[[list[int], list[int]], None], prompt: list[int], token_i
 def vocabularies_table() -> Table:
     """The time to read a tokenizer's vocabulary, and its memory, as they are and for 150,000 tokens."""
     rows = []
-    for name, make in tokenizers().items():
+    for name, make in vocabularies().items():
         times = []
         for _ in range(3):
             source = make()
@@ -266,37 +264,6 @@ def vocabularies_table() -> Table:
         scaled = f"{min(times) * scale:.2f} s", f"{memory * scale / 1e6:.0f} MB"
         rows.append((name, f"{size:,}", f"{min(times):.2f} s", f"{memory / 1e6:.1f} MB", *scaled))
     return [("vocabulary", "ids", "read in", "memory", "150,000 ids in", "memory"), *rows]
-
-
-def tokenizers() -> dict[str, Callable[[], Any]]:
-    """Fresh ones, from what is installed; litellm carries tiktoken's files."""
-    made: dict[str, Callable[[], Any]] = {"claude (tokenizers)": lambda: Tokenizer.from_str(tokenizer().to_str())}
-    spec = find_spec("litellm")
-    if find_spec("tiktoken") and spec is not None and spec.submodule_search_locations:
-        import tiktoken
-
-        os.environ["TIKTOKEN_CACHE_DIR"] = str(
-            Path(spec.submodule_search_locations[0], "litellm_core_utils/tokenizers")
-        )
-        made["o200k_base (tiktoken)"] = lambda: tiktoken.Encoding(**fresh(tiktoken.get_encoding("o200k_base")))
-    if find_spec("mistral_common"):
-        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-        spec = find_spec("mistral_common")
-        assert spec is not None
-        assert spec.submodule_search_locations
-        path = Path(spec.submodule_search_locations[0], "data/tekken_240911.json")
-        made["tekken (mistral-common)"] = lambda: Tekkenizer.from_file(path)
-    return made
-
-
-def fresh(encoding: Any) -> dict[str, Any]:
-    return {
-        "name": encoding.name,
-        "pat_str": encoding._pat_str,
-        "mergeable_ranks": encoding._mergeable_ranks,
-        "special_tokens": encoding._special_tokens,
-    }
 
 
 def chart(english: dict[str, Timing]) -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple
 
+from stopscan.conformance._answer import Answer, ask
 from stopscan.conformance._apis import Api, Request
-from stopscan.conformance._connection import Answer, ask
 from stopscan.conformance._exchange import NotSupported
 from stopscan.conformance._judge import Findings
 from stopscan.conformance._server import Server

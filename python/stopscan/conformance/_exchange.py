@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from stopscan.conformance._answer import Answer, ask
 from stopscan.conformance._apis import Api, Request
-from stopscan.conformance._connection import Answer, ask
 from stopscan.conformance._judge import Expected, Findings, judge
 from stopscan.conformance._recital import recite
 from stopscan.conformance._scenarios import MISSING, Scenario

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from stopscan.conformance._answer import Answer
 from stopscan.conformance._apis import End
-from stopscan.conformance._connection import Answer
 from stopscan.conformance._recital import Recital
 
 Column = Literal["text", "finish", "form", "late", "cost"]

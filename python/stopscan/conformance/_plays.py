@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from stopscan.conformance._connection import ask
+from stopscan.conformance._answer import ask
 from stopscan.conformance._exchange import Exchange
 from stopscan.conformance._judge import COLUMNS, Column, Findings
 from stopscan.conformance._server import Server

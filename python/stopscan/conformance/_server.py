@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx
 
+from stopscan.conformance._answer import Answer, ask
 from stopscan.conformance._apis import Api, Request
-from stopscan.conformance._connection import Answer, ask
 from stopscan.testing.scripts import SCRIPTS
 
 PROBE = "alphabet"

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stopscan.conformance import APIS, Server
+from stopscan.conformance._answer import ask
 from stopscan.conformance._apis import APIS as BY_NAME
 from stopscan.conformance._apis import Request
-from stopscan.conformance._connection import ask
 from stopscan.conformance._wire import Wire
 
 JSON = st.recursive(
