@@ -32,8 +32,7 @@ MODES = {
         "--continuous-batching", "--cb-num-blocks", "64", "--cb-block-size", "32", "--cb-max-batch-tokens", "128",
     ),
 }  # fmt: skip
-# The routes do not know what generates.
-APIS = {"generate": ("openai-chat", "openai-completions", "openai-responses"), "continuous": ("openai-chat",)}
+APIS = ("openai-chat", "openai-completions", "openai-responses")
 
 
 def listens(port: int) -> bool:
@@ -85,10 +84,10 @@ def chat(client: OpenAI, checkpoint: Path, prompt: str, **options: Any) -> Any:
     return client.chat.completions.create(model=str(checkpoint), messages=messages, **options)
 
 
-def test_every_case_of_the_kit_passes(url: str, mode: str, checkpoint: Path) -> None:
+def test_every_case_of_the_kit_passes(url: str, checkpoint: Path) -> None:
     server = Server(url, model=str(checkpoint))
     # What is timed needs a quiet machine.
-    chosen = [case for case in cases(*APIS[mode]) if not case.timed]
+    chosen = [case for case in cases(*APIS) if not case.timed]
     with ThreadPoolExecutor(4) as threads:
         results = dict(zip(map(str, chosen), threads.map(lambda case: case.run(server), chosen), strict=True))
     assert {name: result for name, result in results.items() if result.outcome != "pass"} == {}
