@@ -78,7 +78,7 @@ class Outline:
     def completed(self, event: Any, index: int, item: Any, finish: Finish) -> list[Any]:
         response = self.response
         if response is None:
-            response = sibling(event, "Response", "ResponsesAPIResponse", object="response", usage=None)
+            response = sibling(event, "ResponsesAPIResponse", "Response", object="response", usage=None)
         output = [self.items[number] for number in sorted(self.items) if number < index]
         response = replace(response, output=[*output, item], **to_responses(finish))
         return [_next(event, "Completed", COMPLETED, response=response)]

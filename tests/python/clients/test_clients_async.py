@@ -34,6 +34,7 @@ def test_async_a_close_that_fails() -> None:
         assert texts([await anext(stream), await anext(stream)]) == ["two ", None]
         with pytest.raises(OSError, match="cannot be closed"):
             await anext(stream)
+        assert source.closed == 0, "a stop closes the source once"
         await stream.aclose()
         assert source.closed == 1
 
@@ -179,5 +180,32 @@ def test_an_async_generator_is_closed() -> None:
     async def read() -> None:
         assert texts([event async for event in ascan_events(source(), "END")]) == ["one ", None]
         assert closed == [True]
+
+    asyncio.run(read())
+
+
+def test_async_a_closed_stream_reads_no_more() -> None:
+    async def read() -> None:
+        stream = ascan_events(AsyncSource(*chunks("one", "two")), "END")
+        assert texts([await anext(stream)]) == ["one"]
+        await stream.aclose()
+        assert [event async for event in stream] == []
+
+    asyncio.run(read())
+
+
+def test_an_async_iterator_that_cannot_be_closed() -> None:
+    class Source:
+        events = iter(chunks("one END", "two"))
+
+        def __aiter__(self) -> Source:
+            return self
+
+        async def __anext__(self) -> Any:
+            return next(self.events)
+
+    async def read() -> None:
+        async with ascan_events(Source(), "END") as stream:
+            assert texts([event async for event in stream]) == ["one ", None]
 
     asyncio.run(read())

@@ -160,6 +160,28 @@ def test_the_server_sees_the_helper_leave(server: Replay, api: str) -> None:
         assert left(recording)
 
 
+@pytest.mark.parametrize("api", ["chat", "responses", "anthropic"])
+def test_closing_a_scanned_helper_ends_the_request(server: Replay, api: str) -> None:
+    recording = endless(api)
+    with helpers(server.url)[api](server.record(recording)) as helper:
+        stream = scan_events(helper, "never")
+        next(stream)
+        stream.close()
+        assert recording.gone.wait(10)
+
+
+def test_closing_a_scanned_async_helper_ends_the_request(server: Replay) -> None:
+    async def read(recording: Recording) -> None:
+        made = client(openai.AsyncOpenAI, server.url)
+        async with made.chat.completions.stream(model=server.record(recording), messages=MESSAGES) as helper:
+            stream = ascan_events(helper, "never")
+            await anext(stream)
+            await stream.aclose()
+            assert await asyncio.to_thread(recording.gone.wait, 10)
+
+    run(read, endless("chat"))
+
+
 def test_two_choices_are_read_until_both_have_ended(server: Replay) -> None:
     """The second choice begins when the first has ended: only the request tells that it will come."""
     groups = [[(0, "one END")], [(0, "more")], [(1, "two E"), (0, "more")], [(1, "ND")], [(1, "more")]]

@@ -204,6 +204,8 @@ def test_litellm_objects_of_responses() -> None:
     assert field(out[-1], "response", "output", 0, "content", 0, "text") == "one "
     assert field(out[-1], "response", "id") == "resp_1", "the response that was created, complete"
     assert out[0] is events[0]
+    *_, last = scan_events(events[2:], "END")  # without the events that tell the response
+    assert type(last.response) is type(events[-1].response)
 
 
 def test_a_loop_like_langchains(server: Replay) -> None:

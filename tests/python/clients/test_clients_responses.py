@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import openai
+import pytest
 import wire
 from apis import client
 from objects import MAKERS, field
@@ -101,7 +102,27 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
             "output_item.done",
             "completed",
         ]
+        assert field(out[-1], "response", "output", 0, "id") == field(made[0], "item_id")
         assert field(out[-1], "response", "output", 0, "content", 0, "text") == "two "
+        assert field(out[-1], "response", "output", 0, "content", 0, "annotations") == []
+
+
+def test_what_a_part_said_when_it_was_added_is_in_the_cut_one() -> None:
+    events = answer(["one END"])
+    added = next(event for event in events if event["type"] == "response.content_part.added")
+    added["part"] = {**added["part"], "note": "n"}
+    *_, part, item, completed = scan_events(events, "END")
+    assert part["part"]["note"] == item["item"]["content"][0]["note"] == "n"
+    assert completed["response"]["output"][-1] == item["item"]
+
+
+@pytest.mark.parametrize("kind", ["created", "queued", "in_progress"])
+def test_the_response_is_known_from_whichever_event_tells_it(kind: str) -> None:
+    events = answer(["one END"])
+    first = {**events[0], "type": f"response.{kind}"}
+    rest = [event for event in events if event["type"] not in ("response.created", "response.in_progress")]
+    last = list(scan_events([first, *rest], "END"))[-1]
+    assert last["response"]["id"] == first["response"]["id"]
 
 
 def test_annotations_beyond_the_stop_go_with_the_text() -> None:

@@ -205,6 +205,18 @@ def test_responses_items() -> None:
     assert cut["output"] == [reasoning, wire.output_message([wire.output_text("one"), wire.output_text("")])]
 
 
+def test_responses_a_part_says_no_more_than_it_did() -> None:
+    part = {"type": "output_text", "text": "one END"}
+    cut = truncate_response({"output": [{"type": "message", "content": [part]}]}, "END")
+    assert cut["output"] == [{"type": "message", "content": [{"type": "output_text", "text": "one "}]}]
+
+
+def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> None:
+    cite = {"type": "file_path", "file_id": "f", "index": 0}
+    whole = wire.responses_whole([wire.output_message([wire.output_text("END") | {"annotations": [cite]}])])
+    assert truncate_response(whole, "END")["output"][0]["content"][0]["annotations"] == [cite]
+
+
 @pytest.mark.parametrize("response", ["one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}])
 def test_what_is_refused(response: Any) -> None:
     with pytest.raises(TypeError, match="no response of an API"):
