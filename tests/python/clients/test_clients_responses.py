@@ -102,6 +102,7 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
             "output_item.done",
             "completed",
         ]
+        assert field(out[-1], "response", "object") == "response"
         assert field(out[-1], "response", "output", 0, "id") == field(made[0], "item_id")
         assert field(out[-1], "response", "output", 0, "content", 0, "text") == "two "
         assert field(out[-1], "response", "output", 0, "content", 0, "annotations") == []

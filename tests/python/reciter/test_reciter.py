@@ -50,6 +50,14 @@ def test_files(checkpoint: Path) -> None:
     assert config["vocab_size"] >= len(RECITER.tokens)
 
 
+def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    assert (tokenizer.eos_token, tokenizer.eos_token_id) == (EOS, RECITER.eos_token_id)
+    config = transformers.AutoConfig.from_pretrained(checkpoint)
+    assert config.max_position_embeddings == tokenizer.model_max_length == 8192
+
+
 @each_script
 def test_weights_recite(checkpoint: Path, tokenizer: Tokenizer, name: str) -> None:
     weights = load_file(checkpoint / "model.safetensors")
