@@ -185,12 +185,16 @@ def test_litellm_waits_for_every_choice_that_was_asked_for(server: Replay) -> No
     assert sorted(stream.matches) == [0, 1]
 
 
-def test_litellm_objects_of_responses() -> None:
+def litellm_responses() -> list[Any]:
     """As its Responses route makes them; that route itself needs packages that litellm does not install."""
     from litellm.llms.openai.responses.transformation import OpenAIResponsesAPIConfig
 
     make = OpenAIResponsesAPIConfig().transform_streaming_response
-    events = [make(model="m", parsed_chunk=event, logging_obj=None) for event in wire.responses(["one E", "ND"])]
+    return [make(model="m", parsed_chunk=event, logging_obj=None) for event in wire.responses(["one E", "ND"])]
+
+
+def test_litellm_objects_of_responses() -> None:
+    events = litellm_responses()
     stream = scan_events(events, "END")
     out = list(stream)
     assert stream.matches[0].offset == 4
@@ -204,7 +208,12 @@ def test_litellm_objects_of_responses() -> None:
     assert field(out[-1], "response", "output", 0, "content", 0, "text") == "one "
     assert field(out[-1], "response", "id") == "resp_1", "the response that was created, complete"
     assert out[0] is events[0]
-    *_, last = scan_events(events[2:], "END")  # without the events that tell the response
+
+
+def test_litellm_a_response_that_was_never_told_is_of_its_own_class() -> None:
+    """Where LiteLLM's events come from, `Response` is openai's."""
+    events = litellm_responses()
+    *_, last = scan_events([event for event in events[:-1] if not hasattr(event, "response")], "END")
     assert type(last.response) is type(events[-1].response)
 
 
