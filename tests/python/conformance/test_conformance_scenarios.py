@@ -15,12 +15,15 @@ from tokenizers import Tokenizer
 
 from stopscan import StopSet
 from stopscan.conformance import APIS, Server, cases
+from stopscan.conformance._answer import Answer
 from stopscan.conformance._apis import APIS as BY_NAME
+from stopscan.conformance._apis import Part
 from stopscan.conformance._exchange import NotSupported, exchange
 from stopscan.conformance._judge import Findings
 from stopscan.conformance._plays import at_once
 from stopscan.conformance._recital import recite
 from stopscan.conformance._scenarios import Scenario, scenarios
+from stopscan.finish import Finish
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
 from stopscan.testing.scripts import FOLDER
 from stopscan.tokens import TokenScanner
@@ -126,6 +129,19 @@ def test_harmony_exchange() -> None:
     assert made.request.stops == {"stop_token_ids": [ids[skipped + 8], ids[skipped + 10]]}
     assert made.expected.answers == (("1, 2, 3 hello world 4, ", "1, 2, 3 hello world 4, 5, 6, 7, 8"),)
     assert made.expected.tokens == (skipped + 9, skipped + 8)
+
+
+def test_the_end_of_a_script_may_be_named() -> None:
+    """As sglang does."""
+    ends = exchange(BY_NAME["openai-chat"], False, KNOWN["no-stop"]).expected.ends
+    assert ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
+
+
+def test_an_answer_says_each_breach_of_its_form_once() -> None:
+    answer, end = Answer(), Part(finish=Finish("eos"))
+    for part in (Part("one"), end, end, Part("two"), Part(reasoning="three"), end):
+        answer.add(part)
+    assert answer.faults == ["a second finish reason", "text after the finish reason"]
 
 
 def test_stops_that_a_scenario_must_not_contain() -> None:
