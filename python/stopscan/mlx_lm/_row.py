@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -161,6 +161,7 @@ class RowScanner(_Row[str]):
 class RowSegmenter(_Row[list[Segment]]):
     """The same with the text told apart by a ``SegmentSet``, which has the stops; ``segments`` are the safe segments of
     a response. ``region`` is the one that the answer begins in; by default the end of ``prompt`` tells.
+    There is nothing to protect; the other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"]), prompt=prompt)
     >>> generator.insert([prompt], stop_sequences=[row])
@@ -172,7 +173,7 @@ class RowSegmenter(_Row[list[Segment]]):
     def __init__(
         self,
         tokenizer: Any,
-        segments: SegmentSet,
+        segments: SegmentSet | Mapping[str, Mapping[str, str]],
         /,
         *,
         region: str | None = None,
@@ -182,7 +183,7 @@ class RowSegmenter(_Row[list[Segment]]):
         include_stop: bool = False,
         prompt: Any = (),
     ) -> None:
-        tokenizer = wrapped(tokenizer)
+        tokenizer, segments = wrapped(tokenizer), SegmentSet(segments)
         eos_token_ids = eos_ids(tokenizer)
         scanner = TokenSegmenter(
             tokenizer._tokenizer,

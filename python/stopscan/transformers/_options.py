@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from stopscan import StopSet
@@ -10,7 +10,7 @@ from stopscan._protect import PROMPT_TOKENS, Protect, Region, Regions, begins_in
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-Stop = StopSet | SegmentSet | str | Iterable[str] | None
+Stop = StopSet | SegmentSet | Mapping[str, Mapping[str, str]] | str | Iterable[str] | None
 Ids = int | Iterable[int] | None
 
 # The fields of response templates that are each region, by transformers' names.
@@ -44,6 +44,8 @@ class Options:
         start_protected: bool | None = None,
         region: str | None = None,
     ) -> None:
+        if isinstance(stop, Mapping):  # markers, as wherever a SegmentSet is taken
+            stop = SegmentSet(stop)
         if isinstance(stop, SegmentSet):
             if protect or start_protected is not None:
                 raise ValueError("protect and start_protected: a SegmentSet has stop_in and region for it")

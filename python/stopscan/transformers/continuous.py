@@ -7,7 +7,7 @@ request ends in the very step that completes a stop.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -134,7 +134,7 @@ class RowScanner(_Request):
 
 class RowSegmenter(_Request):
     """The same with the text told apart by a ``SegmentSet``, which has the stops; the answer begins in ``region``, and
-    ``None`` asks the prompt. The options are those of ``RowScanner``.
+    ``None`` asks the prompt. There is nothing to protect; the other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["think"], stop="END"), prompt_token_ids=ids)
     >>> manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -145,7 +145,7 @@ class RowSegmenter(_Request):
     def __init__(
         self,
         tokenizer: Any,
-        segments: SegmentSet,
+        segments: SegmentSet | Mapping[str, Mapping[str, str]],
         /,
         *,
         region: str | None = None,

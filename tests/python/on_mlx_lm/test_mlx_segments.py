@@ -84,6 +84,12 @@ def test_the_region_that_the_answer_begins_in(mlx: tuple[Any, Any], options: dic
     assert RowSegmenter(mlx[1], THINK, **options).region == expected
 
 
+def test_markers_are_enough(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowSegmenter(mlx[1], FORMATS["think"])
+    told = joined(segment for token_id in reciter.token_ids("think") for segment in row.feed(token_id))
+    assert told == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]
+
+
 def test_an_unknown_region_is_refused(mlx: tuple[Any, Any]) -> None:
     with pytest.raises(ValueError, match="thoughts"):
         RowSegmenter(mlx[1], THINK, region="thoughts")

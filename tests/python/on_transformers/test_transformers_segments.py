@@ -120,6 +120,12 @@ def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
     assert told(opened, region="answer") == [("answer", "Is it ")]
 
 
+def test_markers_are_no_stops(engine: Engine, reciter: Reciter) -> None:
+    stops = Stops(engine.tokenizer, FORMATS["think"])
+    engine.generate(reciter.prompt("think"), stops)
+    assert stops.segments == [[("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]]
+
+
 def test_segments_need_a_segment_set(engine: Engine, reciter: Reciter) -> None:
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops)
