@@ -6,10 +6,11 @@
 //! it is given; its markers are taken out.
 
 use std::collections::HashSet;
+use std::slice::from_ref;
 
 use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT, State};
 use crate::error::{ErrorKind, StopSetError};
-use crate::patterns::{MAX_HELD, Machine, PatternHit, Source, TOO_LARGE, Threads};
+use crate::patterns::{MAX_HELD, Machine, PatternHit, Refusal, Source, Threads};
 use crate::plain::Plain;
 use crate::stop_match::{Place, StopMatch};
 use crate::words::{Kind, Words};
@@ -92,7 +93,7 @@ impl Regions {
         holds_markers: bool,
     ) -> Result<(Regions, Vec<Vec<bool>>), StopSetError> {
         let config = Config { holds_markers, dense_limit: DENSE_LIMIT / drafts.len() };
-        let mut source = patterns.source()?;
+        let mut source = patterns.source(config)?;
         let mut regions = Vec::new();
         let mut pruned = Vec::new();
         for Draft { words, leads, with_patterns } in drafts {
@@ -312,9 +313,15 @@ impl PatternList {
         PatternList { patterns, indices, max_held: self.max_held }
     }
 
-    fn source(&self) -> Result<Option<Source>, StopSetError> {
-        let patterns: Vec<&str> = self.patterns.iter().map(String::as_str).collect();
-        (!patterns.is_empty()).then(|| Source::new(&patterns)).transpose()
+    /// The automaton of the patterns, if there are some.
+    fn source(&self, config: Config) -> Result<Option<Source>, StopSetError> {
+        if self.patterns.is_empty() {
+            return Ok(None);
+        }
+        Source::new(&self.patterns).map(Some).map_err(|refusal| match refusal {
+            Refusal::Pattern(index, problem) => self.refused(index, problem),
+            Refusal::TooLarge => self.too_large(&Automaton::new(Words::default(), &[], config).0),
+        })
     }
 
     fn machine(&self, source: &mut Source, automaton: &Automaton) -> Result<Machine, StopSetError> {
@@ -325,18 +332,18 @@ impl PatternList {
         Ok(machine)
     }
 
-    /// The error that names the pattern which needs too large a machine, if one of them does.
+    /// The error that names the first pattern for which there is no room, if it has none alone.
     #[cold]
     fn too_large(&self, automaton: &Automaton) -> StopSetError {
-        let alone = |pattern: &String| {
-            Source::new(&[pattern]).ok().is_none_or(|mut source| Machine::new(&mut source, automaton).is_none())
+        let fit = |patterns: &[String]| {
+            Source::new(patterns).is_ok_and(|mut source| Machine::new(&mut source, automaton).is_some())
         };
-        match self.patterns.iter().position(alone) {
-            None => ErrorKind::PatternsTooLarge { patterns: self.patterns.len() }.into(),
-            Some(index) => {
-                let (pattern, problem) = (self.patterns[index].clone(), TOO_LARGE.into());
-                ErrorKind::Pattern { index, pattern, problem }.into()
-            }
+        // Each try costs up to the limits, and there may be many patterns: so few are tried.
+        let counts: Vec<usize> = (1..self.patterns.len()).collect();
+        let index = counts.partition_point(|&count| fit(&self.patterns[..count]));
+        match fit(&self.patterns[index..=index]) {
+            true => ErrorKind::PatternsTooLarge { patterns: self.patterns.len() }.into(),
+            false => self.refused(index, "its automaton is too large".into()),
         }
     }
 
@@ -344,11 +351,18 @@ impl PatternList {
     #[cold]
     fn unbounded(&self, automaton: &Automaton) -> StopSetError {
         let lives_on = |pattern: &String| {
-            let machine = Source::new(&[pattern]).ok().and_then(|mut source| Machine::new(&mut source, automaton));
+            let machine =
+                Source::new(from_ref(pattern)).ok().and_then(|mut source| Machine::new(&mut source, automaton));
             machine.is_some_and(|machine| machine.lives_on())
         };
         let index = self.patterns.iter().position(lives_on).unwrap_or_default();
-        let problem = "it can hold text for ever; max_held says for how many characters it may".into();
-        ErrorKind::Pattern { index, pattern: self.patterns[index].clone(), problem }.into()
+        self.refused(index, "it can hold text for ever; max_held says for how many characters it may".into())
+    }
+
+    /// The error that says what is wrong with a pattern, and where it stands in the list that the user gave.
+    #[cold]
+    fn refused(&self, index: usize, problem: String) -> StopSetError {
+        let (index, pattern) = (self.indices[index], self.patterns[index].clone());
+        ErrorKind::Pattern { index, pattern, problem }.into()
     }
 }

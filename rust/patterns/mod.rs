@@ -11,5 +11,5 @@ mod threads;
 
 pub(crate) use machine::Machine;
 pub(crate) use snapshot::Begun;
-pub(crate) use source::{Source, TOO_LARGE};
+pub(crate) use source::{Refusal, Source};
 pub(crate) use threads::{MAX_HELD, PatternHit, Threads};

@@ -7,9 +7,9 @@ use regex_automata::nfa::thompson::{self, WhichCaptures};
 use regex_automata::util::primitives::StateID;
 use regex_automata::util::start;
 use regex_automata::{Anchored, MatchKind};
+use regex_syntax::hir::Hir;
 
 use super::syntax::parse;
-use crate::error::{ErrorKind, StopSetError};
 
 /// The most memory that building may take, in bytes: patterns come from the users of a server.
 const NFA_LIMIT: usize = 1 << 20;
@@ -56,27 +56,21 @@ pub(crate) struct Source {
     certain: HashMap<StateID, Vec<u32>>,
 }
 
+/// Why some patterns have no automaton.
+pub(crate) enum Refusal {
+    /// What is wrong with the pattern of this index.
+    Pattern(usize, String),
+    /// They need too large a one, together or already one of them.
+    TooLarge,
+}
+
 impl Source {
-    pub(crate) fn new(patterns: &[&str]) -> Result<Source, StopSetError> {
-        let refused = |index: usize, problem: String| -> StopSetError {
-            ErrorKind::Pattern { index, pattern: patterns[index].into(), problem }.into()
-        };
-        let mut hirs = Vec::new();
-        for (index, pattern) in patterns.iter().enumerate() {
-            let hir = parse(pattern).map_err(|problem| refused(index, problem))?;
-            if nfa(&[&hir]).is_err() {
-                return Err(refused(index, TOO_LARGE.into()));
-            }
-            hirs.push(hir);
-        }
-        let all: Vec<_> = hirs.iter().collect();
-        let dfa = dfa(&all).map_err(|()| {
-            let alone = hirs.iter().position(|hir| dfa(&[hir]).is_err());
-            match alone {
-                Some(index) => refused(index, TOO_LARGE.into()),
-                None => ErrorKind::PatternsTooLarge { patterns: patterns.len() }.into(),
-            }
-        })?;
+    pub(crate) fn new(patterns: &[String]) -> Result<Source, Refusal> {
+        let parsed = patterns
+            .iter()
+            .enumerate()
+            .map(|(index, pattern)| parse(pattern).map_err(|problem| Refusal::Pattern(index, problem)));
+        let dfa = dfa(&parsed.collect::<Result<Vec<_>, _>>()?).ok_or(Refusal::TooLarge)?;
         let classes = dfa.byte_classes().representatives(0..=255).filter_map(|unit| unit.as_u8()).collect();
         Ok(Source { dfa, classes, certain: HashMap::new() })
     }
@@ -158,19 +152,14 @@ impl Source {
     }
 }
 
-pub(crate) const TOO_LARGE: &str = "its automaton is too large";
-
-fn nfa(hirs: &[&regex_syntax::hir::Hir]) -> Result<thompson::NFA, ()> {
+fn dfa(hirs: &[Hir]) -> Option<dense::DFA<Vec<u32>>> {
     let config = thompson::Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(NFA_LIMIT));
-    thompson::Compiler::new().configure(config).build_many_from_hir(hirs).map_err(|_| ())
-}
-
-fn dfa(hirs: &[&regex_syntax::hir::Hir]) -> Result<dense::DFA<Vec<u32>>, ()> {
+    let nfa = thompson::Compiler::new().configure(config).build_many_from_hir(hirs).ok()?;
     let config = dense::Config::new()
         .match_kind(MatchKind::All)
         .start_kind(StartKind::Both)
         .accelerate(false)
         .determinize_size_limit(Some(DETERMINIZE_LIMIT))
         .dfa_size_limit(Some(DFA_LIMIT));
-    dense::Builder::new().configure(config).build_from_nfa(&nfa(hirs)?).map_err(|_| ())
+    dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()
 }

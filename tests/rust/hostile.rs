@@ -240,6 +240,19 @@ fn hostile_patterns() {
     }
 }
 
+/// To say which of many patterns is the first too many, not every one of them is compiled: that took minutes.
+#[test]
+fn patterns_that_are_too_large_together() {
+    let _alone = alone();
+    let ideograph = |number: u32| char::from_u32(0x4e00 + number).unwrap();
+    let large = |number: u32| {
+        let (a, b) = (ideograph(2 * number), ideograph(2 * number + 1));
+        format!("[{a}{b}]*{a}[{a}{b}]{{8}}!")
+    };
+    let error = StopSet::builder().patterns((0..10_000).map(large)).build().unwrap_err();
+    assert_eq!(error.to_string(), "the 10000 patterns together need too large an automaton");
+}
+
 /// Every character begins a match that goes on for long: those that are in one state are one.
 #[test]
 fn a_million_beginnings_of_a_match() {

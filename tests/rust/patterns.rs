@@ -71,11 +71,20 @@ fn what_is_refused() {
         (r"«\S+»", "it can hold text for ever"),
         ("(a{100}){100}b", "its automaton is too large"),
         ("[ab]*a[ab]{11}c", "its automaton is too large"),
+        ("[ab]*a[ab]{12}c", "its automaton is too large"), // already without the set's other patterns
         (&("(".repeat(1_000) + "a" + &")".repeat(1_000)), "nest"),
     ] {
         let error = StopSet::builder().patterns(["ok", pattern]).build().unwrap_err().to_string();
         assert!(error.starts_with(&format!("pattern 1, {pattern:?}: ")), "{pattern}: {error}");
         assert!(error.contains(problem), "{pattern}: {error}");
+    }
+}
+
+#[test]
+fn a_refused_pattern_behind_one_that_is_given_twice_is_named_by_its_own_index() {
+    for pattern in ["(a", "a.*b", "(a{100}){100}b", "[ab]*a[ab]{12}c"] {
+        let error = StopSet::builder().patterns(["ok", "ok", pattern]).build().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("pattern 2, {pattern:?}: ")), "{error}");
     }
 }
 
