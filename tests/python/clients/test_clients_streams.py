@@ -110,6 +110,25 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
             assert out[at] is events[at]
 
 
+def test_an_interruption_comes_at_once() -> None:
+    """Even while reading on, where an error waits for the events of the stop."""
+    source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
+    stream = scan_events(source, "END", drain=True)
+    assert texts([next(stream)]) == ["one "]
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    assert texts(stream) == [None]
+
+
+def test_an_interruption_while_closing_leaves_the_events() -> None:
+    source = Source(*chunks("one END"), failures=1, failure=KeyboardInterrupt())
+    with scan_events(source, "END") as stream:
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        assert texts(stream) == ["one ", None]
+    assert source.closed == 1
+
+
 def test_a_source_that_has_failed_is_read_no_more() -> None:
     source = Source(*chunks("one END"), ConnectionError("lost"), *chunks("more"))
     stream = scan_events(source, "END", drain=True)

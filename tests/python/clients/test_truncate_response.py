@@ -195,6 +195,8 @@ def test_bedrock_blocks() -> None:
     cut = truncate_response(wire.bedrock_whole([reasoning, {"text": "one END"}, use]), "END")
     assert cut["output"]["message"]["content"] == [reasoning, {"text": "one "}]
     assert cut["stopReason"] == "stop_sequence"
+    empty = {"output": {"message": {"role": "assistant"}}, "stopReason": "end_turn"}
+    assert truncate_response(empty, "END") is empty
 
 
 def test_responses_items() -> None:
@@ -217,7 +219,14 @@ def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> N
     assert truncate_response(whole, "END")["output"][0]["content"][0]["annotations"] == [cite]
 
 
-@pytest.mark.parametrize("response", ["one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}])
+@pytest.mark.parametrize(
+    "response",
+    [
+        *("one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}),
+        {"type": "ai", "content": [{"type": "text", "text": "END"}]},  # LangChain's message
+        {"type": "message", "content": "END"},
+    ],
+)
 def test_what_is_refused(response: Any) -> None:
     with pytest.raises(TypeError, match="no response of an API"):
         truncate_response(response, "END")
