@@ -20,7 +20,7 @@ from reference import Reference
 from replay import Recording, Replay
 
 from stopscan import StopSet, finish
-from stopscan.clients import truncate_response
+from stopscan.clients import scan_events, truncate_response
 
 CALL = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
 PATHS: dict[str, tuple[str | int, ...]] = {
@@ -184,9 +184,18 @@ def test_gemini_parts() -> None:
     ]
 
 
-def test_gemini_a_prompt_that_was_blocked() -> None:
-    blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+        {"usageMetadata": {"promptTokenCount": 3}},
+        {"prompt_feedback": {"block_reason": "SAFETY"}},  # as the Python client dumps it
+    ],
+    ids=lambda blocked: next(iter(blocked)),
+)
+def test_gemini_a_prompt_that_was_blocked(blocked: Any) -> None:
     assert truncate_response(blocked, "END") is blocked
+    assert next(scan_events([blocked], "END")) is blocked
 
 
 def test_bedrock_blocks() -> None:
@@ -222,7 +231,7 @@ def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> N
 @pytest.mark.parametrize(
     "response",
     [
-        *("one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}),
+        *("one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}, {"message": "Not Found"}),
         {"type": "ai", "content": [{"type": "text", "text": "END"}]},  # LangChain's message
         {"type": "message", "content": "END"},
     ],
