@@ -38,7 +38,7 @@ def machine_for(event: Any, options: Options) -> Machine | None:
     ``TypeError`` for what is no event of an API that is known here.
     """
     kind = get(event, "type")
-    if isinstance(kind, str) and kind in NEUTRAL_TYPES:
+    if kind in NEUTRAL_TYPES:
         return None
     if isinstance(kind, str):
         return _typed(event, kind, options)

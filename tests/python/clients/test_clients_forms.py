@@ -187,6 +187,12 @@ def test_anthropic_a_start_with_text_that_is_not_touched_is_the_very_object() ->
     assert next(scan_events([start], "END")) is start
 
 
+def test_anthropic_a_block_of_another_type_is_not_scanned() -> None:
+    start, delta = {"type": "note", "text": "a END"}, {"type": "note_delta", "text": "b END"}
+    events = [wire.anthropic_start(), *wire.anthropic_block(0, start, [delta]), *wire.anthropic_end()]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
 def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
     """Signs of life, and another block: each has the text of its own index."""
     one, two = (
