@@ -24,6 +24,14 @@ def test_async_a_stop_closes_the_source_whose_close_is_async() -> None:
     asyncio.run(read())
 
 
+def test_async_a_visible_stop() -> None:
+    async def read() -> None:
+        stream = ascan_events(AsyncSource(*chunks("one E", "ND two")), "END", include_stop=True)
+        assert texts([event async for event in stream]) == ["one E", "ND", None]
+
+    asyncio.run(read())
+
+
 def test_async_a_close_that_fails() -> None:
     async def read() -> None:
         source = AsyncSource(*chunks("one", "two END"), failures=2)

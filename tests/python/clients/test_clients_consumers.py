@@ -134,6 +134,17 @@ def test_a_helper_that_was_read_before_is_refused(server: Replay) -> None:
             next(scan_events(helper, "END"))
 
 
+def test_an_async_helper_that_was_read_before_is_refused(server: Replay) -> None:
+    async def read() -> None:
+        made = client(openai.AsyncOpenAI, server.url)
+        async with made.chat.completions.stream(model=record(server, "chat"), messages=MESSAGES) as helper:
+            await anext(helper)
+            with pytest.raises(ValueError, match="read before"):
+                await anext(ascan_events(helper, "END"))
+
+    run(read)
+
+
 def test_events_that_a_helper_made_are_refused(server: Replay) -> None:
     """Their snapshots have the whole text: to let them through would show the stop, and what follows it."""
     made, other = client(openai.OpenAI, server.url), client(anthropic.Anthropic, server.url)

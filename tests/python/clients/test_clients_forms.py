@@ -206,7 +206,9 @@ def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
         assert [text_of("anthropic", event) for event in stream][:2] == ["one ", None]
         assert stream.matches[0].offset == 4
     both = [one, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
-    assert "".join(text_of("anthropic", event) or "" for event in scan_events(both, "END")) == "one ENE"
+    for end in ([], wire.anthropic_end()):
+        out = list(scan_events([*both, *end], "END"))
+        assert "".join(text_of("anthropic", event) or "" for event in out) == "one ENE"
 
 
 def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
@@ -352,6 +354,23 @@ def test_gemini_dicts_of_the_python_client_have_other_names() -> None:
     out = list(scan_events(dumped, "END"))
     assert out[-1]["candidates"][0]["finish_reason"] == "STOP"
     assert "usage_metadata" in out[0]
+
+
+def test_bedrock_events_say_what_they_did_beside_the_text() -> None:
+    events = wire.bedrock(["E", "ND"])
+    events[4]["messageStop"]["additionalModelResponseFields"] = {"x": 1}
+    closing = [events[3], {"messageStop": {"stopReason": "stop_sequence"}}]
+    cut = {"contentBlockDelta": {"delta": {"text": ""}, "contentBlockIndex": 0}}
+    assert list(scan_events(events, "END")) == [events[0], cut, cut, *closing]
+    last = {"messageStop": {"stopReason": "stop_sequence", "additionalModelResponseFields": {"x": 1}}}
+    assert list(scan_events(events, "END", drain=True)) == [events[0], cut, cut, events[3], last, events[-1]]
+
+
+def test_bedrock_an_event_without_a_name_passes() -> None:
+    first, text, *rest = wire.bedrock(["one END"])
+    out = list(scan_events([first, {}, text, {}, *rest], "END", drain=True))
+    assert out[1] == out[3] == {}
+    assert len(out) == 4 + len(rest)
 
 
 def test_bedrock_metadata_comes_when_the_stream_is_read_on() -> None:
