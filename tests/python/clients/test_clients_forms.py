@@ -226,6 +226,27 @@ def test_anthropic_reading_on_without_the_end_of_the_block_closes_it() -> None:
     assert out[-2]["usage"] == {"output_tokens": wire.TOKENS}
 
 
+def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none() -> None:
+    start, text, end = wire.anthropic_text(0, ["one END"])
+    other = wire.anthropic_text(1, ["two"])
+    last, stop = wire.anthropic_end()
+    for events in ([start, text, end, *other, last, stop], [start, text, *other, end, last, stop]):
+        out = list(scan_events(events, "END", drain=True))
+        assert kinds(out) == ["content_block_start", "content_block_delta", *kinds([end, last, stop])]
+        assert out[2] is end
+        assert out[4] is stop
+    late = list(scan_events([start, text, last, end, stop], "END", drain=True))
+    assert kinds(late[2:]) == kinds([end, last, stop])
+
+
+def test_anthropic_every_message_delta_says_the_stop_when_the_stream_is_read_on() -> None:
+    """The API may send several: the last of them counts for who accumulates."""
+    *events, last, stop = wire.anthropic(["one END"])
+    out = list(scan_events([*events, last, last, stop], "END", drain=True))
+    assert [event["delta"]["stop_reason"] for event in out if event["type"] == "message_delta"] == ["stop_sequence"] * 2
+    assert kinds(out[-4:]) == kinds([events[-1], last, last, stop])
+
+
 def test_anthropic_the_closing_events_are_the_clients_objects_and_name_no_usage(server: Replay) -> None:
     out = list(
         scan_events(BY_NAME["anthropic"].open(server.url, server.record(Recording(wire.anthropic(["END"])))), "END")
