@@ -67,6 +67,19 @@ def test_a_pattern_that_the_end_of_the_text_completes_ends_the_answer_before_a_c
             assert len(finishes(api, out)) == 1
 
 
+def test_a_pattern_that_the_end_of_a_cut_stream_completes() -> None:
+    """`xENDy` holds more than the pattern does."""
+    stops = StopSet("xENDy", patterns=[r"END\b"])
+    for api, make in WIRES.items():
+        events = make(["one xEND"])
+        cut = next(number for number, event in enumerate(events, 1) if text_of(api, event))
+        out = list(scan_events(events[:cut], stops))
+        assert "".join(text_of(api, event) or "" for event in out) == "one x", api
+        assert len(finishes(api, out)) == 1, api
+        if api in ("anthropic", "bedrock"):
+            assert out == list(scan_events(events, stops))
+
+
 def test_a_visible_pattern_that_the_end_of_a_cut_stream_completes_was_not_told() -> None:
     for api, make in WIRES.items():
         events = make(["one END"])
