@@ -209,6 +209,10 @@ def test_events_that_tell_no_api_pass_until_one_does() -> None:
     *out, cut, last = scan_events([*alive, *chunks("one END")], "END")
     assert [id(event) for event in out] == [id(event) for event in alive]
     assert texts([cut, last]) == ["one ", None]
+    alive += [{"choices": None}]
+    *out, cut, _ = scan_events([*chunks("one EN"), *alive, *chunks("D two")], "END")
+    assert [id(event) for event in out[1:]] == [id(event) for event in alive]
+    assert texts([out[0], cut]) == ["one ", ""]
 
 
 def test_a_stream_may_begin_with_any_of_its_events() -> None:

@@ -168,6 +168,12 @@ def test_anthropic_blocks() -> None:
     assert truncate_response(wire.anthropic_whole(others), "END")["content"] == others
 
 
+def test_anthropic_what_was_parsed_of_the_whole_text_goes() -> None:
+    block = {"type": "text", "text": '{"x": 1} END', "parsed_output": {"x": 1}}
+    (cut,) = truncate_response(wire.anthropic_whole([block]), "END")["content"]
+    assert cut == {"type": "text", "text": '{"x": 1} ', "parsed_output": None}
+
+
 def test_gemini_parts() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     parts = [{"text": "END", "thought": True}, {"text": "EN"}, {"text": "x"}, call, {"text": "D END"}, call]
