@@ -91,13 +91,14 @@ class ChoiceMachine(Machine):
         if part.over:
             return self._after(choice, part)
         text, closes = self.look(choice)
+        closes = closes or self.options.whole
         if text:
             new = self._changed(event, choice, part, text, part.feed(text), closes)
         elif closes:
             new = self._closing_text(event, choice, part)
         else:
             new = self._textless(choice, part) if part.held else choice
-        if closes and self.finished(choice):
+        if self.finished(choice):
             part.closed = True
         return new
 

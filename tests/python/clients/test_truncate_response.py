@@ -122,6 +122,23 @@ def test_chat_a_response_that_says_no_reason_says_the_stop() -> None:
     assert truncate_response(whole, "END")["choices"][0]["finish_reason"] == "stop"
 
 
+NO_REASON: dict[str, Any] = {
+    "chat": {"choices": [{"index": 0, "message": {"content": "one END"}, "finish_reason": "null"}]},
+    "completions": {"choices": [{"index": 0, "text": "one END", "finish_reason": None}]},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "one END"}]}}]},
+    "gemini-call": {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}, {"text": "one END"}]}}]},
+    "ollama": {"message": {"content": "one END"}, "done": False},
+    "generate": {"response": "one END", "done": False},
+}
+
+
+@pytest.mark.parametrize("api", NO_REASON)
+def test_a_response_that_says_no_reason_keeps_text_that_might_begin_a_stop(api: str) -> None:
+    whole = NO_REASON[api]
+    assert truncate_response(whole, "ENDS") is whole
+    assert "one END" not in repr(truncate_response(whole, StopSet(patterns=[r"END\b"])))
+
+
 def test_ollama_the_logprobs_of_generate() -> None:
     tokens = [{"token": token} for token in ("one ", "END", "!")]
     cut = truncate_response({"response": "one END!", "done": True, "logprobs": tokens}, "END")
