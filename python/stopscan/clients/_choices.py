@@ -120,7 +120,7 @@ class ChoiceMachine(Machine):
             self._early.append(self._piece(part, held, rows))
         if part.match is None:
             return choice
-        part.source = part.source or (event, choice)
+        part.source = event, choice
         return self._matched(choice, part, "", [])
 
     def _textless(self, choice: Any, part: Part) -> Any:
@@ -167,7 +167,6 @@ class ChoiceMachine(Machine):
                 out.append(self._piece(part, held, rows))
             if part.match is not None and not part.closed:
                 self.matches[index] = part.match
-                part.over = part.closed = True
                 if part.source is not None:  # some text of it was touched
                     out.append(self._closing(part))
         return out

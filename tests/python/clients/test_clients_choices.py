@@ -127,6 +127,19 @@ def test_the_stream_goes_on_until_the_last_choice_has_ended() -> None:
     assert len(list(source)) == 1, "the last one is not read"
 
 
+@pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
+def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
+    """The API says its own end of it later, some of them with all that follows."""
+    groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
+    for at_once in (False, True):
+        events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]
+        if at_once:
+            events[0]["choices"][0]["finish_reason"] = "length"
+        out = list(scan_events(events, "END", drain=drain))
+        ends = [(c["index"], c["finish_reason"]) for event in out for c in event["choices"] if c["finish_reason"]]
+        assert ends == [(0, "stop"), (1, "length")]
+
+
 def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     groups = [[(0, "one END")], [(1, "two")], [(1, "")], [(0, "more")]]
     # Two choices have to have begun, for there is no request to tell.

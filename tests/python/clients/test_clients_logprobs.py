@@ -160,6 +160,8 @@ def test_half_characters_begin_where_their_character_does() -> None:
     for stop, kept in (("éb", 2), ("b", 3), ("aéb", 0), ("aéc", 4)):
         out = list(scan_events(events, stop))
         assert len([row for event in out for row in chat_rows(event)]) == kept, stop
+    texts = [(text_of("chat", event), [token for token, _ in chat_rows(event)]) for event in scan_events(events, "aéc")]
+    assert texts == [("", []), ("", []), ("", []), ("aéb", ["a", "\\xc3", "\\xa9", "b"])]
 
 
 def test_tokens_that_spell_more_than_the_text_stay_within_it() -> None:
