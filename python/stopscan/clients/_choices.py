@@ -74,6 +74,8 @@ class ChoiceMachine(Machine):
         out, self._early = self._early, []
         if kept or not changed:
             out.append(self.with_choices(event, kept) if changed else event)
+        elif self.options.drain and self.bare(event) is not event and all(part.closed for part in self.parts.values()):
+            out.append(self.with_choices(event, []))  # OpenRouter's usage, in a choice that has ended
         out += self._late
         self._late = []
         if self.matches:

@@ -147,6 +147,17 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     assert [event["usage"] for event in scan_events(events, "END")] == [*counts, None]
 
 
+def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
+    """speakeasy-api/gram#921. What every chunk says of the usage before the end goes with its text."""
+    counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
+    choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
+    events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]
+    events += [wire.chat_chunk([wire.chat_choice(content="")], usage=counts[-1])]
+    out = list(scan_events(events, "END", drain=True))
+    assert [event["usage"] for event in out] == [counts[0], counts[2], counts[2]]
+    assert out[-1] == {**events[-1], "choices": []}
+
+
 def test_chat_mistral_content_in_parts() -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}
     chunks = [[thought], [{"type": "text", "text": "one E"}, thought], [{"type": "text", "text": "ND"}]]
