@@ -185,6 +185,8 @@ def test_a_whole_response_loses_the_tokens_of_the_stop() -> None:
 def test_a_token_begins_where_its_character_does() -> None:
     halves = [{"token": "?", "bytes": [byte]} for byte in "xéa".encode()]
     assert [begin for begin, _ in spelled(halves, "xéa")] == [0, 1, 1, 2]
+    words = [entry(token, number) for number, token in enumerate(["é\u0100", "日本", "🙂", "a"])]
+    assert [begin for begin, _ in spelled(words, "é\u0100日本🙂a")] == [0, 2, 4, 5]
     nothing: dict[str, Any] = {"token": None, "bytes": None}
     assert [begin for begin, _ in spelled([nothing, {"token": "a"}, {"token": "b"}], "ab")] == [0, 0, 1]
 
