@@ -143,6 +143,17 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
         assert len(told) - len(emitted) < 3, "the rest of one token, at most"
 
 
+@pytest.mark.parametrize("api", FORMS)
+def test_a_token_waits_with_its_text_behind_another_of_the_same_text(api: str) -> None:
+    make, rows = FORMS[api]
+    out = scan_events(make([["E"], ["E"], ["x"]]), "END")
+    assert [rows(event) for event in out if text_of(api, event) is not None][:3] == [
+        [],
+        [("E", 0)],
+        [("E", -0.01), ("x", -0.02)],
+    ]
+
+
 def test_half_characters_begin_where_their_character_does() -> None:
     """A chunk with half a character has no text yet, but a token: it stays there while nothing is held."""
     first, second = ([byte] for byte in "é".encode())
