@@ -113,9 +113,10 @@ def test_held_text_before_a_pattern_that_the_end_completes() -> None:
 
 
 def test_a_message_that_ends_without_the_end_of_its_block() -> None:
-    events = [event for event in wire.anthropic(["one END"]) if event["type"] != "content_block_stop"]
+    events = [event for event in wire.anthropic(["one xEND"]) if event["type"] != "content_block_stop"]
     for drain in (False, True):
-        out = list(scan_events(events, StopSet(patterns=[r"END\b"]), drain=drain))
+        out = list(scan_events(events, StopSet("xENDy", patterns=[r"END\b"]), drain=drain))
+        assert "".join(text_of("anthropic", event) or "" for event in out) == "one x"
         assert [event["type"] for event in out[-3:]] == ["content_block_delta", "message_delta", "message_stop"]
         assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 

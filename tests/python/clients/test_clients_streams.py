@@ -83,6 +83,8 @@ def test_an_error_of_the_source_comes_through_and_the_text_is_held() -> None:
     assert stream.held == {0: "EN"}
     assert texts(stream) == ["EN"], "with the next step: the source has ended"
     assert stream.held == {}
+    with pytest.raises(ConnectionError):
+        next(scan_events(Source(ConnectionError("lost")), "END"))
 
 
 @pytest.mark.parametrize("api", sorted(wire.WIRES))
