@@ -150,6 +150,14 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     assert len(list(source)) == 1
 
 
+def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited() -> None:
+    """vLLM's continuous_usage_stats says the usage in every chunk."""
+    one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
+    machine = machine_for(one, Options(StopSet("END"), asked=lambda: 2))
+    assert [len(machine.feed(one)), machine.feed(more)] == [2, []]
+    assert not machine.ended
+
+
 def test_no_match_reads_to_the_end_for_the_usage() -> None:
     events = wire.chat(["one"])
     assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]

@@ -152,7 +152,7 @@ def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stre
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
     choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
     events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]
-    events += [wire.chat_chunk([wire.chat_choice(content="")], usage=counts[-1])]
+    events += [wire.chat_chunk([wire.chat_choice(content="")], **usage) for usage in ({}, {"usage": counts[-1]})]
     out = list(scan_events(events, "END", drain=True))
     assert [event["usage"] for event in out] == [counts[0], counts[2], counts[2]]
     assert out[-1] == {**events[-1], "choices": []}
