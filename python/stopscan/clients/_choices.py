@@ -138,7 +138,6 @@ class ChoiceMachine(Machine):
         part.over = True
         new = self.cut(choice, safe, rows)
         if self.finished(choice):
-            part.closed = True
             new = self.with_finish(new, stopped(part.match))
         elif not self.options.drain:
             part.closed = True
