@@ -156,6 +156,11 @@ def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited(
     machine = machine_for(one, Options(StopSet("END"), asked=lambda: 2))
     assert [len(machine.feed(one)), machine.feed(more)] == [2, []]
     assert not machine.ended
+    both = wire.chat_chunk([wire.chat_choice(0, "length", content="END"), wire.chat_choice(1, content="END")])
+    machine = machine_for(both, Options(StopSet("END"), drain=True))
+    machine.feed(both)
+    more["choices"][0]["index"] = 1
+    assert machine.feed(more) == []
 
 
 def test_no_match_reads_to_the_end_for_the_usage() -> None:
