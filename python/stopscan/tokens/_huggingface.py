@@ -42,8 +42,13 @@ class HuggingFace:
 
     @cached_property
     def special(self) -> Mapping[int, str]:
-        added = self._tokenizer.get_added_tokens_decoder()
-        return {token_id: token.content for token_id, token in added.items() if token.special}
+        added = self._tokenizer.get_added_tokens_decoder().items()
+        return {token_id: token.content for token_id, token in added if token.special or self._skips(token_id)}
+
+    def _skips(self, token_id: int) -> bool:
+        """Whether ``decode`` leaves it out: a special token that was added again says that it is none."""
+        twice = [token_id, token_id]  # a first space may be stripped
+        return self._tokenizer.decode(twice) == "" != self._tokenizer.decode(twice, skip_special_tokens=False)
 
     @cached_property
     def _description(self) -> str | None:
@@ -75,7 +80,7 @@ class HuggingFace:
     def tables(self) -> Tables | None:
         if self._description is None or self.habits != Habits():
             return None
-        return tables_of(self._tokenizer, json.loads(self._description))
+        return tables_of(self._tokenizer, json.loads(self._description), {*self.special.values()})
 
     def contains(self, token_id: int, /) -> bool:
         return 0 <= token_id < ID_LIMIT and self._tokenizer.id_to_token(token_id) is not None

@@ -231,6 +231,16 @@ def test_markers_that_are_skipped_count() -> None:
     assert emitted(scanner, token_ids) == "ENDA "
 
 
+def test_a_special_marker_that_was_added_again_did_not_count() -> None:
+    carrier = Shouting()
+    markers = ["<think>", "</think>"]
+    carrier.backend_tokenizer.add_special_tokens(markers)
+    carrier.backend_tokenizer.add_tokens(markers)
+    scanner = TokenScanner(carrier, StopSet("END", protect=[("<think>", "</think>")]))
+    token_ids = carrier.backend_tokenizer.encode("<think>END</think>a END").ids
+    assert emitted(scanner, token_ids) == "ENDA "
+
+
 def test_a_prompt_in_a_script_that_is_spelled_in_bytes() -> None:
     """The last 16 tokens begin within a character, and a byte-fallback run is valid as a whole or not at all."""
     vocabulary, carrier = vocabulary_of(small_fallback), InPieces()
