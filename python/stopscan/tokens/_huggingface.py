@@ -42,13 +42,15 @@ class HuggingFace:
 
     @cached_property
     def special(self) -> Mapping[int, str]:
-        added = self._tokenizer.get_added_tokens_decoder().items()
-        return {token_id: token.content for token_id, token in added if token.special or self._skips(token_id)}
+        added = self._tokenizer.get_added_tokens_decoder()
+        return {token_id: token.content for token_id, token in added.items() if self._skips(token_id, token.special)}
 
-    def _skips(self, token_id: int) -> bool:
-        """Whether ``decode`` leaves it out: a special token that was added again says that it is none."""
+    def _skips(self, token_id: int, special: bool) -> bool:
+        """Whether ``decode`` leaves a token out. Not all do as they say: one that was special and then added again, and
+        one that the normalizer changes."""
         twice = [token_id, token_id]  # a first space may be stripped
-        return self._tokenizer.decode(twice) == "" != self._tokenizer.decode(twice, skip_special_tokens=False)
+        decode = self._tokenizer.decode
+        return decode(twice) == "" and (special or decode(twice, skip_special_tokens=False) != "")
 
     @cached_property
     def _description(self) -> str | None:

@@ -15,7 +15,7 @@ from families import CORPUS, small_fallback, trained_bytes
 from families import load as vocabulary_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from whole import agree, emitted, run
 
 from stopscan import StopSet
@@ -229,6 +229,15 @@ def test_markers_that_are_skipped_count() -> None:
     scanner = TokenScanner(carrier, StopSet("END", protect=[("<s>", "</s>")]))
     token_ids = carrier.backend_tokenizer.encode("<s>END</s>a END").ids
     assert emitted(scanner, token_ids) == "ENDA "
+
+
+def test_a_special_token_that_decode_does_not_leave_out_was_left_out() -> None:
+    carrier = Shouting()
+    carrier.backend_tokenizer.normalizer = normalizers.Lowercase()
+    carrier.backend_tokenizer.add_special_tokens([AddedToken("<New>", normalized=True)])
+    new = carrier.backend_tokenizer.get_vocab_size() - 1
+    token_ids = [new, *carrier.backend_tokenizer.encode("a", add_special_tokens=False).ids, new]
+    assert emitted(TokenScanner(carrier), token_ids) == carrier.decode(token_ids, skip_special_tokens=True)
 
 
 def test_a_special_marker_that_was_added_again_did_not_count() -> None:
