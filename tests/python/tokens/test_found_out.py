@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from families import load, sentencepiece, trained_bytes
+from whole import emitted
 
-from stopscan.tokens import Vocabulary
+from stopscan.tokens import TokenScanner, Vocabulary
 
 MODEL = partial(sentencepiece, "tokenizer.model.v1")
 
@@ -30,22 +31,36 @@ def kind(token_id: int) -> str:
     return "b" if token_id in vocabulary.byte_tokens.values() else "t"
 
 
-def saying_more(tokenizer: Any, where: Callable[..., bool]) -> Any:
-    """One like this, but for its `decode`."""
+def saying(tokenizer: Any, say: Callable[..., str]) -> Any:
+    """One like this, but for what its `decode` says: `say` makes that of the text and the arguments."""
 
     def decode(self: Any, token_ids: Sequence[int], *policy: Any, **named: Any) -> str:
-        text = str(type(tokenizer).decode(self, token_ids, *policy, **named))
-        return f"{text}!" if where(token_ids, *policy, *named.values()) else text
+        return say(type(tokenizer).decode(self, token_ids, *policy, **named), token_ids, *policy, *named.values())
 
     other = copy(tokenizer)
     other.__class__ = type("Other", (type(tokenizer),), {"decode": decode})
     return other
 
 
+def small_tekken() -> Any:
+    library = pytest.importorskip("mistral_common.tokens.tokenizers.tekken", reason="mistral-common is not installed")
+    vocab = [{"rank": byte, "token_bytes": b64encode(bytes([byte])).decode(), "token_str": None} for byte in range(256)]
+    return library.Tekkenizer(vocab, [], ".", 260, 4, library.TokenizerVersion.v3)
+
+
+def small_tiktoken() -> Any:
+    """It has a gap: there is no 257."""
+    library = pytest.importorskip("tiktoken", reason="tiktoken is not installed")
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    return library.Encoding("small", pat_str=".", mergeable_ranks=ranks, special_tokens={"<s>": 256, "</s>": 258})
+
+
 @pytest.mark.parametrize("kinds", KINDS)
 def test_among_tokens_of_some_kinds(kinds: str) -> None:
     there = re.compile(kinds)
-    other = saying_more(load(MODEL).tokenizer, lambda ids: there.search("".join(map(kind, ids))) is not None)
+    other = saying(
+        load(MODEL).tokenizer, lambda text, ids: text + "!" if there.search("".join(map(kind, ids))) else text
+    )
     assert not Vocabulary(other).native
 
 
@@ -53,20 +68,51 @@ def test_among_tokens_of_some_kinds(kinds: str) -> None:
 def test_in_a_run_of_byte_tokens(run: bytes) -> None:
     vocabulary = load(MODEL)
     run_ids = [vocabulary.byte_tokens[byte] for byte in run]
-    assert not Vocabulary(saying_more(vocabulary.tokenizer, lambda ids: [*ids] == run_ids)).native
+    assert not Vocabulary(saying(vocabulary.tokenizer, lambda text, ids: "!" if [*ids] == run_ids else text)).native
 
 
 @pytest.mark.parametrize("wanted", ["keep", "ignore"])
 def test_where_special_tokens_are_kept_or_left_out(wanted: str) -> None:
-    library = pytest.importorskip("mistral_common.tokens.tokenizers.tekken", reason="mistral-common is not installed")
-    vocab = [{"rank": byte, "token_bytes": b64encode(bytes([byte])).decode(), "token_str": None} for byte in range(256)]
-    tokenizer = library.Tekkenizer(vocab, [], ".", 260, 4, library.TokenizerVersion.v3)
-    assert Vocabulary(tokenizer).native
-    assert not Vocabulary(saying_more(tokenizer, lambda ids, policy: policy.value == wanted)).native
+    other = saying(small_tekken(), lambda text, ids, policy: "!" if policy.value == wanted else text)
+    assert not Vocabulary(other).native
+
+
+def test_where_special_tokens_of_tiktoken_are_kept() -> None:
+    assert not Vocabulary(saying(small_tiktoken(), lambda text, ids: "!" if 256 in ids else text)).native
 
 
 def test_nowhere() -> None:
-    assert Vocabulary(saying_more(load(MODEL).tokenizer, lambda ids: False)).native
+    for tokenizer in (load(MODEL).tokenizer, small_tekken(), small_tiktoken()):
+        assert Vocabulary(saying(tokenizer, lambda text, *_: text)).native
+
+
+def louder() -> list[tuple[Any, list[int], list[int]]]:
+    """Tokenizers of three kinds that decode in their own way, the ids of a special token and a text, and no ids."""
+    letters, model = b"a stop", load(MODEL)
+    kinds = (
+        (model.tokenizer, [model.special[0], *(model.byte_tokens[byte] for byte in letters)], [-1, 32000]),
+        (small_tekken(), [0, *(4 + byte for byte in letters)], [-1, 260]),
+        (small_tiktoken(), [256, *letters], [-1, 257, 259]),
+    )
+    return [(saying(tokenizer, lambda text, *_: text.upper()), *ids) for tokenizer, *ids in kinds]
+
+
+def test_it_decodes_itself_then() -> None:
+    for tokenizer, token_ids, _ in louder():
+        scanner = TokenScanner(tokenizer, "OP")
+        assert emitted(scanner, token_ids) == "A ST"
+        assert scanner.tokens_kept == 5
+
+
+def test_an_id_that_a_tokenizer_has_not_raised_an_error_of_that() -> None:
+    for tokenizer, token_ids, others in louder():
+        scanner = TokenScanner(tokenizer)
+        for other in others:
+            with pytest.raises(ValueError, match=f"token id {other} is not in the vocabulary"):
+                scanner.feed(other)
+            with pytest.raises(ValueError, match=f"prompt_token_ids: token id {other} is not"):
+                TokenScanner(tokenizer, prompt_token_ids=[*token_ids, other])
+        assert emitted(scanner, token_ids) == "A STOP"
 
 
 CARRIERS: dict[str, Callable[[list[int], bool], bool]] = {

@@ -49,7 +49,7 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
 
 
 # Marks and spaces at all places, byte tokens, a character in them, and a gap: there is no 11.
-PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f"]
+PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
 DECODERS = {
@@ -57,6 +57,7 @@ DECODERS = {
     "Metaspace, first": [decoders.Metaspace(prepend_scheme="first"), decoders.Fuse()],
     "Metaspace, never": [decoders.Metaspace(prepend_scheme="never")],
     "Metaspace of another mark": [decoders.Metaspace(replacement="_"), decoders.Fuse()],
+    "Metaspace and Replace": [decoders.Metaspace(), decoders.Replace("_", "-")],
     "Replace": [SPACES],
     "two Replaces": [SPACES, decoders.Replace("_", "-"), decoders.Fuse()],
     "bytes": [decoders.ByteFallback()],

@@ -95,6 +95,17 @@ def test_a_chain_that_looks_across_tokens_is_not_native() -> None:
     assert emitted(TokenScanner(tokenizer), token_ids) == tokenizer.decode(token_ids) == "don't 5op"
 
 
+def test_a_decoder_in_python_is_not_native() -> None:
+    class Joined:
+        def decode_chain(self, tokens: list[str]) -> list[str]:
+            return tokens
+
+    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
+    tokenizer.decoder = decoders.Decoder.custom(Joined())
+    assert not Vocabulary(tokenizer).native
+    assert emitted(TokenScanner(tokenizer), [0, 1, 0]) == "aba"
+
+
 @settings(max_examples=60)
 @given(data=st.data())
 def test_everything_is_that_of_the_whole_text(carrier: Any, data: st.DataObject) -> None:

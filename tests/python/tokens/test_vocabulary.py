@@ -93,7 +93,10 @@ def test_what_carries_a_tokenizer() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(carrier, name)
 
-    for tokenizer in (carrier, Wrapper(), Wrapper()):
+    class Bare:  # it has no `decode`
+        backend_tokenizer = vocabulary.tokenizer
+
+    for tokenizer in (carrier, Wrapper(), Wrapper(), Bare()):
         assert Vocabulary(tokenizer).native
         assert emitted(TokenScanner(tokenizer), token_ids) == "the story"
 
