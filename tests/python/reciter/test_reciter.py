@@ -56,6 +56,29 @@ def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
     assert (tokenizer.eos_token, tokenizer.eos_token_id) == (EOS, RECITER.eos_token_id)
     config = transformers.AutoConfig.from_pretrained(checkpoint)
     assert config.max_position_embeddings == tokenizer.model_max_length == 8192
+    assert (config.bos_token_id, config.eos_token_id) == (None, RECITER.eos_token_id)
+    assert config.architectures == ["LlamaForCausalLM"]  # vLLM asks for that
+    assert str(config.dtype).endswith("float32")
+
+
+def test_the_weights_have_the_shapes_of_the_config(checkpoint: Path) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    hidden, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    heads, kv_heads = (config[f"num_{kind}_heads"] * config["head_dim"] for kind in ("attention", "key_value"))
+    assert {name: array.shape for name, array in load_file(checkpoint / "model.safetensors").items()} == {
+        "lm_head.weight": (vocabulary, hidden),
+        "model.embed_tokens.weight": (vocabulary, hidden),
+        "model.norm.weight": (hidden,),
+        "model.layers.0.input_layernorm.weight": (hidden,),
+        "model.layers.0.post_attention_layernorm.weight": (hidden,),
+        "model.layers.0.self_attn.q_proj.weight": (heads, hidden),
+        "model.layers.0.self_attn.k_proj.weight": (kv_heads, hidden),
+        "model.layers.0.self_attn.v_proj.weight": (kv_heads, hidden),
+        "model.layers.0.self_attn.o_proj.weight": (hidden, heads),
+        "model.layers.0.mlp.gate_proj.weight": (inner, hidden),
+        "model.layers.0.mlp.up_proj.weight": (inner, hidden),
+        "model.layers.0.mlp.down_proj.weight": (hidden, inner),
+    }
 
 
 @each_script
