@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer, decoders
 
@@ -59,6 +60,8 @@ def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
     assert (config.bos_token_id, config.eos_token_id) == (None, RECITER.eos_token_id)
     assert config.architectures == ["LlamaForCausalLM"]  # vLLM asks for that
     assert str(config.dtype).endswith("float32")
+    with safe_open(checkpoint / "model.safetensors", "numpy") as weights:
+        assert weights.metadata() == {"format": "pt"}
 
 
 def test_the_weights_have_the_shapes_of_the_config(checkpoint: Path) -> None:
