@@ -170,14 +170,13 @@ def test_a_prompt_or_eos_as_a_piece_does_not_break_its_script(tmp_path: Path) ->
     assert not {tokenizer.token_to_id("[two]"), reciter.eos_token_id} & set(reciter.token_ids("one"))
 
 
-def test_non_ascii_special_token(tmp_path: Path) -> None:
-    reciter = Reciter(
-        {"one": ["a", "<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>"] * 2},
-        special_tokens=["<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>"],
-    )
+def test_non_ascii_tokens(tmp_path: Path) -> None:
+    end, mark = "<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>", "<\N{FULLWIDTH VERTICAL LINE}>"
+    reciter = Reciter({"one": ["a", mark, end] * 2}, added_tokens=[mark], special_tokens=[end])
     tokenizer = Tokenizer.from_file(str(reciter.write(tmp_path) / "tokenizer.json"))
+    assert tokenizer.encode(mark + end).ids == reciter.token_ids("one")[1:3]
     assert tokenizer.decode(reciter.token_ids("one"), skip_special_tokens=False) == reciter.text("one")
-    assert tokenizer.decode(reciter.token_ids("one")) == "aa"
+    assert tokenizer.decode(reciter.token_ids("one")) == f"a{mark}" * 2
 
 
 def test_bad_scripts_and_tokens() -> None:
