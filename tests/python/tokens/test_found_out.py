@@ -112,6 +112,7 @@ def test_an_id_that_a_tokenizer_has_not_raised_an_error_of_that() -> None:
                 scanner.feed(other)
             with pytest.raises(ValueError, match=f"prompt_token_ids: token id {other} is not"):
                 TokenScanner(tokenizer, prompt_token_ids=[*token_ids, other])
+        TokenScanner(tokenizer, prompt_token_ids=[0])
         assert emitted(scanner, token_ids) == "A STOP"
 
 
