@@ -40,6 +40,7 @@ def test_a_script_that_is_staged_many_times() -> None:
 def test_a_vector_that_is_only_fed_has_the_fed_pieces() -> None:
     known = {entry["name"]: entry for _, entry in read("vectors")}
     names = [vector["name"] for vector in plain_vectors()]
+    assert {"stop_spelled_by_three_deltas", "no_stops", "markers_over_deltas"} <= {*names}
     assert names == [name for name in known if name in names]
     for vector in plain_vectors():
         entry = known[vector["name"]]
