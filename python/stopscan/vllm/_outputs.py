@@ -123,5 +123,13 @@ def _trim(completion: CompletionOutput, kept: int) -> None:
 def _snapshot(total: RequestOutput) -> RequestOutput:
     """All answers so far, as objects that later deltas do not change."""
     output = copy(total)
-    output.outputs = [copy(completion) for completion in sorted(total.outputs, key=lambda completion: completion.index)]
+    output.outputs = [_copy(completion) for completion in sorted(total.outputs, key=lambda answer: answer.index)]
     return output
+
+
+def _copy(completion: CompletionOutput) -> CompletionOutput:
+    copied = copy(completion)
+    # vLLM adds a delta to these in place.
+    copied.token_ids = list(completion.token_ids)
+    copied.logprobs = completion.logprobs and completion.logprobs[:]
+    return copied

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from copy import copy
 from itertools import count, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -127,6 +129,17 @@ def test_the_request_ends_with_the_stop(engine: Engine, reciter: Any, generate: 
     assert engine.run(until_idle()) == 0
 
 
+def test_the_request_has_ended_before_its_last_output(engine: Engine, reciter: Any) -> None:
+    async def until_finished() -> int:
+        params = SamplingParams(temperature=0, max_tokens=400, ignore_eos=True, stop=["END"])
+        outputs = scan_outputs(engine.engine, reciter.prompt("split"), params, next(request_ids))
+        while not (await anext(outputs)).finished:
+            pass
+        return engine.engine.output_processor.get_num_unfinished_requests()
+
+    assert engine.run(until_finished()) == 0
+
+
 def test_a_reader_that_leaves_ends_the_request(engine: Engine, reciter: Any) -> None:
     async def leave() -> int:
         params = SamplingParams(temperature=0, max_tokens=400, ignore_eos=True, output_kind=RequestOutputKind.DELTA)
@@ -138,35 +151,129 @@ def test_a_reader_that_leaves_ends_the_request(engine: Engine, reciter: Any) -> 
     assert engine.run(leave()) == 0
 
 
-def test_several_tokens_in_one_chunk_are_cut_behind_the_stop(engine: Engine, reciter: Any) -> None:
-    async def late_reader(ids: list[int]) -> Any:
-        params = SamplingParams(temperature=0, max_tokens=40, stop=["END"], min_tokens=2, logprobs=0)
-        params.output_kind = RequestOutputKind.DELTA
-        return [output async for output in scan_outputs(Held(engine.engine), reciter.prompt("split"), params, "held")]
-
-    (output,) = engine.run(late_reader(reciter.token_ids("split")))
+@pytest.mark.parametrize("logprobs", [None, 0])
+def test_several_tokens_in_one_chunk_are_cut_behind_the_stop(
+    engine: Engine, reciter: Any, logprobs: int | None
+) -> None:
+    params = {"stop": ["END"], "min_tokens": 2, "logprobs": logprobs, "output_kind": RequestOutputKind.DELTA}
+    (output,) = staged(engine, Staged(engine.engine, at_once), reciter.prompt("split"), **params)
     (answer,) = output.outputs
     ids = reciter.token_ids("split")[:6]
     assert (answer.text, answer.stop_reason, answer.finish_reason) == ("This is the ", "END", "stop")
-    assert (list(answer.token_ids), [token for position in answer.logprobs for token in position]) == (ids, ids)
-    kept = sum(position[token].logprob for token, position in zip(ids, answer.logprobs, strict=True))
-    assert answer.cumulative_logprob == pytest.approx(kept)
+    assert list(answer.token_ids) == ids
     assert output.finished
+    if logprobs is not None:
+        assert [token for position in answer.logprobs for token in position] == ids
+        kept = sum(position[token].logprob for token, position in zip(ids, answer.logprobs, strict=True))
+        assert answer.cumulative_logprob == pytest.approx(kept)
 
 
-class Held:
-    """An engine whose outputs come all at once, as to a reader who is late."""
+@pytest.mark.parametrize("kind", RequestOutputKind)
+def test_answers_that_end_one_after_another(engine: Engine, reciter: Any, kind: RequestOutputKind) -> None:
+    params = {"n": 2, "temperature": 1, "stop": ["END"], "output_kind": kind}
+    outputs = staged(engine, Staged(engine.engine, one_by_one), reciter.prompt("split"), **params)
+    assert [output.finished for output in outputs] == [False] * (len(outputs) - 1) + [True]
+    indices = [[answer.index for answer in output.outputs] for output in outputs]
+    answers = [answer for output in outputs for answer in output.outputs]
+    if kind is RequestOutputKind.DELTA:
+        assert indices == sorted(indices, reverse=True)
+    else:
+        answers = outputs[-1].outputs
+        assert indices == sorted(indices, reverse=True, key=lambda listed: listed[-1] - len(listed))
+        assert indices[-1] == [0, 1]
+        assert len(outputs) == 1 or kind is RequestOutputKind.CUMULATIVE
+    for index in (0, 1):
+        assert "".join(answer.text for answer in answers if answer.index == index) == "This is the "
 
-    def __init__(self, engine: AsyncLLM) -> None:
+
+def test_a_cumulative_output_is_not_changed_by_later_ones(engine: Engine, reciter: Any) -> None:
+    async def lengths() -> None:
+        outputs = scan_outputs(engine.engine, reciter.prompt("split"), params, next(request_ids))
+        seen = [(output, sizes(output)) async for output in outputs]
+        assert [sizes(output) for output, _ in seen] == [size for _, size in seen]
+
+    def sizes(output: Any) -> tuple[int, ...]:
+        (answer,) = output.outputs
+        return len(answer.text), len(answer.token_ids), len(answer.logprobs)
+
+    kind = RequestOutputKind.CUMULATIVE
+    params = SamplingParams(temperature=0, stop=["END"], logprobs=0, output_kind=kind)
+    engine.run(lengths())
+
+
+def test_the_engine_hears_of_no_stops_and_no_options(engine: Engine, reciter: Any) -> None:
+    think = {"stopscan_protect": ["<think>", "</think>"]}
+    params = SamplingParams(temperature=0, max_tokens=40, stop=["END"], extra_args={**think, "other": 1})
+    asked = params.clone()
+    through = Staged(engine.engine, one_by_one)
+    (output,) = engine.run(collect(scan_outputs(through, reciter.prompt("think"), params, "noted", priority=0)))[-1:]
+    assert output.outputs[0].text == "<think>Is it END?</think>It is 5 or 6 "
+    assert (through.params.stop, through.params.extra_args) == ([], {"other": 1})
+    assert through.options == {"priority": 0}
+    assert params == asked
+
+
+@pytest.mark.parametrize("parser", ["hunyuan_a13b", ""])
+def test_the_regions_of_the_engines_parser(engine: Engine, reciter: Any, parser: str) -> None:
+    request = {"stop": ["END"], "extra_args": {"stopscan_protect": ["reasoning"]}}
+    through = Staged(engine.engine, one_by_one, parser)
+    if parser:
+        outputs = staged(engine, through, reciter.prompt("think"), **request)
+        assert outputs[-1].outputs[0].text == "<think>Is it END?</think>It is 5 or 6 "
+    else:
+        with pytest.raises(VLLMValidationError, match="no markers for 'reasoning'"):
+            staged(engine, through, reciter.prompt("think"), **request)
+
+
+@pytest.mark.parametrize("tokenizer", [True, False], ids=["", "no tokenizer"])
+def test_token_ids_alone(engine: Engine, reciter: Any, tokenizer: bool) -> None:
+    through = Staged(engine.engine, one_by_one)
+    if not tokenizer:
+        through.input_processor = SimpleNamespace(tokenizer=None)
+    (answer,) = staged(engine, through, reciter.prompt("split"), detokenize=False)[-1].outputs
+    assert answer.text == ""
+    assert list(answer.token_ids) == [*reciter.token_ids("split"), reciter.eos_token_id]
+    assert (answer.finish_reason, answer.stop_reason) == ("stop", None)
+
+
+def staged(engine: Engine, through: Staged, prompt: str, **params: Any) -> list[Any]:
+    params = SamplingParams(**{"temperature": 0, "max_tokens": 40, **params})
+    return engine.run(collect(scan_outputs(through, prompt, params, next(request_ids))))
+
+
+class Staged:
+    """The engine, whose outputs come in another order, and which keeps what it was asked."""
+
+    def __init__(self, engine: AsyncLLM, arrange: Callable[[list[Any]], list[Any]], parser: str = "") -> None:
         self._engine = engine
+        self._arrange = arrange
         self.get_tokenizer = engine.get_tokenizer
-        self.input_processor, self.vllm_config = engine.input_processor, engine.vllm_config
+        self.input_processor = engine.input_processor
+        config = SimpleNamespace(reasoning_parser=parser)
+        self.vllm_config = SimpleNamespace(structured_outputs_config=config)
 
-    async def generate(self, *args: Any) -> AsyncIterator[Any]:
-        first, *others = await collect(self._engine.generate(*args))
-        for output in others:
-            first.add(output, aggregate=True)
-        yield first
+    async def generate(self, prompt: str, params: Any, request_id: str, **options: Any) -> AsyncIterator[Any]:
+        self.params, self.options = params, options
+        for output in self._arrange(await collect(self._engine.generate(prompt, params, request_id, **options))):
+            yield output
+
+
+def at_once(outputs: list[Any]) -> list[Any]:
+    """As to a reader who is late."""
+    first, *others = outputs
+    for output in others:
+        first.add(output, aggregate=True)
+    return [first]
+
+
+def one_by_one(outputs: list[Any]) -> list[Any]:
+    """All of the second answer, and then the first."""
+    parts = []
+    for output in outputs:
+        for answer in output.outputs:
+            parts.append(copy(output))
+            parts[-1].outputs = [answer]
+    return sorted(parts, key=lambda part: -part.outputs[0].index)
 
 
 def test_malformed_options_are_refused_and_the_engine_goes_on(engine: Engine, reciter: Any, generate: Any) -> None:
