@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -75,6 +76,21 @@ def test_a_vllm_without_a_part_is_an_error_that_names_it(
     assert patched() == before
 
 
+@pytest.mark.parametrize("module", ["vllm.parser", "vllm.v1.engine.detokenizer"])
+def test_a_vllm_without_a_module_is_an_error_that_names_it(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(RuntimeError, match=f"does not support vLLM {vllm.__version__}: no {module}"):
+        install()
+
+
+def test_a_vllm_without_a_class_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("vllm.v1.engine.detokenizer.FastIncrementalDetokenizer")
+    with pytest.raises(
+        RuntimeError, match=r"no vllm\.v1\.engine\.detokenizer\.FastIncrementalDetokenizer: decode_next"
+    ):
+        install()
+
+
 def test_the_version_alone_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm, "__version__", "0.99.0")
     install()
@@ -139,6 +155,14 @@ def test_the_plugin_takes_the_markers_from_the_environment(
     monkeypatch.setenv("STOPSCAN_VLLM_PROTECT", '["<think>", "</think>"]')
     plugin()
     assert text(tokenizer, reciter, "think", stop=["END"]) == ("<think>Is it END?</think>It is 5 or 6 ", "END")
+
+
+def test_the_plugin_installs_where_vllm_has_no_rust_frontend(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = patched()
+    monkeypatch.delitem(vllm.envs.environment_variables, "VLLM_USE_RUST_FRONTEND", raising=False)
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    plugin()
+    assert all(new is not old for new, old in zip(patched(), before, strict=True))
 
 
 @pytest.mark.parametrize("problem", ["parts", "rust"])
@@ -219,8 +243,30 @@ def test_malformed_options_are_refused_before_and_when_a_request_is_added(
     for make in (SamplingParams, SamplingParams.from_optional):
         with pytest.raises(VLLMValidationError, match=message):
             make(stop=stop, extra_args=extra_args)
-    with pytest.raises(VLLMValidationError, match=message):
+    with pytest.raises(VLLMValidationError, match=message) as refusal:
         run(tokenizer, [[1]], params)
+    # Over HTTP, it is the answer's "param".
+    assert message.startswith(refusal.value.parameter)
+
+
+def test_patterns_need_text() -> None:
+    install()
+    patterns = {"extra_args": {"stopscan_patterns": "a"}}
+    with pytest.raises(VLLMValidationError, match="stopscan_patterns needs detokenize"):
+        SamplingParams(detokenize=False, **patterns)
+    assert SamplingParams(**patterns).extra_args == patterns["extra_args"]
+    assert not SamplingParams(detokenize=False).detokenize
+
+
+@pytest.mark.parametrize("patterns", ["E[A-Z]D", ["never [0-9]", "E[A-Z]D"]])
+@pytest.mark.parametrize("stop", [[], ["too late"]])
+def test_patterns(tokenizer: Any, reciter: Any, patterns: Any, stop: list[str]) -> None:
+    install()
+    params = {"stop": stop, "extra_args": {"stopscan_patterns": patterns}}
+    assert text(tokenizer, reciter, "split", **params) == ("This is the ", "END")
+    assert text(tokenizer, reciter, "split", include_stop_str_in_output=True, **params) == ("This is the END", "END")
+    params["extra_args"]["stopscan_protect"] = THINK
+    assert text(tokenizer, reciter, "think", **params) == (ANSWER, "END")
 
 
 ANSWER = "<think>Is it END?</think>It is 5 or 6 "
@@ -231,6 +277,7 @@ ANSWER = "<think>Is it END?</think>It is 5 or 6 "
     [
         ("think", {"extra_args": {"stopscan_protect": THINK}}, (ANSWER, "END")),
         ("think", {"extra_args": {"stopscan_protect": THINK, "stopscan_start_protected": 0}}, (ANSWER, "END")),
+        ("think", {"extra_args": {"stopscan_protect": THINK, "of_another_plugin": 1}}, (ANSWER, "END")),
         ("think", {"extra_args": {"stopscan_protect": []}}, ("<think>Is it ", "END")),
         ("think", {"prompt": "[think] <think>\n"}, ("<think>Is it ", "END")),
         ("unclosed", {"extra_args": {"stopscan_protect": THINK}}, ("<think>Still END thinking", None)),

@@ -20,6 +20,7 @@ from vllm_harness import run
 
 from stopscan.testing.reciter import Reciter
 from stopscan.vllm import install, uninstall
+from stopscan.vllm._install import plugin
 
 pytestmark = pytest.mark.vllm
 
@@ -111,7 +112,8 @@ def start(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         self.renderer = renderer
 
     def make(protect: Any, reasoning_parser: str = "", tokenizer: Any = tokenizer) -> None:
-        install(protect=protect)
+        if protect is not None:
+            install(protect=protect)
         config = SimpleNamespace(structured_outputs_config=SimpleNamespace(reasoning_parser=reasoning_parser))
         InputProcessor(config, SimpleNamespace(tokenizer=tokenizer))
 
@@ -120,13 +122,14 @@ def start(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     uninstall()
 
 
-def answer(tokenizer: Any, text: str, *, prompt: str = "x", asked: bool = False, **params: Any) -> str:
+def answer(
+    tokenizer: Any, text: str, *, prompt: str = "x", parser_options: dict[str, Any] | None = None, **params: Any
+) -> str:
     """What comes of ``text`` with the stop END."""
     params = {"stop": ["END"], "output_kind": RequestOutputKind.DELTA, "skip_special_tokens": False, **params}
     steps = [[token] for token in tokenizer.encode(text, add_special_tokens=False)]
     prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)
-    options = THINKING if asked else None
-    return run(tokenizer, steps, SamplingParams(**params), prompt=prompt_ids, parser_options=options).text
+    return run(tokenizer, steps, SamplingParams(**params), prompt=prompt_ids, parser_options=parser_options).text
 
 
 def test_the_table_has_all_parsers() -> None:
@@ -142,7 +145,7 @@ def test_vllm_53066_an_answer_that_begins_inside_its_reasoning(
     start("reasoning", parser)
     inside = state == "always" or (state == "if asked" and asked)
     thought = f"Is it END?{closing}"
-    text = answer(tokenizer, f"{thought}It is 5 END here", asked=asked)
+    text = answer(tokenizer, f"{thought}It is 5 END here", parser_options=THINKING if asked else None)
     assert text == (f"{thought}It is 5 " if inside else "Is it ")
 
 
@@ -164,10 +167,37 @@ def test_a_thought_that_the_prompt_begins_or_ends(tokenizer: Any, start: Any) ->
     text = "Is it END?</think>It is 5 END"
     assert answer(tokenizer, text, prompt="<think>\nWell,") == "Is it END?</think>It is 5 "
     assert answer(tokenizer, text, prompt="<think>Well.</think>") == "Is it "
+    assert answer(tokenizer, text, prompt="<think>Well.</think>So") == "Is it "
     start("reasoning", "openai_gptoss")
     text = "<|channel|>final<|message|>It is 5 END"
     assert answer(tokenizer, text, prompt="<|start|>assistant") == text[:-3]
     assert answer(tokenizer, "It is 5 END", prompt="<|start|>assistant<|channel|>final<|message|>") == "It is 5 "
+    start("reasoning", "gemma4")
+    text = "Is it END?<channel|>It is 5 END"
+    assert answer(tokenizer, text, prompt="<|channel>thought\n") == text[:-3]
+    assert answer(tokenizer, text, prompt="<|channel>thought\n<channel|>") == "Is it "
+
+
+@pytest.mark.parametrize(("effort", "name"), [("high", "think"), ("medium", "think_fast"), ("low", "think_faster")])
+def test_a_request_says_which_of_a_parsers_regions_it_begins_in(
+    tokenizer: Any, start: Any, effort: str, name: str
+) -> None:
+    start("reasoning", "k2_horizon")
+    options = {"chat_template_kwargs": {"reasoning_effort": effort}}
+    text = f"Is it END?</ifm|{name}>It is 5 END"
+    assert answer(tokenizer, text, parser_options=options) == text[:-3]
+
+
+@pytest.mark.parametrize("value", ["reasoning", '["reasoning"]'])
+def test_the_plugin_takes_names_from_the_environment(
+    tokenizer: Any, start: Any, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    monkeypatch.setenv("STOPSCAN_VLLM_PROTECT", value)
+    plugin()
+    start(None, "deepseek_r1")
+    text = "Is it END?</think>It is 5 END"
+    assert answer(tokenizer, text) == text[:-3]
 
 
 def test_a_request_overrides_the_parser(tokenizer: Any, start: Any) -> None:
@@ -189,7 +219,13 @@ def test_names_and_markers_side_by_side(tokenizer: Any, start: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("", "needs a reasoning parser, and this engine has none"), ("nameless", "'nameless' names")]
+    ("name", "message"),
+    [
+        ("", "needs a reasoning parser, and this engine has none"),
+        ("nameless", "'nameless' names"),
+        ("unclosed", "'unclosed' names"),
+        ("unopened", "'unopened' names"),
+    ],
 )
 def test_no_markers_for_the_reasoning_are_an_error_when_the_engine_is_made(start: Any, name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
@@ -198,12 +234,14 @@ def test_no_markers_for_the_reasoning_are_an_error_when_the_engine_is_made(start
 
 @pytest.fixture(autouse=True)
 def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parser of somebody's own that says nothing of its markers."""
-
-    class Nameless(ReasoningParserManager.get_reasoning_parser("granite")):
-        pass
-
-    monkeypatch.setitem(ReasoningParserManager.reasoning_parsers, "nameless", Nameless)
+    """Parsers of somebody's own that say nothing of their markers, or only of one."""
+    base = ReasoningParserManager.get_reasoning_parser("granite")
+    for name, markers in {
+        "nameless": {},
+        "unclosed": {"reasoning_start_str": "<think>"},
+        "unopened": {"reasoning_end_str": "</think>"},
+    }.items():
+        monkeypatch.setitem(ReasoningParserManager.reasoning_parsers, name, type(name, (base,), markers))
 
 
 def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None:
@@ -237,6 +275,24 @@ def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, st
     calls("mistral")
     text = '[TOOL_CALLS]f{"a": "END"}[TOOL_CALLS]g{"b": "END"}'
     assert answer(tokenizer, text) == text
+
+
+@pytest.mark.parametrize(
+    ("parser", "opening", "closing"),
+    [
+        ("deepseek_v4", "<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+        ("deepseek_v4", "<｜DSML｜toolcalls>", "</｜DSML｜tool_calls>"),
+        ("deepseek_v4", "<｜DSML｜tool>", "</｜DSML｜tool_calls>"),
+        ("internlm", "<|action_start|> <|plugin|>", "<|action_end|>"),
+    ],
+)
+def test_every_spelling_of_a_calls_opening_marker(
+    tokenizer: Any, start: Any, parser: str, opening: str, closing: str
+) -> None:
+    start("tool_calls")
+    calls(parser)
+    text = f"{opening}END{closing}So END"
+    assert answer(tokenizer, text) == text[:-3]
 
 
 # Their calls have no markers, or stand between headers.

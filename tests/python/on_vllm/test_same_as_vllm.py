@@ -17,6 +17,7 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
 from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+from vllm.v1.engine.output_processor import OutputProcessor
 from vllm_harness import Run, SlowTokenizer, run
 
 from stopscan.testing.reciter import Reciter
@@ -119,6 +120,50 @@ def test_same_outputs_as_vllm_and_never_later(
         assert "".join(ours.texts[: place + 1]).startswith("".join(theirs.texts[: place + 1]))
 
 
+@pytest.mark.parametrize("kind", RequestOutputKind)
+def test_a_long_text_comes_whole(pieces: tuple[Any, Reciter], kind: RequestOutputKind) -> None:
+    tokenizer, reciter = pieces
+    a, b, c = reciter.token_ids("pieces")[:3]
+    steps = [[a] * 1500, [b], [b] * 1500, *[[c]] * 1500]
+    theirs, ours = both(tokenizer, steps, SamplingParams(stop=["ca"], output_kind=kind), finish=FinishReason.STOP)
+    assert ours.text == theirs.text == "a" * 1500 + "b" * 1501 + "c" * 1499
+
+
+def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> None:
+    # Models have more ids than their tokenizers, for round numbers.
+    tokenizer, reciter = pieces
+    a, half, other_half = (reciter.token_id("pieces", piece) for piece in ("a", b"\xc3", b"\xa9"))
+    padding = len(tokenizer) + 7
+    steps = [[token] for token in (padding, a, half, padding, other_half, padding)]
+    theirs, ours = both(tokenizer, steps, SamplingParams(stop=["é"]), finish=FinishReason.LENGTH, prompt=[padding])
+    assert (ours.text, ours.stop_reason, ours.token_ids) == (theirs.text, theirs.stop_reason, theirs.token_ids)
+    assert (ours.text, ours.stop_reason) == ("a", "é")
+
+
+@pytest.mark.parametrize("kind", RequestOutputKind)
+@pytest.mark.parametrize("end", ["length", "stop token"])
+def test_before_0_32_the_tokens_behind_a_stop_stay_beside_their_logprobs(
+    pieces: tuple[Any, Reciter], kind: RequestOutputKind, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer, reciter = pieces
+    monkeypatch.setattr(OutputProcessor, "_trim_surplus_tokens", lambda *_: None)
+    monkeypatch.setattr("stopscan.vllm._request.trims_token_ids", lambda: False)
+    step = reciter.token_ids("pieces")[:5]
+    finish, stop_reason = (FinishReason.STOP, step[-1]) if end == "stop token" else (FinishReason.LENGTH, None)
+    params = SamplingParams(stop=["b"], output_kind=kind, logprobs=1)
+    install()
+    result = run(tokenizer, [step], params, finish=finish, stop_reason=stop_reason)
+    assert (result.text, result.stop_reason, result.token_ids) == ("a", "b", step)
+    assert [next(iter(position)) for position in result.logprobs] == step
+
+
+def test_whether_vllm_trims_the_tokens_behind_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    trims = trims_token_ids.__wrapped__
+    assert trims()
+    monkeypatch.delattr(OutputProcessor, "_trim_surplus_tokens")
+    assert not trims()
+
+
 def request(*prompt: int, **params: Any) -> Any:
     params = SamplingParams(**params)
     return SimpleNamespace(request_id="", sampling_params=params, prompt_token_ids=list(prompt), prompt_embeds=None)
@@ -134,6 +179,7 @@ def test_the_pieces_decode_where_their_text_is_vllms(pieces: tuple[Any, Reciter]
 
     assert natively(request(stop=["END"]))
     assert natively(request(letter, skip_special_tokens=False))
+    assert natively(request(spaces_between_special_tokens=False))
     assert not natively(request(half))
     assert not natively(request(skip_special_tokens=False, spaces_between_special_tokens=False))
     assert not natively(request(), SlowTokenizer(tokenizer))
