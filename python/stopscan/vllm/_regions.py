@@ -43,9 +43,9 @@ def hidden_markers(tokenizer: TokenizerLike, protect: Regions) -> dict[Region, t
     return found
 
 
-def prompt_end(tokenizer: TokenizerLike, prompt_token_ids: Sequence[int] | None) -> str:
+def prompt_end(tokenizer: TokenizerLike, prompt_token_ids: Sequence[int]) -> str:
     """The text of the prompt's last tokens, special ones included."""
-    tail = list(prompt_token_ids or ())[-PROMPT_TOKENS:]
+    tail = list(prompt_token_ids[-PROMPT_TOKENS:])
     return tokenizer.decode(tail, skip_special_tokens=False) if tail else ""
 
 

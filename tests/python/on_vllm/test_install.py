@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
 import vllm
+from tokenizers.processors import TemplateProcessing
 from vllm.exceptions import VLLMValidationError
 from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
@@ -335,9 +336,31 @@ def test_markers_that_are_special_tokens_count_where_the_text_leaves_them_out(
     assert result == expected
 
 
-def test_starting_inside_a_region_of_special_tokens(checkpoint: Any, reciter: Any) -> None:
+@pytest.mark.parametrize(
+    ("markers", "stop", "answer", "shown"),
+    [
+        (["It", "<|end|>"], "END", "ItEND<|end|>5 END", "ItEND5 "),
+        (["<|message|>", "It"], "END", "<|message|>ENDIt5 END", "ENDIt5 "),
+        (["<|message|>It", "<|end|>"], "It", "<|message|>It END<|end|>5", "It END5"),
+    ],
+)
+def test_markers_of_which_the_text_shows_a_part(
+    checkpoint: Any, markers: list[str], stop: str, answer: str, shown: str
+) -> None:
     install()
     tokenizer = get_tokenizer(str(checkpoint))
+    steps = [[token] for token in tokenizer.encode(answer, add_special_tokens=False)]
+    params = SamplingParams(stop=[stop], extra_args={"stopscan_protect": markers})
+    assert run(tokenizer, steps, params).text == shown
+
+
+@pytest.mark.parametrize("begins", ["", "<|start|>"], ids=["", "a tokenizer that begins every text"])
+def test_starting_inside_a_region_of_special_tokens(checkpoint: Any, reciter: Any, begins: str) -> None:
+    install()
+    tokenizer = get_tokenizer(str(checkpoint))
+    if begins:
+        begin = [(begins, tokenizer.convert_tokens_to_ids(begins))]
+        tokenizer._tokenizer.post_processor = TemplateProcessing(single=f"{begins} $A", special_tokens=begin)
     options = {"stop": ["END"], "extra_args": {"stopscan_protect": ["<|message|>", "<|end|>"]}}
     assert text(tokenizer, reciter, "split", **options) == ("This is the ", "END")
     assert text(tokenizer, reciter, "split", prompt="<|message|>", **options) == ("This is the END of it", None)

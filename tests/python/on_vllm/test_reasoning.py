@@ -123,12 +123,12 @@ def start(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def answer(
-    tokenizer: Any, text: str, *, prompt: str = "x", parser_options: dict[str, Any] | None = None, **params: Any
+    tokenizer: Any, text: str, *, prompt: str | None = "x", parser_options: dict[str, Any] | None = None, **params: Any
 ) -> str:
     """What comes of ``text`` with the stop END."""
     params = {"stop": ["END"], "output_kind": RequestOutputKind.DELTA, "skip_special_tokens": False, **params}
     steps = [[token] for token in tokenizer.encode(text, add_special_tokens=False)]
-    prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)
+    prompt_ids = None if prompt is None else tokenizer.encode(prompt, add_special_tokens=False)
     return run(tokenizer, steps, SamplingParams(**params), prompt=prompt_ids, parser_options=parser_options).text
 
 
@@ -186,6 +186,13 @@ def test_a_request_says_which_of_a_parsers_regions_it_begins_in(
     options = {"chat_template_kwargs": {"reasoning_effort": effort}}
     text = f"Is it END?</ifm|{name}>It is 5 END"
     assert answer(tokenizer, text, parser_options=options) == text[:-3]
+
+
+def test_a_prompt_of_embeddings(tokenizer: Any, start: Any) -> None:
+    start("reasoning", "deepseek_r1")
+    text = "Is it END?</think>It is 5 END"
+    assert answer(tokenizer, text, prompt=None) == text[:-3]
+    assert answer(tokenizer, text, prompt=None, extra_args={"stopscan_protect": ["<a>", "</a>"]}) == "Is it "
 
 
 @pytest.mark.parametrize("value", ["reasoning", '["reasoning"]'])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
-from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+from vllm.v1.engine.detokenizer import FastIncrementalDetokenizer, IncrementalDetokenizer
 from vllm.v1.engine.output_processor import OutputProcessor
 from vllm_harness import Run, SlowTokenizer, run
 
@@ -183,6 +183,12 @@ def test_the_pieces_decode_where_their_text_is_vllms(pieces: tuple[Any, Reciter]
     assert not natively(request(half))
     assert not natively(request(skip_special_tokens=False, spaces_between_special_tokens=False))
     assert not natively(request(), SlowTokenizer(tokenizer))
+
+
+def test_a_request_without_stops_keeps_vllms_own_detokenizer(pieces: tuple[Any, Reciter]) -> None:
+    install()
+    detokenizer = IncrementalDetokenizer.from_new_request(pieces[0], request())
+    assert type(detokenizer) is FastIncrementalDetokenizer
 
 
 @given(stops=stops, steps=steps)

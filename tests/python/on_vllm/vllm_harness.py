@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector
@@ -48,10 +49,13 @@ def run(
     *,
     finish: FinishReason | None = None,
     stop_reason: int | None = None,
-    prompt: Sequence[int] = (),
+    prompt: Sequence[int] | None = (),
     parser_options: dict[str, Any] | None = None,
 ) -> Run:
-    """What came of each step; the last one ends by ``finish``, or the request is aborted after it."""
+    """What came of each step; the last one ends by ``finish``, or the request is aborted after it.
+
+    A ``prompt`` that is ``None`` is one of embeddings.
+    """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
     queue = RequestOutputCollector(params.output_kind, "r")
@@ -92,11 +96,14 @@ def _take(result: Run, output: Any, params: SamplingParams) -> None:
     result.stop_reason = completion.stop_reason
 
 
-def _request(params: SamplingParams, prompt: Sequence[int], parser_options: dict[str, Any] | None) -> EngineCoreRequest:
+def _request(
+    params: SamplingParams, prompt: Sequence[int] | None, parser_options: dict[str, Any] | None
+) -> EngineCoreRequest:
     return EngineCoreRequest(
         request_id="r",
         external_req_id="r",
-        prompt_token_ids=list(prompt),
+        prompt_token_ids=None if prompt is None else list(prompt),
+        prompt_embeds=torch.zeros(1, 8) if prompt is None else None,
         mm_features=None,
         sampling_params=params,
         pooling_params=None,

@@ -1,0 +1,82 @@
+"""Tokenizers of other families than the reciter's: their text is vLLM's, whoever decodes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.tokenizers import get_tokenizer
+from vllm.v1.engine import FinishReason
+from vllm_harness import run
+
+from stopscan.vllm import install, uninstall
+from stopscan.vllm._pieces import pieces_of
+
+pytestmark = pytest.mark.vllm
+
+# "é" and "日" in halves, a byte that begins nothing, and spaces in front of words.
+BYTES = ["<0xC3>", "<0xA9>", "<0xE6>", "<0x97>", "<0xA5>", "<0x61>"]
+WORDS = ["▁", "▁▁", "▁a", "a", "b", "▁ab", "é", "."]
+PIECES = {token: place for place, token in enumerate(["<unk>", *BYTES, *WORDS])}
+SPACES = decoders.Replace("▁", " ")
+# The letters that a byte-level vocabulary spells the same bytes with, and an id in the middle that is no token's.
+SPELLED = {"Ã": 0, "©": 1, "æ": 2, "Ĺ": 3, "¥": 4, "a": 6, "Ġa": 7, "b": 8, "Ġ": 9}
+FAMILIES = {
+    "llama": (
+        models.BPE(PIECES, [], unk_token="<unk>", byte_fallback=True),
+        decoders.Sequence([SPACES, decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]),
+    ),
+    "gemma": (
+        models.BPE(PIECES, [], unk_token="<unk>", byte_fallback=True),
+        decoders.Sequence([SPACES, decoders.ByteFallback(), decoders.Fuse()]),
+    ),
+    "t5": (models.BPE(PIECES, [], unk_token="<unk>"), decoders.Metaspace()),
+    "bert": (models.WordPiece({"[UNK]": 0, "a": 1, "##a": 2, "b": 3, "##b": 4, ".": 5}), decoders.WordPiece()),
+    "gpt2": (models.BPE(SPELLED, []), decoders.ByteLevel()),
+}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any]:
+    model, decoder = FAMILIES[request.param]
+    tokenizer = Tokenizer(model)
+    tokenizer.decoder = decoder
+    tokenizer.add_special_tokens(["<s>"])
+    directory: Path = tmp_path_factory.mktemp(request.param)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(directory)
+    return request.param, get_tokenizer(str(directory))
+
+
+def test_only_bytes_alone_are_decoded_here(family: tuple[str, Any]) -> None:
+    name, tokenizer = family
+    assert (pieces_of(tokenizer) is not None) == (name == "gpt2")
+
+
+@settings(max_examples=60)
+@given(
+    numbers=st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=3), min_size=1, max_size=6),
+    prompt=st.lists(st.integers(0, 30), max_size=3),
+    stops=st.lists(st.text("abé日. ", min_size=1, max_size=3), max_size=3),
+    skip_special=st.booleans(),
+)
+def test_same_text_as_vllm(
+    family: tuple[str, Any], numbers: list[list[int]], prompt: list[int], stops: list[str], skip_special: bool
+) -> None:
+    _, tokenizer = family
+    steps = [[number % (len(tokenizer) + 2) for number in step] for step in numbers]
+    params = SamplingParams(stop=stops, skip_special_tokens=skip_special, output_kind=RequestOutputKind.DELTA)
+    before = [number % len(tokenizer) for number in prompt]
+    theirs = run(tokenizer, steps, params, finish=FinishReason.LENGTH, prompt=before)
+    install()
+    ours = run(tokenizer, steps, params, finish=FinishReason.LENGTH, prompt=before)
+    uninstall()
+    assert (ours.text, ours.stop_reason, ours.token_ids) == (theirs.text, theirs.stop_reason, theirs.token_ids)
