@@ -92,6 +92,14 @@ def test_a_vllm_without_a_class_is_an_error_that_names_it(monkeypatch: pytest.Mo
         install()
 
 
+@pytest.mark.parametrize("protect", ["<think>", ["<think>"], [("<think>",)]])
+def test_malformed_regions_are_refused_at_once(protect: Any) -> None:
+    before = patched()
+    with pytest.raises(ValueError, match="protect: "):
+        install(protect=protect)
+    assert patched() == before
+
+
 def test_the_version_alone_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm, "__version__", "0.99.0")
     install()
@@ -342,6 +350,7 @@ def test_markers_that_are_special_tokens_count_where_the_text_leaves_them_out(
         (["It", "<|end|>"], "END", "ItEND<|end|>5 END", "ItEND5 "),
         (["<|message|>", "It"], "END", "<|message|>ENDIt5 END", "ENDIt5 "),
         (["<|message|>It", "<|end|>"], "It", "<|message|>It END<|end|>5", "It END5"),
+        (["<|message|>", "<|end|>", "It", "5"], "END", "ItEND5<|message|>END<|end|>END", "ItEND5END"),
     ],
 )
 def test_markers_of_which_the_text_shows_a_part(
@@ -350,8 +359,10 @@ def test_markers_of_which_the_text_shows_a_part(
     install()
     tokenizer = get_tokenizer(str(checkpoint))
     steps = [[token] for token in tokenizer.encode(answer, add_special_tokens=False)]
-    params = SamplingParams(stop=[stop], extra_args={"stopscan_protect": markers})
-    assert run(tokenizer, steps, params).text == shown
+    literal = SamplingParams(stop=[stop], extra_args={"stopscan_protect": markers})
+    pattern = SamplingParams(extra_args={"stopscan_protect": markers, "stopscan_patterns": f"{stop[:-1]}[{stop[-1]}]"})
+    for params in (literal, pattern):
+        assert run(tokenizer, steps, params).text == shown
 
 
 @pytest.mark.parametrize("begins", ["", "<|start|>"], ids=["", "a tokenizer that begins every text"])

@@ -168,6 +168,9 @@ def test_a_thought_that_the_prompt_begins_or_ends(tokenizer: Any, start: Any) ->
     assert answer(tokenizer, text, prompt="<think>\nWell,") == "Is it END?</think>It is 5 "
     assert answer(tokenizer, text, prompt="<think>Well.</think>") == "Is it "
     assert answer(tokenizer, text, prompt="<think>Well.</think>So") == "Is it "
+    start("reasoning", "minimax_m2_append_think")
+    assert answer(tokenizer, text) == text[:-3]
+    assert answer(tokenizer, text, prompt="<think>Well.</think>\n\n") == "Is it "
     start("reasoning", "openai_gptoss")
     text = "<|channel|>final<|message|>It is 5 END"
     assert answer(tokenizer, text, prompt="<|start|>assistant") == text[:-3]
@@ -275,6 +278,21 @@ def test_vllm_42210_no_stop_fires_in_a_tool_call(tokenizer: Any, start: Any) -> 
     calls("hermes")
     assert answer(tokenizer, text) == 'Well. <tool_call>{"'
     assert answer(tokenizer, text, extra_args={"stopscan_protect": ["tool_calls"]}) == text[:-3]
+
+
+def test_an_engine_that_is_made_after_its_tool_parser_was_named(tokenizer: Any, start: Any) -> None:
+    install(protect="tool_calls")
+    calls("hermes")
+    start(None)
+    text = 'Well. <tool_call>{"END": 1}</tool_call> So END'
+    assert answer(tokenizer, text) == text[:-3]
+
+
+def test_calls_whose_parser_nobody_named_refuse_the_request(tokenizer: Any, start: Any) -> None:
+    start("tool_calls")
+    with pytest.raises(VLLMValidationError, match="no markers for 'tool_calls'"):
+        answer(tokenizer, "So END")
+    assert answer(tokenizer, "So END", extra_args={"stopscan_protect": []}) == "So "
 
 
 def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, start: Any) -> None:
