@@ -23,9 +23,9 @@ class ScanningDetokenizer:
         inner: BaseIncrementalDetokenizer,
         decoder: Decoder,
         scanner: StopScanner,
-        hidden: HiddenRegions | None = None,
+        hidden: HiddenRegions | None,
         *,
-        trims: bool = True,
+        trims: bool,
     ) -> None:
         self._inner = inner
         self._token_ids = inner.token_ids

@@ -140,6 +140,35 @@ def test_another_plugins_wrapper_stays(
     monkeypatch.undo()
 
 
+def test_install_again_where_another_plugin_put_back_what_it_found() -> None:
+    before = patched()
+    install()
+    IncrementalDetokenizer.from_new_request = before[0]
+    install()
+    assert all(new is not old for new, old in zip(patched(), before, strict=True))
+    uninstall()
+    assert all(new is old for new, old in zip(patched(), before, strict=True))
+
+
+def test_vllms_own_checks_and_parsers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check() -> tuple[type, type]:
+        with pytest.raises(VLLMValidationError, match="temperature"):
+            SamplingParams(temperature=-1)
+        parser = ParserManager.get_parser("hermes", "deepseek_r1", enable_auto_tools=True)
+        return parser.tool_parser_cls, parser.reasoning_parser_cls
+
+    before = check()
+    install()
+    assert check() == before
+    found = ParserManager.get_parser.__func__
+    theirs = classmethod(lambda cls, *args, **options: found(cls, *args, **options))
+    monkeypatch.setattr(ParserManager, "get_parser", theirs)
+    uninstall()
+    assert check() == before
+    monkeypatch.undo()
+    uninstall()
+
+
 def plugin() -> None:
     (entry_point,) = entry_points(group="vllm.general_plugins", name="stopscan")
     entry_point.load()()

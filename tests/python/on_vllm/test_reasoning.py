@@ -108,14 +108,15 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def start(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Installs, and makes an engine as far as stopscan sees it."""
 
-    def init(self: Any, config: Any, renderer: Any = None) -> None:
+    def init(self: Any, vllm_config: Any, renderer: Any = None) -> None:
         self.renderer = renderer
 
-    def make(protect: Any, reasoning_parser: str = "", tokenizer: Any = tokenizer) -> None:
+    def make(protect: Any, reasoning_parser: str = "", tokenizer: Any = tokenizer, *, keywords: bool = False) -> None:
         if protect is not None:
             install(protect=protect)
         config = SimpleNamespace(structured_outputs_config=SimpleNamespace(reasoning_parser=reasoning_parser))
-        InputProcessor(config, SimpleNamespace(tokenizer=tokenizer))
+        arguments = {"vllm_config": config, "renderer": SimpleNamespace(tokenizer=tokenizer)}
+        InputProcessor(**arguments) if keywords else InputProcessor(*arguments.values())
 
     monkeypatch.setattr(InputProcessor, "__init__", init)
     yield make
@@ -160,6 +161,16 @@ def test_vllm_52393_no_stop_fires_between_the_markers_of_a_parser(
     ids = tokenizer.encode(f"{thought}It is 5 ", add_special_tokens=False)
     shown = tokenizer.decode(ids, skip_special_tokens=skip)
     assert answer(tokenizer, f"{thought}It is 5 END here", skip_special_tokens=skip) == shown
+
+
+@pytest.mark.parametrize("closing", ["Here is my response:", "Here's my response:"])
+@pytest.mark.parametrize("opening", ["Here is my thought process:", "Here's my thought process:"])
+def test_either_ending_closes_either_beginning_of_granite(
+    tokenizer: Any, start: Any, opening: str, closing: str
+) -> None:
+    start("reasoning", "granite")
+    text = f"{opening} END {closing} 5 END"
+    assert answer(tokenizer, text) == text[:-3]
 
 
 def test_a_thought_that_the_prompt_begins_or_ends(tokenizer: Any, start: Any) -> None:
@@ -238,8 +249,10 @@ def test_names_and_markers_side_by_side(tokenizer: Any, start: Any) -> None:
     ],
 )
 def test_no_markers_for_the_reasoning_are_an_error_when_the_engine_is_made(start: Any, name: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        start("reasoning", name)
+    for keywords in (False, True):
+        with pytest.raises(ValueError, match=message):
+            start("reasoning", name, keywords=keywords)
+    start("reasoning", name, tokenizer=None)
 
 
 @pytest.fixture(autouse=True)

@@ -185,10 +185,13 @@ def test_the_pieces_decode_where_their_text_is_vllms(pieces: tuple[Any, Reciter]
     assert not natively(request(), SlowTokenizer(tokenizer))
 
 
-def test_a_request_without_stops_keeps_vllms_own_detokenizer(pieces: tuple[Any, Reciter]) -> None:
+def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokenizer(
+    pieces: tuple[Any, Reciter],
+) -> None:
     install()
-    detokenizer = IncrementalDetokenizer.from_new_request(pieces[0], request())
-    assert type(detokenizer) is FastIncrementalDetokenizer
+    make = IncrementalDetokenizer.from_new_request
+    assert type(make(pieces[0], request())) is FastIncrementalDetokenizer
+    assert type(make(None, request(stop=["END"]))) is IncrementalDetokenizer
 
 
 @given(stops=stops, steps=steps)
