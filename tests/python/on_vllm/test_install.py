@@ -15,11 +15,13 @@ import vllm
 from tokenizers.processors import TemplateProcessing
 from vllm.exceptions import VLLMValidationError
 from vllm.parser import ParserManager
+from vllm.reasoning import ReasoningParser, ReasoningParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
 from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer, IncrementalDetokenizer
 from vllm.v1.engine.input_processor import InputProcessor
+from vllm.v1.engine.output_processor import OutputProcessor
 from vllm_harness import SlowTokenizer, run
 
 from stopscan.vllm import install, uninstall
@@ -64,7 +66,15 @@ def test_install_twice_and_uninstall_leave_vllm_as_it_was() -> None:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(BaseIncrementalDetokenizer, "decode_next"), (SamplingParams, "_verify_args"), (ParserManager, "get_parser")],
+    [
+        (BaseIncrementalDetokenizer, "decode_next"),
+        (OutputProcessor, "process_outputs"),
+        (InputProcessor, "tokenizer"),
+        (ParserManager, "get_parser"),
+        (SamplingParams, "_verify_args"),
+        (ReasoningParser, "is_reasoning_end"),
+        (ReasoningParserManager, "get_reasoning_parser"),
+    ],
 )
 def test_a_vllm_without_a_part_is_an_error_that_names_it(
     owner: type, name: str, monkeypatch: pytest.MonkeyPatch
@@ -77,7 +87,23 @@ def test_a_vllm_without_a_part_is_an_error_that_names_it(
     assert patched() == before
 
 
-@pytest.mark.parametrize("module", ["vllm.parser", "vllm.v1.engine.detokenizer"])
+@pytest.mark.parametrize(
+    ("owner", "name", "missing"),
+    [
+        (IncrementalDetokenizer, "from_new_request", "tokenizer"),
+        (BaseIncrementalDetokenizer, "update", "new_token_ids"),
+        (BaseIncrementalDetokenizer, "get_next_output_text", "finished"),
+    ],
+)
+def test_a_vllm_whose_functions_take_something_else_is_an_error_that_names_it(
+    owner: type, name: str, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, lambda other: None)
+    with pytest.raises(RuntimeError, match=rf"no .*{owner.__name__}\.{name}: {missing}"):
+        install()
+
+
+@pytest.mark.parametrize("module", ["vllm.parser", "vllm.v1.engine", "vllm.exceptions"])
 def test_a_vllm_without_a_module_is_an_error_that_names_it(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(RuntimeError, match=f"does not support vLLM {vllm.__version__}: no {module}"):
