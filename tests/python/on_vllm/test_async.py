@@ -105,6 +105,16 @@ def test_the_whole_text_each_time_or_at_the_end(
         assert (answer.finish_reason, answer.stop_reason) == (expected["finish_reason"], expected["stop_reason"])
 
 
+@pytest.mark.parametrize("include", [False, True])
+def test_a_stop_token_id(engine: Engine, reciter: Any, generate: Any, include: bool) -> None:
+    stop, kind = reciter.token_id("count", "6"), RequestOutputKind.FINAL_ONLY
+    request = {"stop": ["nine"], "stop_token_ids": [stop], "include_stop_str_in_output": include, "output_kind": kind}
+    (output,) = engine.run(collect(generate(reciter.prompt("count"), **request)))
+    (answer,) = output.outputs
+    assert answer.text == "1, 2, 3 hello world 4, 5, " + "6" * include
+    assert (answer.finish_reason, answer.stop_reason, answer.token_ids[-1]) == ("stop", stop, stop)
+
+
 def test_two_answers_and_their_logprobs(engine: Engine, reciter: Any, generate: Any) -> None:
     ids = reciter.token_ids("split")[:6]
     for kind in RequestOutputKind:
@@ -173,6 +183,7 @@ def test_answers_that_end_one_after_another(engine: Engine, reciter: Any, kind: 
     params = {"n": 2, "temperature": 1, "stop": ["END"], "output_kind": kind}
     outputs = staged(engine, Staged(engine.engine, one_by_one), reciter.prompt("split"), **params)
     assert [output.finished for output in outputs] == [False] * (len(outputs) - 1) + [True]
+    assert (len(outputs) == 1) == (kind is RequestOutputKind.FINAL_ONLY)
     indices = [[answer.index for answer in output.outputs] for output in outputs]
     answers = [answer for output in outputs for answer in output.outputs]
     if kind is RequestOutputKind.DELTA:
@@ -181,7 +192,6 @@ def test_answers_that_end_one_after_another(engine: Engine, reciter: Any, kind: 
         answers = outputs[-1].outputs
         assert indices == sorted(indices, reverse=True, key=lambda listed: listed[-1] - len(listed))
         assert indices[-1] == [0, 1]
-        assert len(outputs) == 1 or kind is RequestOutputKind.CUMULATIVE
     for index in (0, 1):
         assert "".join(answer.text for answer in answers if answer.index == index) == "This is the "
 
@@ -236,6 +246,16 @@ def test_token_ids_alone(engine: Engine, reciter: Any, tokenizer: bool) -> None:
     assert (answer.finish_reason, answer.stop_reason) == ("stop", None)
 
 
+@pytest.mark.parametrize(
+    "extra_args", [{"stopscan_protect": ["<think>"]}, {"stopscan_start_protected": 1}, {"stopscan_patterns": "("}]
+)
+def test_the_engine_hears_of_no_malformed_request(engine: Engine, reciter: Any, extra_args: dict[str, Any]) -> None:
+    through = Staged(engine.engine, one_by_one)
+    with pytest.raises(VLLMValidationError, match=next(iter(extra_args))):
+        staged(engine, through, reciter.prompt("split"), stop=["END"], extra_args=extra_args)
+    assert through.params is None
+
+
 def staged(engine: Engine, through: Staged, prompt: str, **params: Any) -> list[Any]:
     params = SamplingParams(**{"temperature": 0, "max_tokens": 40, **params})
     return engine.run(collect(scan_outputs(through, prompt, params, next(request_ids))))
@@ -247,6 +267,7 @@ class Staged:
     def __init__(self, engine: AsyncLLM, arrange: Callable[[list[Any]], list[Any]], parser: str = "") -> None:
         self._engine = engine
         self._arrange = arrange
+        self.params: Any = None
         self.get_tokenizer = engine.get_tokenizer
         self.input_processor = engine.input_processor
         config = SimpleNamespace(reasoning_parser=parser)
@@ -263,6 +284,13 @@ def at_once(outputs: list[Any]) -> list[Any]:
     first, *others = outputs
     for output in others:
         first.add(output, aggregate=True)
+    (answer,) = first.outputs
+    if answer.logprobs:
+        # The reciter is always sure: as of a model that is less so with each token.
+        for place, position in enumerate(answer.logprobs):
+            for logprob in position.values():
+                logprob.logprob = -float(place)
+        answer.cumulative_logprob = -float(sum(range(len(answer.logprobs))))
     return [first]
 
 
