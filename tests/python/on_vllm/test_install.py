@@ -322,7 +322,7 @@ def test_patterns_need_text() -> None:
     assert not SamplingParams(detokenize=False).detokenize
 
 
-@pytest.mark.parametrize("patterns", ["E[A-Z]D", ["never [0-9]", "E[A-Z]D"]])
+@pytest.mark.parametrize("patterns", ["E[A-Z]D", ["never [0-9]", "E[A-Z]D"], ("never [0-9]", "E[A-Z]D")])
 @pytest.mark.parametrize("stop", [[], ["too late"]])
 def test_patterns(tokenizer: Any, reciter: Any, patterns: Any, stop: list[str]) -> None:
     install()
