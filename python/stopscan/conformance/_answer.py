@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from stopscan.conformance._apis import Api, End, Part, Request
+from stopscan.conformance._apis import Api, End, Part, Request, short
 from stopscan.conformance._connection import Connection
 from stopscan.conformance._wire import Wire
 
@@ -42,6 +42,10 @@ class Answer:
         return self.wire.status in (400, 404, 405, 413, 415, 422, 501)
 
     def add(self, part: Part) -> None:
+        # Not all clients look at what a server sends as a text.
+        for text in (part.text, part.reasoning):
+            if not isinstance(text, str):
+                raise TypeError(f"the text is {short(text)}, not a string")
         if (part.text or part.reasoning) and self.end is not None:
             self.fault("text after the finish reason")
         if part.text:

@@ -46,9 +46,9 @@ class Server:
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             return []
 
-    def has(self, model: str | None) -> bool:
+    def has(self, model: Any) -> bool:
         """Whether an answer may say that it is of `model`."""
-        return model is None or model in (self.model, *self.models) or model.startswith(f"{self.model}:")
+        return model is None or model in (self.model, *self.models) or str(model).startswith(f"{self.model}:")
 
     async def probe(self, api: Api, /) -> str | None:
         """Why the server does not have `api`, or None if it has. Asks it to recite, without stops, the first time.

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
+from copy import deepcopy
+from functools import cache
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needed import ABSENT, KINDS, NEEDED, PROBES
 
 from stopscan.conformance import APIS, Server
 from stopscan.conformance._answer import ask
@@ -26,6 +31,7 @@ each_api = pytest.mark.parametrize("name", PLAIN)
 each_way = pytest.mark.parametrize("stream", [False, True])
 
 
+@cache
 def answered(url: str, name: str, stream: bool) -> tuple[Wire, Request]:
     request = Request("[think]", stream, {"stop": ["END"]})
     answer = asyncio.run(ask(Server(f"{url}/right", model="reciter"), BY_NAME[name], request))
@@ -51,9 +57,7 @@ def broken(data: st.DataObject, value: Any) -> Any:
 @settings(max_examples=150)
 @given(data=st.data())
 def test_form_of_anything(staged_url: str, name: str, stream: bool, data: st.DataObject) -> None:
-    if (name, stream) not in KNOWN:
-        KNOWN[name, stream] = answered(staged_url, name, stream)
-    wire, request = KNOWN[name, stream]
+    wire, request = answered(staged_url, name, stream)
     text = wire.text
     payloads = [line for line in text.splitlines() if "{" in line]
     line = data.draw(st.sampled_from(payloads))
@@ -63,7 +67,61 @@ def test_form_of_anything(staged_url: str, name: str, stream: bool, data: st.Dat
     assert all(isinstance(fault, str) for fault in BY_NAME[name].form(other, request))
 
 
-KNOWN: dict[tuple[str, bool], tuple[Wire, Request]] = {}
+def lines_of(wire: Wire) -> list[tuple[str, Any]]:
+    """Its lines: what is before the JSON, and that, if there is any."""
+    split = [line.partition("{") for line in wire.text.split("\n")]
+    return [(head, json.loads(brace + rest) if brace else ABSENT) for head, brace, rest in split]
+
+
+def written(wire: Wire, lines: list[tuple[str, Any]]) -> Wire:
+    text = "\n".join(head + ("" if data is ABSENT else json.dumps(data)) for head, data in lines)
+    return Wire(200, wire.media_type, bytearray(text.encode()))
+
+
+def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(value, dict):
+            yield (*before, key)
+        yield from paths(inner, (*before, key))
+
+
+def edited(data: Any, path: tuple[Any, ...], value: Any) -> Any:
+    data = holder = deepcopy(data)
+    for key in path[:-1]:
+        holder = holder[key]
+    if value is ABSENT:
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = value
+    return data
+
+
+@each_way
+@each_api
+def test_each_key_is_held_to_what_it_has_to_be(staged_url: str, name: str, stream: bool) -> None:
+    wire, request = answered(staged_url, name, stream)
+    lines = lines_of(wire)
+    typed = {data.get("type", "") if stream and data is not ABSENT else "" for _, data in lines}
+    for kind in sorted(typed - {""} or typed):
+        holders = {at: {*paths(data)} for at, (_, data) in enumerate(lines) if of(kind, data)}
+        needed = {path: need for need, keys in NEEDED[name, stream][kind].items() for path in keys.split()}
+        for path in {*chain.from_iterable(holders.values())}:
+            key = ".".join(map(str, path))
+            accepted = set()
+            for label, value in PROBES.items():
+                other = list(lines)
+                for at, there in holders.items():
+                    if path in there:
+                        other[at] = (lines[at][0], edited(lines[at][1], path, value))
+                faults = list(BY_NAME[name].form(written(wire, other), request))
+                accepted |= set() if faults else {label}
+                assert not faults or needed.get(key) == "fixed" or str(path[-1]) in "; ".join(faults)
+            assert accepted == KINDS[needed.pop(key, "anything")], (kind, key)
+        assert needed == {}
+
+
+def of(kind: str, data: Any) -> bool:
+    return data is not ABSENT and (not kind or data.get("type") == kind)
 
 
 @each_way

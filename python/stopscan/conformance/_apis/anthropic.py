@@ -135,7 +135,7 @@ def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:
 
 def _delta_form(delta: Any, block: Any) -> Iterator[str]:
     faults = list(lacks("a delta", delta, type={*DELTAS}))
-    yield from faults
+    yield from faults or lacks("a delta", delta, **{delta["type"].removesuffix("_delta"): str})
     if not faults and DELTAS[delta["type"]] != block:
         yield f"{delta['type']} in a block of {block}"
 

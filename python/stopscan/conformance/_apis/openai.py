@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from stopscan.conformance._apis._api import NAME, Api, Part, Request, differ, lacks, objects, sent_as, summed
+from stopscan.conformance._apis._api import NAME, Api, Part, Request, differ, lacks, objects, sent_as, short, summed
 from stopscan.finish import from_openai
 
 if TYPE_CHECKING:
@@ -64,11 +64,14 @@ def chat_form(wire: Wire, request: Request) -> Iterator[str]:
     if request.stream:
         yield from _stream_form(wire, request, "chat.completion.chunk", delta=dict)
         choices = [choice for event in wire.events() for choice in _choices(event.data)]
-        roles = [choice["delta"].get("role") for choice in choices if isinstance(choice.get("delta"), dict)]
+        deltas = objects([choice.get("delta") for choice in choices])
+        roles = [delta.get("role") for delta in deltas]
         if roles[:1] != ["assistant"]:
             yield f"the first delta has {roles[0] if roles else None!r} as role"
-        if {*roles} - {"assistant", None}:
-            yield f"a delta has {next(role for role in roles if role not in ('assistant', None))!r} as role"
+        for role in [role for role in roles if role not in ("assistant", None)][:1]:
+            yield f"a delta has {short(role)} as role"
+        for delta in deltas:
+            yield from lacks("a delta", {"content": None, **delta}, content=(str, type(None)))
     else:
         yield from _whole_form(wire, "chat.completion", message=dict)
         for choice in _choices(wire.json()):

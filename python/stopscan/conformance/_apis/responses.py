@@ -109,7 +109,7 @@ class _Open:
     """The item that is open, and its part."""
 
     index: int
-    id: Any
+    id: str
     part: str | None = None
     text: str = ""
     done: set[str] = field(default_factory=set)
@@ -154,7 +154,7 @@ def _items_form(events: list[dict[str, Any]]) -> Iterator[str]:
             yield from _place_form(event, kind, output_index={len(items)})
             yield from lacks("an added item", event.get("item"), id=NAME, type={*PARTS.values()})
             (item,) = objects([event.get("item")]) or [{}]
-            opened = _Open(len(items), item.get("id"))
+            opened = _Open(len(items), str(item.get("id")))
         elif f"response.{kind}" in LAST:
             if opened is not None:
                 yield "an item is not done"

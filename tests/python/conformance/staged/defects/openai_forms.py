@@ -63,11 +63,24 @@ CHAT = [
     chat("time is text", events=every(chunk, put("now", "created"))),
     chat("no model", events=every(chunk, lose("model"))),
     chat("another model", whole=True, whole_answer=put("gpt-4", "model")),
+    chat("the model is a number", whole=True, whole_answer=put(4, "model")),
     chat("no index", events=every(with_choices, lose("choices", 0, "index"))),
     chat("index 1", columns="finish form", whole=True, whole_answer=put(1, "choices", 0, "index")),
     chat("no role", events=first(with_choices, put({"content": ""}, "choices", 0, "delta"))),
     chat("the user's role", whole=True, whole_answer=put("user", "choices", 0, "message", "role")),
     chat("the system's role in a delta", events=first(with_choices, put("system", "choices", 0, "delta", "role"))),
+    chat("the role is a list", events=first(with_choices, put(["assistant"], "choices", 0, "delta", "role"))),
+    chat(
+        "the content of a delta is a number",
+        columns="finish form",
+        events=first(last_choice, put(5, "choices", 0, "delta", "content")),
+    ),
+    chat(
+        "the reasoning is a list",
+        columns="text",
+        whole=True,
+        whole_answer=put(["so"], "choices", 0, "message", "reasoning_content"),
+    ),
     chat(
         "no content",
         case="no-text",
@@ -207,6 +220,8 @@ RESPONSES = [
     responses("another text in the part", events=every(typed("response.content_part.done"), put("", "part", "text"))),
     responses("another text in the last event", events=every(LAST, put([], "response", "output"))),
     responses("deltas of another item", events=every(DELTA, put("item", "item_id"))),
+    responses("an item whose id is a list", events=every(typed("response.output_item.added"), put([], "item", "id"))),
+    responses("a delta is a number", columns="text", events=first(DELTA, put(5, "delta"))),
     responses("deltas without a place", events=every(DELTA, lose("output_index"))),
     responses(
         "all items at 0",

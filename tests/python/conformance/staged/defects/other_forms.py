@@ -56,6 +56,8 @@ ANTHROPIC = [
         events=every(lambda data: isinstance(data, dict) and "index" in data, put(0, "index")),
     ),
     anthropic("a delta of another block", events=first(DELTA, put(5, "index"))),
+    anthropic("an empty delta", columns="text form", events=first(DELTA, put(None, "delta", "text"))),
+    anthropic("a delta is a number", columns="text", events=first(DELTA, put(5, "delta", "text"))),
     anthropic("no block begins", events=every(START, drop)),
     anthropic(
         "a block for each delta",
