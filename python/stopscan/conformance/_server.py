@@ -48,7 +48,7 @@ class Server:
 
     def has(self, model: Any) -> bool:
         """Whether an answer may say that it is of `model`."""
-        return model is None or model in (self.model, *self.models) or str(model).startswith(f"{self.model}:")
+        return model in (None, self.model) or str(model).startswith(f"{self.model}:") or model in self.models
 
     async def probe(self, api: Api, /) -> str | None:
         """Why the server does not have `api`, or None if it has. Asks it to recite, without stops, the first time.

@@ -48,7 +48,7 @@ def answered(
         (answered("why one "), {**RIGHT, "text": "reasoning 'why', not 'why'"}),
         (answered("one ", end=None), {**RIGHT, "finish": "ended by nothing, not stop_sequence 'END'"}),
         (answered("one ", end=("length", None)), {**RIGHT, "finish": "ended by length, not stop_sequence 'END'"}),
-        (answered("one ", end=("stop_token", 5)), {**RIGHT, "finish": "ended by stop_token 5, not stop_sequence 'END'"}),
+        (answered("one ", end=("eos", 5)), {**RIGHT, "finish": "ended by eos 5, not stop_sequence 'END'"}),
         (answered("one ", error="reset"), {**RIGHT, "form": "reset"}),
         (answered(error="reset", end=None), {"text": "no answer: reset"}),
         (answered(error="reset"), {**RIGHT, "text": "text '', not 'one '", "form": "reset"}),

@@ -58,7 +58,9 @@ def test_a_model_that_is_named_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
     server = Server(URL, model="three")
     assert (server.model, asked) == ("three", {})
     assert server.has("three")
+    assert server.has("three:latest")
     assert server.has(None)
+    assert asked == {}  # nor is the list, before it is needed
     assert server.has("one")
     assert not server.has("four")
     assert asked["headers"] == {}
@@ -234,7 +236,9 @@ def test_a_copy_of_what_is_read_is_kept() -> None:
 
 
 def test_events_have_names_and_data() -> None:
-    body = 'event: a\ndata: {"b": 1}\n\ndata:no\ndata: more\n\nevent: c\n\nid: 5\ndata:  [2\ndata\ndata: ]\n\nevent: d\n'
+    body = (
+        'event: a\ndata: {"b": 1}\n\ndata:no\ndata: more\n\nevent: c\n\nid: 5\ndata:  [2\ndata\ndata: ]\n\nevent: d\n'
+    )
     events = [*Wire(200, "", bytearray(body.encode())).events()]
     assert events == [Event("a", {"b": 1}), Event(None, "no\nmore"), Event(None, [2])]
 
