@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 import pytest
@@ -67,15 +68,14 @@ def test_form_of_anything(staged_url: str, name: str, stream: bool, data: st.Dat
     assert all(isinstance(fault, str) for fault in BY_NAME[name].form(other, request))
 
 
-def lines_of(wire: Wire) -> list[tuple[str, Any]]:
-    """Its lines: what is before the JSON, and that, if there is any."""
-    split = [line.partition("{") for line in wire.text.split("\n")]
-    return [(head, json.loads(brace + rest) if brace else ABSENT) for head, brace, rest in split]
+def of_lines(wire: Wire, lines: list[str]) -> Wire:
+    return Wire(200, wire.media_type, bytearray("\n".join(lines).encode()))
 
 
-def written(wire: Wire, lines: list[tuple[str, Any]]) -> Wire:
-    text = "\n".join(head + ("" if data is ABSENT else json.dumps(data)) for head, data in lines)
-    return Wire(200, wire.media_type, bytearray(text.encode()))
+def data_of(line: str) -> Any:
+    """The JSON in a line, if there is any."""
+    _, brace, rest = line.partition("{")
+    return json.loads(brace + rest) if brace else ABSENT
 
 
 def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -100,28 +100,71 @@ def edited(data: Any, path: tuple[Any, ...], value: Any) -> Any:
 @each_api
 def test_each_key_is_held_to_what_it_has_to_be(staged_url: str, name: str, stream: bool) -> None:
     wire, request = answered(staged_url, name, stream)
-    lines = lines_of(wire)
-    typed = {data.get("type", "") if stream and data is not ABSENT else "" for _, data in lines}
-    for kind in sorted(typed - {""} or typed):
-        holders = {at: {*paths(data)} for at, (_, data) in enumerate(lines) if of(kind, data)}
+    lines = wire.text.split("\n")
+    known = {at: data for at, data in enumerate(map(data_of, lines)) if data is not ABSENT}
+    for kind in NEEDED[name, stream]:
+        holders = {at: {*paths(data)} for at, data in known.items() if not kind or data["type"] == kind}
         needed = {path: need for need, keys in NEEDED[name, stream][kind].items() for path in keys.split()}
         for path in {*chain.from_iterable(holders.values())}:
             key = ".".join(map(str, path))
             accepted = set()
             for label, value in PROBES.items():
-                other = list(lines)
-                for at, there in holders.items():
-                    if path in there:
-                        other[at] = (lines[at][0], edited(lines[at][1], path, value))
-                faults = list(BY_NAME[name].form(written(wire, other), request))
+                changed = [*lines]
+                for at in (at for at, there in holders.items() if path in there):
+                    changed[at] = lines[at].partition("{")[0] + json.dumps(edited(known[at], path, value))
+                faults = "; ".join(BY_NAME[name].form(of_lines(wire, changed), request))
                 accepted |= set() if faults else {label}
-                assert not faults or needed.get(key) == "fixed" or str(path[-1]) in "; ".join(faults)
+                assert not faults or needed.get(key) == "fixed" or str(path[-1]) in faults
             assert accepted == KINDS[needed.pop(key, "anything")], (kind, key)
         assert needed == {}
 
 
-def of(kind: str, data: Any) -> bool:
-    return data is not ABSENT and (not kind or data.get("type") == kind)
+def kind_of(event: str) -> str:
+    data = data_of(event)
+    if data is ABSENT or "type" in data:
+        return event.strip() if data is ABSENT else str(data["type"])
+    if "usage" in data:
+        return "usage"
+    ended = data.get("done") or '"finish_reason": "' in event or '"finish_reason": {' in event
+    return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
+
+
+# The events that may be missing, come twice, or come after the next; the texts' are for other promises.
+RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
+RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
+FREE: dict[str, tuple[set[str], set[str], set[str]]] = {
+    "openai-chat": ({"text"}, {"role", "text", "data: [DONE]"}, {"text"}),
+    "openai-completions": ({"text"}, {"text", "data: [DONE]"}, {"text"}),
+    "openai-responses": ({"response.in_progress"}, RESPONSES, {"response.in_progress"}),
+    "anthropic": (
+        {"ping", "content_block_delta"},
+        {"ping", "content_block_delta"},
+        {"ping", "content_block_start", "content_block_delta"},
+    ),
+    "ollama-chat": ({"text"}, {"text"}, {"text"}),
+    "ollama-generate": ({"text"}, {"text"}, {"text"}),
+    "generate": ({"text"}, {"text"}, set()),
+}
+
+
+@each_api
+def test_no_event_is_missing_or_twice_or_too_late(staged_url: str, name: str) -> None:
+    wire, request = answered(staged_url, name, True)
+    end = "\n\n" if "data:" in wire.text else "\n"
+    events = wire.text.split(end)[:-1]
+
+    def free(changed: list[str]) -> bool:
+        numbers = count()
+        text = re.sub(r'(?<="sequence_number": )\d+', lambda _: str(next(numbers)), end.join([*changed, ""]))
+        return not [*BY_NAME[name].form(of_lines(wire, [text]), request)]
+
+    kinds = [kind_of(event) for event in events]
+    missing, twice, late = FREE[name]
+    for at, kind in enumerate(kinds):
+        assert kind in missing or not free([*events[:at], *events[at + 1 :]]), (at, kind)
+        assert kind in twice or not free([*events[: at + 1], *events[at:]]), (at, kind)
+        swapped = [*events[:at], *events[at + 1 : at + 2], events[at], *events[at + 2 :]]
+        assert kind in late or swapped == events or not free(swapped), (at, kind)
 
 
 @each_way
