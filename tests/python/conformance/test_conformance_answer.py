@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -74,13 +75,42 @@ def test_an_answer_is_what_its_parts_say() -> None:
     assert 0 < answer.first <= answer.seconds
 
 
+@pytest.mark.parametrize("part", [Part("late"), Part(reasoning="late")])
+def test_text_after_the_end_is_a_fault(part: Part) -> None:
+    assert asked(Told(Part("one"), END, part)).faults == ["text after the finish reason", "a breach"]
+
+
+@pytest.mark.parametrize("part", [Part(5), Part("", ["so"]), Part(b"two")])  # type: ignore[arg-type]
+def test_a_text_is_a_string(part: Part) -> None:
+    answer = asked(Told(Part("one"), part))
+    assert (answer.text, answer.reasoning) == ("one", "")
+    assert answer.error == f"TypeError: the text is {(part.reasoning or part.text)!r}, not a string"
+
+
+def test_a_request_that_is_given_up_is_closed() -> None:
+    told = Told(Part("one"), 30.0)
+
+    async def give_up() -> None:
+        asking = asyncio.create_task(ask(SERVER, told.api, Request("hello")))
+        while not told.asked:
+            await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    asyncio.run(give_up())
+    assert told.over == 1
+
+
 def test_what_a_later_part_does_not_tell_stays() -> None:
     answer = asked(Told(END, Part(head={"id": None, "tokens": 4})))
     assert answer.head == {"id": "1", "model": "reciter", "prompt": 3, "tokens": 4}
 
 
 def test_the_first_text_is_timed_once() -> None:
+    began = perf_counter()
     answer = asked(Told(Part("", "so"), 0.02, Part("one"), 0.02, Part("two"), 0.02))
+    assert answer.seconds <= perf_counter() - began
     assert answer.first >= 0.02
     assert answer.first + 0.03 < answer.seconds
 
