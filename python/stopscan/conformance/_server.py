@@ -43,7 +43,7 @@ class Server:
         try:
             listed: Any = httpx.get(f"{self.url}/v1/models", headers=headers, timeout=self.timeout).json()
             return [str(model["id"]) for model in listed["data"]]
-        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
             return []
 
     def has(self, model: Any) -> bool:

@@ -99,8 +99,9 @@ def test_places_times_between_little_and_much(
     assert placed(monkeypatch, *times) == (found, tries)
 
 
-def test_the_share_of_the_middle_counts_where_it_is_less() -> None:
+def test_the_share_is_of_the_way_from_little_to_much() -> None:
     assert cost.Times(1, 5.5, 10).share == 0.5
+    assert cost.Times(0.125, 0.25, 0.375).share == 0.5
     assert cost.Times(1, 1, 1).share == 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stopscan.conformance import Server
+from stopscan.conformance import Server, cases
 from stopscan.conformance import _server as servers
 from stopscan.conformance._answer import Answer
 from stopscan.conformance._apis import APIS as BY_NAME
@@ -26,6 +26,12 @@ ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 @pytest.mark.parametrize("url", [URL, f"{URL}/", f"{URL}/v1", f"{URL}/v1/"])
 def test_a_url_may_have_its_v1(url: str) -> None:
     assert Server(url).url == URL
+
+
+@pytest.mark.parametrize("api", BY_NAME)
+def test_a_url_that_is_none_is_told(api: str) -> None:
+    with pytest.raises(ConnectionError, match=f"^http://localhost:80a is down: {api}: .*[Pp]ort"):
+        cases(api)[0].run(Server("http://localhost:80a"))
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
