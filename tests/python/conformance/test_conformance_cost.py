@@ -42,7 +42,7 @@ class Asks:
         self.asked.append(Asked(request.max_tokens, request.stream, request.stops.get("stop"), leave))
         self.running += 1
         try:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.02 if request.max_tokens == 400 else 0)
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
@@ -89,6 +89,7 @@ def goes_on(share: int) -> Findings:
         ([(5, 10, 10), (1, 9.1, 10), (1, 9.1, 10), (1, 9.1, 10)], goes_on(90), 4),
         ([(1, 10, 10), (1, 10, 2), (1, 10, 10), (1, 10, 10)], goes_on(100), 4),
         ([(1, 2, 1.9)] * 4, {}, 4),  # too fast to tell
+        ([(2, 3, 3)] * 4, {}, 4),
         ([(1, 2, 2)] * 4, goes_on(100), 4),
         ([(1, 1, 1)], {}, 1),
     ],
@@ -133,7 +134,7 @@ def test_by_length(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
 
 @pytest.mark.parametrize("load", [WHOLE, STREAM])
 def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
-    asks = Asks(monkeypatch, 0.002, 0.001, *[5] * 16, 8, 9)
+    asks = Asks(monkeypatch, 0.002, 0.001, 8, 9)
     alone, beside = asyncio.run(cost.by_company(SERVER, load))
     assert (alone, beside) == (0.001, 8)
     assert asks.asked == [Asked(100, load.stream)] * 2 + [Asked(400, False)] * 16 + [Asked(100, load.stream)] * 2
