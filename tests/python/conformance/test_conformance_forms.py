@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
-from collections.abc import Iterator
-from copy import deepcopy
-from functools import cache
-from itertools import chain, count
+from itertools import chain
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needed import ABSENT, KINDS, NEEDED, PROBES
+from sent import answered, data_of, each_api, each_way, edited, of_lines, paths
 
-from stopscan.conformance import APIS, Server
-from stopscan.conformance._answer import ask
 from stopscan.conformance._apis import APIS as BY_NAME
 from stopscan.conformance._apis import Request
 from stopscan.conformance._wire import Wire
@@ -27,17 +21,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
-PLAIN = [name for name in APIS if not name.startswith("harmony")]
-each_api = pytest.mark.parametrize("name", PLAIN)
-each_way = pytest.mark.parametrize("stream", [False, True])
-
-
-@cache
-def answered(url: str, name: str, stream: bool) -> tuple[Wire, Request]:
-    request = Request("[think]", stream, {"stop": ["END"]})
-    answer = asyncio.run(ask(Server(f"{url}/right", model="reciter"), BY_NAME[name], request))
-    assert (answer.error, answer.faults) == (None, [])
-    return answer.wire, request
 
 
 def broken(data: st.DataObject, value: Any) -> Any:
@@ -68,34 +51,6 @@ def test_form_of_anything(staged_url: str, name: str, stream: bool, data: st.Dat
     assert all(isinstance(fault, str) for fault in BY_NAME[name].form(other, request))
 
 
-def of_lines(wire: Wire, lines: list[str]) -> Wire:
-    return Wire(200, wire.media_type, bytearray("\n".join(lines).encode()))
-
-
-def data_of(line: str) -> Any:
-    """The JSON in a line, if there is any."""
-    _, brace, rest = line.partition("{")
-    return json.loads(brace + rest) if brace else ABSENT
-
-
-def paths(value: Any, before: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
-        if isinstance(value, dict):
-            yield (*before, key)
-        yield from paths(inner, (*before, key))
-
-
-def edited(data: Any, path: tuple[Any, ...], value: Any) -> Any:
-    data = holder = deepcopy(data)
-    for key in path[:-1]:
-        holder = holder[key]
-    if value is ABSENT:
-        del holder[path[-1]]
-    else:
-        holder[path[-1]] = value
-    return data
-
-
 @each_way
 @each_api
 def test_each_key_is_held_to_what_it_has_to_be(staged_url: str, name: str, stream: bool) -> None:
@@ -115,56 +70,24 @@ def test_each_key_is_held_to_what_it_has_to_be(staged_url: str, name: str, strea
                 faults = "; ".join(BY_NAME[name].form(of_lines(wire, changed), request))
                 accepted |= set() if faults else {label}
                 assert not faults or needed.get(key) == "fixed" or str(path[-1]) in faults
+            last = max(at for at, there in holders.items() if path in there)
+            one = [*lines[:last], without(lines[last], path), *lines[last + 1 :]]
+            assert "absent" in accepted or [*BY_NAME[name].form(of_lines(wire, one), request)], (kind, key)
             assert accepted == KINDS[needed.pop(key, "anything")], (kind, key)
         assert needed == {}
 
 
-def kind_of(event: str) -> str:
-    data = data_of(event)
-    if data is ABSENT or "type" in data:
-        return event.strip() if data is ABSENT else str(data["type"])
-    if "usage" in data:
-        return "usage"
-    ended = data.get("done") or '"finish_reason": "' in event or '"finish_reason": {' in event
-    return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
+def without(line: str, path: tuple[Any, ...]) -> str:
+    return line.partition("{")[0] + json.dumps(edited(data_of(line), path, ABSENT))
 
 
-# The events that may be missing, come twice, or come after the next; the texts' are for other promises.
-RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
-RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
-FREE: dict[str, tuple[set[str], set[str], set[str]]] = {
-    "openai-chat": ({"text"}, {"role", "text", "data: [DONE]"}, {"text"}),
-    "openai-completions": ({"text"}, {"text", "data: [DONE]"}, {"text"}),
-    "openai-responses": ({"response.in_progress"}, RESPONSES, {"response.in_progress"}),
-    "anthropic": (
-        {"ping", "content_block_delta"},
-        {"ping", "content_block_delta"},
-        {"ping", "content_block_start", "content_block_delta"},
-    ),
-    "ollama-chat": ({"text"}, {"text"}, {"text"}),
-    "ollama-generate": ({"text"}, {"text"}, {"text"}),
-    "generate": ({"text"}, {"text"}, set()),
-}
-
-
+@each_way
 @each_api
-def test_no_event_is_missing_or_twice_or_too_late(staged_url: str, name: str) -> None:
-    wire, request = answered(staged_url, name, True)
-    end = "\n\n" if "data:" in wire.text else "\n"
-    events = wire.text.split(end)[:-1]
-
-    def free(changed: list[str]) -> bool:
-        numbers = count()
-        text = re.sub(r'(?<="sequence_number": )\d+', lambda _: str(next(numbers)), end.join([*changed, ""]))
-        return not [*BY_NAME[name].form(of_lines(wire, [text]), request)]
-
-    kinds = [kind_of(event) for event in events]
-    missing, twice, late = FREE[name]
-    for at, kind in enumerate(kinds):
-        assert kind in missing or not free([*events[:at], *events[at + 1 :]]), (at, kind)
-        assert kind in twice or not free([*events[: at + 1], *events[at:]]), (at, kind)
-        swapped = [*events[:at], *events[at + 1 : at + 2], events[at], *events[at + 2 :]]
-        assert kind in late or swapped == events or not free(swapped), (at, kind)
+@pytest.mark.parametrize("media", ["", "text/plain"])
+def test_the_media_type_is_looked_at(staged_url: str, name: str, stream: bool, media: str) -> None:
+    wire, request = answered(staged_url, name, stream)
+    (fault,) = BY_NAME[name].form(Wire(200, media, wire.body), request)
+    assert fault.startswith(f"the media type is {media or 'missing'}, not ")
 
 
 @each_way
