@@ -33,7 +33,7 @@ class Told:
     def __init__(self, *said: Part | BaseException | float, status: int | None = 200, body: str = "") -> None:
         self.said, self.status, self.body = said, status, body
         self.asked: list[Request] = []
-        self.over = 0
+        self.over = self.told = 0
         self.api = Api("made-up", self.read, self.form, lambda end: end)
 
     async def read(self, connection: Connection, request: Request) -> AsyncIterator[Part]:
@@ -47,6 +47,7 @@ class Told:
                 if isinstance(one, float):
                     await asyncio.sleep(one)
                 else:
+                    self.told += 1
                     yield one
         finally:
             self.over += 1
@@ -184,7 +185,17 @@ def made(told: Told, name: str = "no-stop") -> Any:
 def test_leaving_is_for_several_clients_and_says_nothing() -> None:
     told = Told(Part("one"), Part("two"))
     assert asyncio.run(leaving(made(told))(SERVER)) == {}
-    assert (len(told.asked), told.over) == (4, 4)
+    assert (len(told.asked), told.told, told.over) == (4, 4, 4)
+
+
+def test_an_exchange_is_judged_by_what_it_asks_for() -> None:
+    told = Told(Part("one"), END)
+    one = made(told)
+    text = one.expected.answers[0][0]
+    found = asyncio.run(one.run(SERVER))
+    assert found == {"text": f"text 'one', not {text!r}", "finish": None, "form": "a breach", "cost": found["cost"]}
+    assert found["cost"] is not None
+    assert told.asked == [one.request]
 
 
 Heads = list[Mapping[str, Any]]

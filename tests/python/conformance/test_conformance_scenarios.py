@@ -8,16 +8,17 @@ import json
 import re
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from reference import Reference
 from tokenizers import Tokenizer
 
 from stopscan import StopSet
-from stopscan.conformance import APIS, Server, cases
+from stopscan.conformance import APIS, Server, _exchange, _matrix, _plays, cases
 from stopscan.conformance._answer import Answer
 from stopscan.conformance._apis import APIS as BY_NAME
-from stopscan.conformance._apis import Part
+from stopscan.conformance._apis import Api, Part, Request
 from stopscan.conformance._exchange import NotSupported, exchange
 from stopscan.conformance._judge import Findings
 from stopscan.conformance._plays import at_once
@@ -129,12 +130,28 @@ def test_harmony_exchange() -> None:
     assert made.request.stops == {"stop_token_ids": [ids[skipped + 8], ids[skipped + 10]]}
     assert made.expected.answers == (("1, 2, 3 hello world 4, ", "1, 2, 3 hello world 4, 5, 6, 7, 8"),)
     assert made.expected.tokens == (skipped + 9, skipped + 8)
+    assert made.request.max_tokens == KNOWN["ids"].max_tokens + skipped
+
+
+def test_only_what_the_checkpoint_has_in_channels_is_asked_for_in_channels() -> None:
+    names = {case.name for case in cases("harmony-chat")}
+    assert "ids" in names
+    assert "think" not in names
+
+
+def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
+    pieces = (b"one ", b"tw", b"o")
+    known = Scenario("", "", "", "", pieces, stop=["two!"], stop_pieces=(2,))
+    recital = recite(known)
+    assert (recital.text, recital.tokens, recital.reason, recital.fires) == ("one tw", 3, "stop_token", 2)
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
     """As sglang does."""
-    ends = exchange(BY_NAME["openai-chat"], False, KNOWN["no-stop"]).expected.ends
-    assert ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
+    expected = exchange(BY_NAME["openai-chat"], False, KNOWN["no-stop"]).expected
+    assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
+    tokens = len(KNOWN["no-stop"].pieces) + 1
+    assert expected.tokens == (tokens, tokens - 1)
 
 
 def test_an_answer_says_each_breach_of_its_form_once() -> None:
@@ -163,3 +180,45 @@ def test_a_refusal_among_requests_at_once_leaves_none_of_them_behind() -> None:
     with pytest.raises(NotSupported, match="422"):
         asyncio.run(at_once([refused, late])(Server("http://127.0.0.1:9")))
     assert over == ["late"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_several_requests_ask_for(monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
+    asked: list[tuple[Request, bool]] = []
+
+    async def ask(server: Server, api: Api, request: Request, *, leave: bool = False) -> Answer:
+        asked.append((request, leave))
+        return Answer()
+
+    monkeypatch.setattr(_exchange, "ask", ask)
+    monkeypatch.setattr(_plays, "ask", ask)
+
+    def requests(*names: str, stream: bool = stream, leave: bool = False) -> list[tuple[Any, ...]]:
+        known = [exchange(BY_NAME["openai-chat"], stream, KNOWN[name]).request for name in names]
+        return [(one.prompt, one.stops, one.max_tokens, stream, leave, True) for one in known]
+
+    together, left = _matrix.TOGETHER, requests(*["streams"] * 4, stream=True, leave=True)
+    expected = {
+        "at-once": requests(*together),
+        "at-once-mixed": requests(*together[:4]) + requests(*together[4:], stream=not stream),
+        "one-prompt": requests(*_matrix.ONE_PROMPT),
+        "in-turn": requests(*_matrix.IN_TURN),
+        "after-leaving": left + requests(*together),
+        "beside-leaving": left + requests(*_matrix.LASTING),
+        "twice-the-same": requests("no-stop", "no-stop"),
+    }
+    if stream:
+        expected["usage-not-asked"] = [(*requests("no-stop")[0][:5], False)]
+    for case in cases("openai-chat"):
+        if case.stream == stream and not case.timed and case.name not in KNOWN:
+            asked.clear()
+            asyncio.run(case._play(Server("http://127.0.0.1:9", model="reciter")))
+            said = [(one.prompt, one.stops, one.max_tokens, one.stream, leave, one.usage) for one, leave in asked]
+            assert sorted(said, key=str) == sorted(expected.pop(case.name), key=str), case.name
+    assert expected == {}
+
+
+def test_requests_for_one_prompt_have_different_stops() -> None:
+    requests = [exchange(BY_NAME["openai-chat"], True, KNOWN[name]).request for name in _matrix.ONE_PROMPT]
+    assert len({request.prompt for request in requests}) == 1
+    assert len({str((request.stops, request.max_tokens)) for request in requests}) == len(requests)
