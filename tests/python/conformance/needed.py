@@ -6,8 +6,8 @@ from typing import Any
 
 ABSENT = object()
 PROBES: dict[str, Any] = {
-    "absent": ABSENT, "null": None, "true": True, "0": 0, "1": 1, "-1": -1, "1.5": 1.5, "''": "", "'?'": "?",
-    "[]": [], "{}": {},
+    "absent": ABSENT, "null": None, "true": True, "false": False, "0": 0, "1": 1, "-1": -1, "1.5": 1.5, "''": "",
+    "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
 # By the kind of a key, what it may be instead of what it is.
@@ -23,6 +23,7 @@ KINDS = {
     "count": {"0", "1"},
     "0": {"0"},
     "1": {"1"},
+    "first": {"0", "false"},
     "second": {"1", "true"},
     "true": {"true"},
     "list": {"[]"},
@@ -89,7 +90,7 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-responses", True): {
         "response.created": {
             "fixed": "type response response.id response.object response.model response.status",
-            "0": "sequence_number",
+            "first": "sequence_number",
             "number": "response.created_at",
             "list": "response.output",
         },

@@ -92,6 +92,30 @@ def test_one_event_is_wrong(staged_url: str, name: str, line: str, path: str, va
     assert faults == [] if said is None else said in "; ".join(faults)
 
 
+@pytest.mark.parametrize(
+    ("name", "event", "said"),
+    [
+        ("openai-responses", "data: [DONE]", None),
+        ("openai-responses", "data: 5", "an event has the data 5"),
+        ("openai-responses", "data: no", "an event has the data 'no'"),
+        ("anthropic", "data: 5", "an event has the data '5'"),
+        ("openai-chat", "data: 5", "a chunk is 5, not an object"),
+        ("openai-completions", "data: no", "a chunk is 'no', not an object"),
+        ("ollama-chat", "5", "a line is 5, not an object"),
+        ("generate", "data: 5", "an answer is 5, not an object"),
+    ],
+)
+def test_what_is_no_object_is_told_once_and_passed_over(
+    staged_url: str, name: str, event: str, said: str | None
+) -> None:
+    wire, request = answered(staged_url, name, True)
+    end = "\n\n" if "data:" in wire.text else "\n"
+    text = wire.text.replace(end, f"{end}{event}{end}", 1)
+    assert [*BY_NAME[name].form(of_lines(wire, [text]), request)] == ([] if said is None else [said])
+    cut = text.rpartition(event)[0] + event + end
+    assert len([*BY_NAME[name].form(of_lines(wire, [cut]), request)]) > (said is not None)
+
+
 @pytest.mark.parametrize("name", ["openai-chat", "openai-completions"])
 def test_usage_may_only_come_where_it_is_asked_for(staged_url: str, name: str) -> None:
     wire, request = answered(staged_url, name, True)
