@@ -116,6 +116,15 @@ def test_what_is_no_object_is_told_once_and_passed_over(
     assert len([*BY_NAME[name].form(of_lines(wire, [cut]), request)]) > (said is not None)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("openai-responses", "response.output_text.delta"), ("anthropic", "ping")])
+def test_an_event_has_the_name_of_its_type(staged_url: str, name: str, kind: str) -> None:
+    wire, request = answered(staged_url, name, True)
+    for line, named in (("event: other\n", "other"), ("", "None")):
+        text = wire.text.replace(f"event: {kind}\n", line, 1)
+        faults = [*BY_NAME[name].form(of_lines(wire, [text]), request)]
+        assert faults == [f"the event {kind} is named {named}"]
+
+
 @pytest.mark.parametrize("name", ["openai-chat", "openai-completions"])
 def test_usage_may_only_come_where_it_is_asked_for(staged_url: str, name: str) -> None:
     wire, request = answered(staged_url, name, True)
