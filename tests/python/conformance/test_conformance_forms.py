@@ -81,6 +81,13 @@ def without(line: str, path: tuple[Any, ...]) -> str:
     return line.partition("{")[0] + json.dumps(edited(data_of(line), path, ABSENT))
 
 
+@each_api
+def test_an_answer_may_be_written_on_several_lines(staged_url: str, name: str) -> None:
+    wire, request = answered(staged_url, name, False)
+    text = json.dumps(wire.json(), indent=1)
+    assert [*BY_NAME[name].form(of_lines(wire, [text]), request)] == []
+
+
 @each_way
 @each_api
 @pytest.mark.parametrize("media", ["", "text/plain"])

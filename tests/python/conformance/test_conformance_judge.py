@@ -161,6 +161,17 @@ def test_what_is_no_refusal_is_judged(status: int | None) -> None:
     assert asked.judged(Answer(Wire(status), error="why")) == {"text": "no answer: why"}
 
 
+TELL_ALL = {"openai-chat", "openai-completions", "generate", "harmony-chat"}
+
+
+@pytest.mark.parametrize("api", BY_NAME)
+def test_what_an_api_can_tell_of_an_end(api: str) -> None:
+    told = BY_NAME[api].told
+    assert [told(end) for end in (("eos", None), ("length", None))] == [("eos", None), ("length", None)]
+    assert told(END) == (END if api in TELL_ALL | {"anthropic"} else ("eos", None))
+    assert told(("stop_token", 5)) == (("stop_token", 5) if api in TELL_ALL else ("eos", None))
+
+
 def test_what_is_expected_of_a_stop() -> None:
     expected = exchange(BY_NAME["openai-chat"], True, KNOWN["split"]).expected
     assert expected.answers == (("This is the ", ""),)

@@ -71,7 +71,7 @@ def _form(wire: Wire, request: Request, **content: type) -> Iterator[str]:
     done = [index for index, line in enumerate(lines) if isinstance(line, dict) and line.get("done") is True]
     if done != [len(lines) - 1]:
         yield f"of {len(lines)} lines these are the last by their own account: {done}"
-    elif done:
+    else:
         yield from lacks("the last line", lines[-1], done_reason=NAME, prompt_eval_count=COUNT, eval_count=COUNT)
         if lines[-1].get("prompt_eval_count") == 0:
             yield "the last line has 0 as prompt_eval_count"
