@@ -95,9 +95,10 @@ class Server:
 
     async def _know_the_model(self, api: Api, prompt: str, answer: Answer) -> None:
         """Raises `RuntimeError` if it is the name of the model that was refused, and not the route."""
-        others = [model for model in self.models if model != self._model]
-        if self._model is None or not others or self._model in self.models:
+        if self._model is None or not self.models or self._model in self.models:
             return
-        other = Server(self.url, model=others[0], api_key=self.api_key, timeout=self.timeout)
+        other = Server(self.url, model=self.models[0], api_key=self.api_key, timeout=self.timeout)
         if not (await ask(other, api, Request(prompt))).refused:
-            raise RuntimeError(f"{self.url} has no model {self._model!r}: {answer.error}; it has {', '.join(others)}")
+            raise RuntimeError(
+                f"{self.url} has no model {self._model!r}: {answer.error}; it has {', '.join(self.models)}"
+            )

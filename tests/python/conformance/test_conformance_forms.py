@@ -104,8 +104,3 @@ def test_form_of_noise(name: str, stream: bool, body: bytes) -> None:
     faults = list(BY_NAME[name].form(Wire(200, "", bytearray(body)), Request("[think]", stream)))
     assert faults
     assert len("; ".join(faults)) < 3000
-
-
-def test_events_end_lines_as_the_standard_says() -> None:
-    wire = Wire(200, "", bytearray("data: 1\r\rdata: 2\r\n\r\n: no\ndata:3\ndata: 4\u2028\n\ndata: 5\n".encode()))
-    assert [event.data for event in wire.events()] == [1, 2, "3\n4\u2028"]

@@ -1,10 +1,9 @@
-"""A server as the kit finds it, its clients, and what came over the wire."""
+"""A server as the kit finds it, and its clients."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -16,7 +15,7 @@ from stopscan.conformance._answer import Answer
 from stopscan.conformance._apis import APIS as BY_NAME
 from stopscan.conformance._apis import Api, Request
 from stopscan.conformance._connection import Connection
-from stopscan.conformance._wire import Event, Wire
+from stopscan.conformance._wire import Wire
 
 URL = "http://127.0.0.1:9"
 CHAT, HARMONY = BY_NAME["openai-chat"], BY_NAME["harmony-chat"]
@@ -92,6 +91,7 @@ class Asks:
 
     async def __call__(self, server: Server, api: Api, request: Request) -> Answer:
         assert not request.stops
+        self.options = (server.api_key, server.timeout)
         self.asked.append((server.model, api.name, request.prompt))
         return self.answers.pop(0)
 
@@ -125,6 +125,7 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         (answered(status=None, error="reset"), ConnectionError, f"{URL} is down: openai-chat: reset"),
         (answered(status=401, error="401: key"), RuntimeError, f"{URL} wants another API key: openai-chat: 401: key"),
         (answered(status=403, error="403: key"), RuntimeError, f"{URL} wants another API key: openai-chat: 403: key"),
+        (answered("ab"), RuntimeError, "openai-chat answered 'ab'"),
         (answered("Hello"), RuntimeError, "asked for 'abcdef.*', openai-chat answered 'Hello'"),
         (answered("", body="x" * 300), RuntimeError, "openai-chat answered 'x{200}'$"),
     ],
@@ -161,15 +162,22 @@ def test_channels_that_are_not_told_apart_are_not_supported(monkeypatch: pytest.
     assert probed(Server(URL, model="one"), HARMONY) is None
 
 
-def test_trouble_is_found_afterwards_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    reset = answered(status=None, error="reset")
-    Asks(monkeypatch, answered(ALPHABET), answered(ALPHABET), reset, reset)
-    server = Server(URL, model="one")
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (answered(status=None, error="reset"), "is down: openai-chat: reset"),
+        (answered(status=401, error="401"), "wants another API key: openai-chat: 401"),
+        (answered(error="late", timed_out=True), "is slow: openai-chat did not recite 26 tokens in 3 s"),
+    ],
+)
+def test_trouble_is_found_afterwards_and_stays(monkeypatch: pytest.MonkeyPatch, answer: Answer, error: str) -> None:
+    Asks(monkeypatch, answered(ALPHABET), answered(ALPHABET), answer, answer)
+    server = Server(URL, model="one", timeout=3)
     assert probed(server) is None
     assert asyncio.run(server.trouble(CHAT)) is None
     assert probed(server) is None  # it is known
-    assert asyncio.run(server.trouble(CHAT)) == f"afterwards {URL} is down: openai-chat: reset"
-    with pytest.raises(ConnectionError):
+    assert asyncio.run(server.trouble(CHAT)) == f"afterwards {URL} {error}"
+    with pytest.raises((OSError, RuntimeError)):
         probed(server)
 
 
@@ -196,6 +204,7 @@ def test_whether_it_is_the_model_that_is_refused(
         with pytest.raises(RuntimeError, match=message):
             probed(server)
     assert asks.answers == []
+    assert asks.options == ("secret", 3)
     assert asks.asked[1:] == [("one", "openai-chat", "[alphabet]")] * len(answers)
 
 
@@ -215,42 +224,3 @@ def test_clients_send_the_key_and_do_not_try_again(key: str | None, sent: str) -
     assert isinstance(connection._http_options["verify"], ssl.SSLContext)
     assert connection.http is connection.http
     asyncio.run(connection.close())
-
-
-def test_a_copy_of_what_is_read_is_kept() -> None:
-    class Response:
-        status_code = 206
-        headers = {"content-type": " Text/Event-Stream ; charset=utf-8"}  # noqa: RUF012
-        sizes: list[int | None] = []  # noqa: RUF012
-
-        async def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
-            self.sizes.append(chunk_size)
-            for part in (b"one", b"", b"two\xff"):
-                yield part
-
-    async def read() -> list[bytes]:
-        await wire.tap(response)
-        return [part async for part in response.aiter_bytes(7)]
-
-    wire, response = Wire(body=bytearray(b"an answer before")), Response()
-    assert asyncio.run(read()) == [b"one", b"", b"two\xff"]
-    assert (wire.status, wire.media_type, wire.text) == (206, "text/event-stream", "onetwo\N{REPLACEMENT CHARACTER}")
-    assert response.sizes == [7]
-    response.headers.clear()
-    asyncio.run(wire.tap(response))
-    assert wire.media_type == ""
-
-
-def test_events_have_names_and_data() -> None:
-    body = (
-        'event: a\ndata: {"b": 1}\n\ndata:no\ndata: more\n\nevent: c\n\nid: 5\ndata:  [2\ndata\ndata: ]\n\nevent: d\n'
-    )
-    events = [*Wire(200, "", bytearray(body.encode())).events()]
-    assert events == [Event("a", {"b": 1}), Event(None, "no\nmore"), Event(None, [2])]
-
-
-def test_lines_of_json() -> None:
-    wire = Wire(200, "", bytearray('{"a": 1}\n\n \n2\r\nno\n"\u2028"'.encode()))
-    assert [*wire.lines()] == [Event(None, {"a": 1}), Event(None, 2), Event(None, "no"), Event(None, "\u2028")]
-    assert wire.json() is None
-    assert Wire(200, "", bytearray(b" [1]\n")).json() == [1]
