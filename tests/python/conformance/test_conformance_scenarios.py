@@ -114,7 +114,9 @@ def test_cases_of_some_apis() -> None:
 
 def test_an_api_that_takes_lists_only_is_asked_for_nothing_else() -> None:
     assert {"a-string", "null"} <= {case.name for case in cases("openai-chat")}
-    assert not {"a-string", "null"} & {case.name for case in cases("anthropic", "ollama-chat")}
+    names = {case.name for case in cases("anthropic", "ollama-chat")}
+    assert not {"a-string", "null"} & names
+    assert {"split", "an-empty-list", "no-stop"} <= names
 
 
 def test_unknown_api() -> None:
