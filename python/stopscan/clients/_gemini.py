@@ -53,20 +53,20 @@ class Gemini(ChoiceMachine):
 
     def _scan_runs(self, event: Any, choice: Any, runs: list[list[Any]]) -> Any:
         """Text, a call, text again, all in one event: each run is scanned as a candidate of its own."""
+        tokens = self.tokens(choice, _text(self._parts(choice)))
         parts: list[Any] = []
-        new, changed = choice, False
+        rows: list[Any] = []
+        new, changed, end = choice, False, 0
         for run in runs:
-            own = self._with_parts(without(choice, self.logprobs), run)
+            begin, end = end, end + len(_text(run))
+            own = self._with(choice, run, [row for place, row in tokens if begin <= place < end])
             new = super().scan(event, own)
             changed = changed or new is not own
             parts += self._parts(new)
+            rows += [row for _, row in self.tokens(new, "")]
             if self.index(choice) in self.matches:
                 break
-        if not changed:
-            return choice
-        kept = len(_text(parts))
-        rows = [row for begin, row in self.tokens(choice, _text(self._parts(choice))) if begin < kept]
-        return self._with_parts(replace(new, **self._rows(choice, rows)), parts)
+        return self._with(new, parts, rows) if changed else choice
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         parts = self._parts(choice)
@@ -90,7 +90,7 @@ class Gemini(ChoiceMachine):
             if _is_text(part):  # the first takes all of the text
                 part, text = replace(part, text=text), ""
             parts.append(part)
-        return self._with_parts(replace(choice, **self._rows(choice, rows)), parts)
+        return self._with(choice, parts, rows)
 
     def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
         cut = self.with_text(choice, text, rows)
@@ -114,6 +114,9 @@ class Gemini(ChoiceMachine):
 
     def _with_parts(self, choice: Any, parts: list[Any]) -> Any:
         return replace(choice, content=replace(get(choice, "content"), parts=parts))
+
+    def _with(self, choice: Any, parts: list[Any], rows: list[Any]) -> Any:
+        return self._with_parts(replace(choice, **self._rows(choice, rows)), parts)
 
     def _rows(self, choice: Any, rows: list[Any]) -> dict[str, Any]:
         result = get(choice, self.logprobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import pytest
@@ -141,6 +141,33 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
         told += "".join(token for token, _ in rows(event))
         assert told.startswith(emitted)
         assert len(told) - len(emitted) < 3, "the rest of one token, at most"
+
+
+@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
+@given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
+def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
+    as_objects: bool, chunks: Any, stop: list[str], include_stop: bool
+) -> None:
+    """A call parts the tokens of a chunk; its first goes on with what is held of the chunk before."""
+    events = gemini(chunks)
+    oracle, text, told = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
+    for event, tokens in zip(events, chunks, strict=False):
+        call = {"functionCall": {"name": "f"}}
+        parts = [part for token in tokens for part in (call, {"text": token})][1:]
+        event["candidates"][0]["content"]["parts"] = parts
+        for number, token in enumerate(tokens):
+            text += (oracle.flush() if number else "") + oracle.feed(token)
+    text += oracle.flush()
+    if as_objects:
+        events = [MAKERS["gemini"](event) for event in events]
+    out = list(scan_events(events, stop, include_stop=include_stop))
+    parts = [part for event in out for part in field(event, "candidates", 0, "content", "parts")]
+    assert "".join(field(part, "text") or "" for part in parts) == text
+    places = accumulate(map(len, chain.from_iterable(chunks)), initial=0)
+    expected = [
+        (token, -n / 100) for n, (token, begin) in enumerate(zip(told, places, strict=False)) if begin < len(text)
+    ]
+    assert [row for event in out for row in gemini_rows(event)] == expected
 
 
 def test_half_characters_begin_where_their_character_does() -> None:
