@@ -8,7 +8,7 @@ from stopscan.clients._machine import Machine, Options, stopped
 from stopscan.clients._objects import get, replace, sibling
 from stopscan.clients._part import Part
 from stopscan.clients._responses_cut import TEXT_DONE, cut_item, cut_part, cut_response
-from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, place_of
+from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, of_item
 from stopscan.finish import to_responses
 
 DELTA = "response.output_text.delta"
@@ -33,7 +33,8 @@ class Responses(Machine):
         text = told.get("delta")
         if not text:
             return None
-        place: Any = (told.get("output_index"), told.get("content_index"))
+        index = told.get("output_index")
+        place = self.outline.place_of(event) if index is None else (index, told.get("content_index") or 0)
         deltas, rows = self._said.get(place) or self._said.setdefault(place, ([], []))
         deltas.append(text)
         rows += told.get("logprobs") or ()
@@ -54,7 +55,7 @@ class Responses(Machine):
         part.source = event
         out = [event if safe == text and not before else self._copy(event, safe, rows)]
         if part.match is not None:
-            place = place_of(event)
+            place = self.outline.place_of(event)
             out += self._matched(part.match, place, self._stopped(part, event, place))
         return out
 
@@ -92,8 +93,8 @@ class Responses(Machine):
         return [*held, cut, *self._matched(match, *self._rest(cut, kind, match))]
 
     def _rest(self, cut: Any, kind: str, match: StopMatch) -> tuple[Place, list[Any]]:
-        index, place = place_of(cut)[0], place_of(cut)
         outline, finish = self.outline, stopped(match)
+        index, _ = place = outline.place_of(cut)
         if kind == TEXT_DONE:
             return place, outline.part_done(cut, place, cut, finish)
         if kind == PART_DONE:
@@ -138,7 +139,7 @@ class Responses(Machine):
 
     def _closed(self, event: Any, kind: str) -> list[Place]:
         """The texts that this event closes."""
-        index, _ = here = place_of(event)
+        index, _ = here = self.outline.place_of(event)
         return [at for at in self.parts if kind in OVER or at == here or (kind == ITEM_DONE and at[0] == index)]
 
     def _completes(self, event: Any, kind: str) -> bool:
@@ -159,10 +160,11 @@ class Responses(Machine):
         if kind in OVER:
             self._open = []
             return [self._over(event)[0]]
-        index = get(event, "output_index")
-        if index is None or not self._open:
+        if not self._open or not (kind in (DELTA, TEXT_DONE, PART_DONE) or of_item(event)):
             return [event]
-        part = get(event, "content_index", self._place[1])
+        index, part = self.outline.place_of(event)
+        if get(event, "content_index") is None:
+            part = self._place[1]
         if (index, part) == self._place and kind in (TEXT_DONE, PART_DONE, ITEM_DONE):
             self._open = [closing for closing in self._open if get(closing, "type") != kind]
             return [self._repeated(event, kind)[0]]

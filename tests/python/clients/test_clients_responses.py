@@ -108,6 +108,69 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
         assert field(out[-1], "response", "output", 0, "content", 0, "annotations") == []
 
 
+def llama_cpp(*deltas: str) -> list[Any]:
+    """As it sends them: no event says its place, and what is done comes at the end (`to_json_oaicompat_resp_final`)."""
+    text = "".join(deltas)
+    thought = {"id": "rs", "type": "reasoning", "summary": [], "content": [], "status": "in_progress"}
+    call = {"call_id": "fc_1", "type": "function_call", "name": "f", "arguments": "{}", "status": "completed"}
+    message = wire.output_message([wire.output_text(text)])
+    named = {"item_id": "msg_1"}
+    response = {"id": "resp_1", "object": "response", "status": "in_progress"}
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("created", {"response": response}),
+        ("output_item.added", {"item": thought}),
+        ("reasoning_text.delta", {"item_id": "rs", "delta": "END"}),
+        ("output_item.added", {"item": wire.output_message([], "in_progress")}),
+        ("content_part.added", {**named, "part": {"type": "output_text", "text": ""}}),
+        *[("output_text.delta", {**named, "delta": delta}) for delta in deltas],
+        ("output_item.added", {"item": call}),
+        ("function_call_arguments.delta", {"item_id": "fc_1", "delta": "{}"}),
+        ("output_item.done", {"item": thought}),
+        ("output_text.done", {**named, "text": text}),
+        ("content_part.done", {**named, "part": wire.output_text(text)}),
+        ("output_item.done", {"item": message}),
+        ("output_item.done", {"item": call}),
+        ("completed", {"response": {**response, "status": "completed", "output": [thought, message, call]}}),
+    ]
+    return [{"type": f"response.{kind}", **fields} for kind, fields in told]
+
+
+@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
+def test_llama_cpp_20607_events_that_say_no_index(as_objects: bool) -> None:
+    def made(*deltas: str) -> list[Any]:
+        return [MAKERS["responses"](event) if as_objects else event for event in llama_cpp(*deltas)]
+
+    closing = ["output_text.done", "content_part.done", "output_item.done", "completed"]
+    for drain in (False, True):
+        stream = scan_events(made("one E", "ND two", "three"), "END", drain=drain)
+        out = list(stream)
+        assert stream.matches[0].offset == 4
+        deltas = [field(event, "delta") for event in out if field(event, "type") == "response.output_text.delta"]
+        assert deltas == ["one ", ""]
+        assert kinds(out)[:5] == kinds(llama_cpp())[:5]
+        assert [kind for kind in kinds(out)[7:] if kind in closing][-4:] == closing
+        assert len(out) == 11 + drain, "the reasoning is done later, the call is not there"
+        items = [field(out[-2], "item"), field(out[-1], "response", "output", 1)]
+        assert [field(item, "id") for item in items] == ["msg_1", "msg_1"]
+        assert [field(item, "content", 0, "text") for item in items] == ["one ", "one "]
+        assert len(field(out[-1], "response", "output")) == 2
+    events = made("one E", "N")
+    out = list(scan_events(events, "END"))
+    assert [field(event, "delta") for event in out if not any(event is one for one in events)] == ["one ", "", "EN"]
+    assert kinds(out)[-6:] == ["output_text.delta", *closing[:3], "output_item.done", "completed"]
+
+
+def test_text_that_says_nothing_of_its_place_is_of_the_last_item() -> None:
+    for begin in (0, 3, 5):
+        events = [event | {"item_id": None} for event in llama_cpp("one E", "ND two", "three")[begin:-6]]
+        for drain in (False, True):
+            out = list(scan_events([e for e in events if "call" not in repr(e)], "END", drain=drain))
+            assert "two" not in repr(out)
+            assert "three" not in repr(out)
+            text = field(out[-1], "response", "output", -1, "content", 0, "text")
+            assert text == "one "
+
+
 def test_what_a_part_said_when_it_was_added_is_in_the_cut_one() -> None:
     events = answer(["one END"])
     added = next(event for event in events if event["type"] == "response.content_part.added")
