@@ -70,10 +70,9 @@ class Gemini(ChoiceMachine):
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         parts = self._parts(choice)
-        reason = get(choice, self.reason)
         if len(parts) == 1 and _is_text(parts[0]):
-            return get(parts[0], "text"), reason
-        return _text(parts), reason or any(map(_is_content, parts))
+            return get(parts[0], "text"), self.finished(choice)
+        return _text(parts), self.finished(choice) or any(map(_is_content, parts))
 
     def finished(self, choice: Any) -> bool:
         return self.options.whole or bool(get(choice, self.reason))

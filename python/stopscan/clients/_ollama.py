@@ -44,9 +44,9 @@ class Ollama(ChoiceMachine):
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         if not self.chat:
-            return get(choice, "response") or "", get(choice, "done")
+            return get(choice, "response") or "", self.finished(choice)
         message = get(choice, "message")
-        return get(message, "content") or "", get(choice, "done") or get(message, "tool_calls")
+        return get(message, "content") or "", self.finished(choice) or get(message, "tool_calls")
 
     def finished(self, choice: Any) -> bool:
         return self.options.whole or bool(get(choice, "done"))

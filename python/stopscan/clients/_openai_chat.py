@@ -33,7 +33,7 @@ class Chat(ChoiceMachine):
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         body = get(choice, self.body)
-        closes = get(choice, "finish_reason") not in GOES_ON or get(body, "tool_calls") or get(body, "function_call")
+        closes = self.finished(choice) or get(body, "tool_calls") or get(body, "function_call")
         return _text(get(body, "content")), closes
 
     def finished(self, choice: Any) -> bool:

@@ -122,6 +122,16 @@ def test_chat_a_response_that_says_no_reason_says_the_stop() -> None:
     assert truncate_response(whole, "END")["choices"][0]["finish_reason"] == "stop"
 
 
+@pytest.mark.parametrize("api", ["chat", "completions", "gemini", "ollama", "generate"])
+def test_a_response_that_says_no_reason_keeps_its_end(api: str) -> None:
+    """It may end like the beginning of a stop."""
+    whole = WHOLES[api]("one EN")
+    choice = (whole.get("choices") or whole.get("candidates") or [whole])[0]
+    choice.update(dict.fromkeys({"finish_reason", "finishReason", "done"} & choice.keys()))
+    for made in (whole, MAKERS[api](whole)) if api == "gemini" else (whole,):
+        assert truncate_response(made, "END") is made
+
+
 def test_ollama_the_logprobs_of_generate() -> None:
     tokens = [{"token": token} for token in ("one ", "END", "!")]
     cut = truncate_response({"response": "one END!", "done": True, "logprobs": tokens}, "END")
