@@ -109,20 +109,15 @@ def removed(text: str, prefix: str) -> str:
     return text[len(prefix) :]
 
 
-def test_the_stream_goes_on_until_the_last_choice_has_ended() -> None:
+@pytest.mark.parametrize("api", FORMS)
+def test_the_stream_goes_on_until_the_last_choice_has_ended(api: str) -> None:
+    chunk, make, text, choices, reason = FORMS[api]
     texts = [[(0, "one END"), (1, "two")], [(0, "never"), (1, " EN")], [(1, "D")], [(0, "no"), (1, "no")]]
-    source = iter([wire.chat_chunk([chat_choice(step) for step in group]) for group in texts])
+    source = iter([chunk([make(step) for step in group]) for group in texts])
     stream = scan_events(source, "END")
     out = list(stream)
-    told = [(c["index"], c["delta"].get("content"), c["finish_reason"]) for event in out for c in event["choices"]]
-    assert told == [
-        (0, "one ", None),
-        (1, "two", None),
-        (0, None, "stop"),
-        (1, " ", None),
-        (1, "", None),
-        (1, None, "stop"),
-    ]
+    told = [(c["index"], text(c), (c.get(reason) or "").lower()) for event in out for c in event[choices]]
+    assert told == [(0, "one ", ""), (1, "two", ""), (0, "", "stop"), (1, " ", ""), (1, "", ""), (1, "", "stop")]
     assert {index: match.offset for index, match in stream.matches.items()} == {0: 4, 1: 4}
     assert len(list(source)) == 1, "the last one is not read"
 

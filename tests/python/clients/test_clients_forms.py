@@ -47,6 +47,50 @@ def test_a_stop_in_the_text_ends_the_answer_before_the_call(server: Replay, api:
         assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
 
 
+LAST: dict[str, Any] = {
+    "chat": lambda text: wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": "length"}]),
+    "completions": lambda text: wire.completions_chunk([wire.completions_choice(text, finish_reason="length")]),
+    "gemini": lambda text: wire.gemini_chunk([wire.candidate({"text": text}, finishReason="MAX_TOKENS")]),
+    "ollama": lambda text: wire.ollama_line(done=True, message={"role": "assistant", "content": text}),
+    "generate": lambda text: wire.ollama_line(done=True, response=text),
+}
+
+
+@pytest.mark.parametrize("api", LAST)
+def test_a_last_event_may_bring_text(api: str) -> None:
+    """Its text is held for no time, and its reason becomes the stop's."""
+    alone = LAST[api]("one EN")
+    assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
+    begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
+    assert [text_of(api, event) for event in scan_events([begin, LAST[api]("N")], "END")] == ["one ", "EN"]
+    for drain in (False, True):
+        stream = scan_events([begin, LAST[api]("ND two")], "END", drain=drain)
+        out = list(stream)
+        assert [text_of(api, event) for event in out] == ["one ", ""]
+        assert [bool(BY_NAME[api].finish(event)) for event in out] == [False, True]
+        assert BY_NAME[api].finish(out[-1]).reason != "length"
+        assert stream.matches[0].offset == 4
+
+
+WITHOUT_TEXT: dict[str, list[Any]] = {
+    "chat": [[], [{"index": 0, "delta": None}], [{"index": 0, "delta": {}}], [{"index": 0}], [wire.chat_choice()]],
+    "completions": [[], [{"index": 0, "text": None}], [{"index": 0, "text": ""}], [{"index": 0}]],
+    "gemini": [[], [{}], [{"content": None}], [{"content": {}}], [wire.candidate()], [wire.candidate({"text": ""})]],
+}
+
+
+@pytest.mark.parametrize("api", WITHOUT_TEXT)
+def test_events_without_text_pass_between_two_with_some(api: str) -> None:
+    field_of = "candidates" if api == "gemini" else "choices"
+    one, two, *_ = [event for event in wire.WIRES[api](["one E", "ND"]) if text_of(api, event)]
+    for choices in (*WITHOUT_TEXT[api], None):
+        event = {**one, field_of: choices}
+        stream = scan_events([one, event, two], "END")
+        out = list(stream)
+        assert out[1] is event, choices
+        assert stream.matches[0].offset == 4
+
+
 def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     both = wire.chat_chunk([wire.chat_choice(content="one EN", tool_calls=[call])])
@@ -295,7 +339,34 @@ def test_gemini_the_logprobs_of_an_event_of_many_parts() -> None:
     event["candidates"][0]["logprobsResult"] = {"chosenCandidates": chosen}
     first, _ = scan_events([event], "END")
     assert first["candidates"][0]["logprobsResult"] == {"chosenCandidates": chosen[:2]}
-    assert list(scan_events([event], "never")) == [event]
+    first, _ = scan_events([MAKERS["gemini"](event)], "END")
+    assert [entry.token for entry in first.candidates[0].logprobs_result.chosen_candidates] == ["a", " E"]
+    assert next(scan_events([event], "never")) is event
+
+
+def test_gemini_a_call_that_begins_an_event_ends_the_text_of_the_last() -> None:
+    call = {"functionCall": {"name": "f"}}
+    parts: list[Any] = [[{"text": "EN"}], [call, {"text": "D EN"}], [{"text": "x"}, call, {"text": "D"}]]
+    stream = scan_events([wire.gemini_chunk([wire.candidate(*some)]) for some in parts], "END")
+    told = [event["candidates"][0]["content"]["parts"] for event in stream]
+    assert told == [[{"text": ""}], [{"text": "EN"}], [call, {"text": "D "}], [{"text": "ENx"}, call, {"text": "D"}]]
+    assert stream.matches == {}
+
+
+def test_gemini_a_last_event_with_a_thought_and_text() -> None:
+    thought = {"text": "END", "thought": True}
+    event = wire.gemini_chunk([wire.candidate(thought, {"text": "one E"}, finishReason="STOP")])
+    assert next(scan_events([event], "END")) is event
+
+
+def test_gemini_text_that_comes_by_itself_is_the_models() -> None:
+    call = {"parts": [{"functionCall": {"name": "f"}}]}
+    for content in ({"role": "model"}, {}, {"role": "user"}):
+        events = [wire.gemini_chunk([{"content": some}]) for some in ({**content, "parts": [{"text": "E"}]}, call)]
+        for made in (events, [MAKERS["gemini"](event) for event in events]):
+            _, piece, _ = scan_events(made, "END")
+            assert field(piece, "candidates", 0, "content", "role") == content.get("role", "model")
+            assert field(piece, "candidates", 0, "index") is None
 
 
 def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:
