@@ -351,6 +351,10 @@ def test_gemini_a_call_that_begins_an_event_ends_the_text_of_the_last() -> None:
     told = [event["candidates"][0]["content"]["parts"] for event in stream]
     assert told == [[{"text": ""}], [{"text": "EN"}], [call, {"text": "D "}], [{"text": "ENx"}, call, {"text": "D"}]]
     assert stream.matches == {}
+    joined = wire.gemini_chunk([wire.candidate({"text": "a"}, call, call, {"text": "E"}, {"text": "ND"})])
+    stream = scan_events([joined], "END")
+    assert next(stream)["candidates"][0]["content"]["parts"] == [{"text": "a"}, call, call, {"text": ""}, {"text": ""}]
+    assert stream.matches[0].offset == 1
 
 
 def test_gemini_a_last_event_with_a_thought_and_text() -> None:
@@ -361,12 +365,13 @@ def test_gemini_a_last_event_with_a_thought_and_text() -> None:
 
 def test_gemini_text_that_comes_by_itself_is_the_models() -> None:
     call = {"parts": [{"functionCall": {"name": "f"}}]}
-    for content in ({"role": "model"}, {}, {"role": "user"}):
-        events = [wire.gemini_chunk([{"content": some}]) for some in ({**content, "parts": [{"text": "E"}]}, call)]
+    for role, index in (({"role": "model"}, {"index": 1}), ({}, {}), ({"role": "user"}, {"index": 0})):
+        contents = ({**role, "parts": [{"text": "E"}]}, call)
+        events = [wire.gemini_chunk([{"content": content, **index}]) for content in contents]
         for made in (events, [MAKERS["gemini"](event) for event in events]):
             _, piece, _ = scan_events(made, "END")
-            assert field(piece, "candidates", 0, "content", "role") == content.get("role", "model")
-            assert field(piece, "candidates", 0, "index") is None
+            assert field(piece, "candidates", 0, "content", "role") == role.get("role", "model")
+            assert field(piece, "candidates", 0, "index") == index.get("index")
 
 
 def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:
