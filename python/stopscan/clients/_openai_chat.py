@@ -27,7 +27,9 @@ class Chat(ChoiceMachine):
         choice = self.fields(choices[0])
         body = self.fields(choice.get(self.body))
         text = body.get("content")
-        if not text or choice.get("finish_reason") or body.get("tool_calls") or not isinstance(text, str):
+        if not text or choice.get("finish_reason") or not isinstance(text, str):
+            return None
+        if body.get("tool_calls") or body.get("function_call"):
             return None
         return choice.get("index") or 0, text
 

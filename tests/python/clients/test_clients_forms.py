@@ -93,8 +93,9 @@ def test_events_without_text_pass_between_two_with_some(api: str) -> None:
 
 def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    both = wire.chat_chunk([wire.chat_choice(content="one EN", tool_calls=[call])])
-    assert [id(event) for event in scan_events([both], "END")] == [id(both)]
+    for called in ({"tool_calls": [call]}, {"function_call": call["function"]}):
+        both = wire.chat_chunk([wire.chat_choice(content="one EN", **called)])
+        assert [id(event) for event in scan_events([both], "END")] == [id(both)]
     cut = [*scan_events([wire.chat_chunk([wire.chat_choice(content="one END", tool_calls=[call])])], "END")]
     assert cut[0]["choices"][0]["delta"] == {"content": "one ", "tool_calls": None}
 
@@ -110,12 +111,11 @@ def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
 
 def test_chat_a_visible_stop_does_not_reach_over_a_call() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    for deltas in (
-        [{"content": "EN"}, {"tool_calls": [call]}, {"content": "D"}],
-        [{"content": "EN", "tool_calls": [call]}, {"content": "D"}],
-    ):
-        events = [wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas]
-        assert [id(event) for event in scan_events(events, "END", include_stop=True)] == [id(event) for event in events]
+    for called in ({"tool_calls": [call]}, {"function_call": {"name": "f"}}):
+        for deltas in ([{"content": "EN"}, called, {"content": "D"}], [{"content": "EN", **called}, {"content": "D"}]):
+            events = [wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas]
+            out = [id(event) for event in scan_events(events, "END", include_stop=True)]
+            assert out == [id(event) for event in events]
 
 
 def test_chat_refusals_are_not_scanned() -> None:
