@@ -170,6 +170,41 @@ def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
     assert [row for event in out for row in gemini_rows(event)] == expected
 
 
+def test_completions_all_columns_are_cut() -> None:
+    """Those that an API leaves null stay so; without offsets a token's own length tells where the next one begins."""
+    whole: dict[str, Any] = {
+        "tokens": ["one", " E", "N", "D two"],
+        "token_logprobs": [None, -1.0, -2.0, -3.0],
+        "top_logprobs": [None, {" E": -1.0}, {"N": -2.0}, {"D two": -3.0}],
+        "text_offset": [7, 10, 12, 13],
+    }
+
+    def part(columns: dict[str, Any], begin: int, end: int) -> dict[str, Any]:
+        return {name: column and column[begin:end] for name, column in columns.items()}
+
+    for columns in (
+        whole,
+        {**whole, "text_offset": None},
+        {**whole, "top_logprobs": None},
+        {"tokens": whole["tokens"]},
+    ):
+        places = ((0, 2), (2, 3), (3, 4))
+        events = [
+            wire.completions_chunk([wire.completions_choice(text, logprobs=part(columns, *place))])
+            for text, place in zip(("one E", "N", "D two"), places, strict=True)
+        ]
+        out = [event["choices"][0] for event in scan_events(events, "END")]
+        nothing = part(columns, 0, 0)
+        assert [choice["logprobs"] for choice in out] == [part(columns, 0, 2), nothing, nothing, None]
+        out = [event["choices"][0] for event in scan_events(events[:2], "END")]
+        assert [choice["text"] for choice in out] == ["one ", "", "EN"]
+        assert [choice["logprobs"] for choice in out] == [part(columns, 0, 2), nothing, part(columns, 2, 3)]
+        cut = truncate_response(
+            wire.completions_chunk([wire.completions_choice("one END two", logprobs=columns)]), "END"
+        )
+        assert cut["choices"][0]["logprobs"] == part(columns, 0, 2)
+
+
 def test_half_characters_begin_where_their_character_does() -> None:
     """A chunk with half a character has no text yet, but a token: it stays there while nothing is held."""
     first, second = ([byte] for byte in "é".encode())

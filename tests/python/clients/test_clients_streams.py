@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,6 +220,27 @@ def test_objects_that_are_of_no_client_are_copied_too() -> None:
     assert [event.choices[0].delta.content for event in out[:1]] == ["one "]
     assert (out[1].choices[0].finish_reason, out[1].choices[0].matched_stop) == ("stop", "END")
     assert delta.content == "one END", "the source's own object is not changed"
+
+
+@dataclass(slots=True)
+class Slotted:
+    """An event, a choice or a delta, without a dict of its fields."""
+
+    index: int = 0
+    choices: Any = None
+    delta: Any = None
+    content: str | None = None
+    finish_reason: str | None = None
+
+
+def test_objects_with_slots_are_copied_too() -> None:
+    deltas = [Slotted(content=text) for text in ("one", " E", "ND two")]
+    source = [Slotted(choices=[Slotted(delta=delta)]) for delta in deltas]
+    out = list(scan_events(source, "END"))
+    assert out[0] is source[0]
+    assert [event.choices[0].delta for event in out[1:3]] == [Slotted(content=" "), Slotted(content="")]
+    assert out[3].choices[0].finish_reason == "stop"
+    assert deltas[1].content == " E"
 
 
 def test_the_closing_events_of_objects_that_are_of_no_client() -> None:
