@@ -81,12 +81,50 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
     for skipped in range(4):
         closing = whole[skipped:]
         kept = [e for e in events if e["type"] not in [closed["type"] for closed in whole[:skipped]]]
-        stream = scan_events(kept, "END")
-        out = list(stream)
-        assert stream.matches[0].offset == 4
-        assert kinds(out)[-len(closing) :] == kinds(closing)
-        assert "END" not in repr(out)
-        assert "later" not in repr(out)
+        for drain in (False, True):
+            stream = scan_events(kept, "END", drain=drain)
+            out = list(stream)
+            assert stream.matches[0].offset == 4
+            assert kinds(out)[-len(closing) :] == kinds(closing)
+            assert "END" not in repr(out)
+            assert "later" not in repr(out)
+
+
+CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
+
+
+@pytest.mark.parametrize("last", ["completed", "incomplete", "failed", "cancelled"])
+@pytest.mark.parametrize("skipped", range(4))
+def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, last: str) -> None:
+    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309), and what fails may end at once."""
+    stream = wire.ResponsesStream()
+    stream.message(["one E", "N"])
+    events = [event for event in stream.completed() if event["type"] not in CLOSING[:skipped]]
+    events[-1]["type"] = f"response.{last}"
+    out = list(scan_events(events, "END"))
+    begin = -4 + skipped
+    assert [id(event) for event in out[begin:]] == [id(event) for event in events[begin:]]
+    assert [event["delta"] for event in out[:begin] if "delta" in event] == ["one ", "", "EN"]
+    assert out[begin - 1]["delta"] == "EN"
+
+
+def test_what_closes_another_text_lets_the_held_one_wait() -> None:
+    """Items and parts may come at the same time."""
+    stream = wire.ResponsesStream()
+    stream.message(["a"], ["b"])
+    stream.message(["c"])
+    others = [event for event in stream.events if event["type"] in CLOSING]
+    for place in ((0, 2), (2, 0), (1, 1)):
+        where = {"type": "response.output_text.delta", "output_index": place[0], "content_index": place[1]}
+        one, two = ({**where, "delta": text} for text in ("one E", "ND"))
+        for other in others:
+            own = other["type"] in CLOSING[2:] and other["output_index"] == place[0]
+            if not own:
+                opened = scan_events([one, other, two], "END")
+                out = list(opened)
+                assert [event.get("delta") for event in out[:3]] == ["one ", None, ""]
+                assert out[1] is other
+                assert opened.matches[0].offset == 4
 
 
 def test_the_rest_of_a_stream_that_was_broken_off() -> None:
