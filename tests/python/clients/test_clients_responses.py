@@ -108,6 +108,16 @@ def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, la
     assert out[begin - 1]["delta"] == "EN"
 
 
+def test_deltas_without_text_pass_between_two_with_some() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0}  # and no content_index, which may be left out
+    for nothing in (delta, {**delta, "delta": None}, {**delta, "delta": ""}):
+        stream = scan_events([{**delta, "delta": "one E"}, nothing, {**delta, "delta": "ND"}], "END")
+        out = list(stream)
+        assert out[1] == nothing
+        assert stream.matches[0].offset == 4
+        assert out[-1]["response"]["output"][0]["content"][0]["text"] == "one "
+
+
 def test_what_closes_another_text_lets_the_held_one_wait() -> None:
     """Items and parts may come at the same time."""
     stream = wire.ResponsesStream()
