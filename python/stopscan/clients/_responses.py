@@ -9,7 +9,7 @@ from stopscan.clients._objects import get, replace, sibling
 from stopscan.clients._part import Part
 from stopscan.clients._responses_cut import TEXT_DONE, cut_item, cut_part, cut_response
 from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, of_item
-from stopscan.finish import to_responses
+from stopscan.finish import Finish, to_responses
 
 DELTA = "response.output_text.delta"
 OVER = (COMPLETED, "response.incomplete", "response.failed", "response.cancelled")
@@ -90,19 +90,16 @@ class Responses(Machine):
         # The end of the text has completed a pattern. Or no delta had the stop: they were left out, or the stream is
         # the rest of one that was broken off; then what is held is not before the stop.
         held = self._close(event, kind) if self._completes(event, kind) else []
-        return [*held, cut, *self._matched(match, *self._rest(cut, kind, match))]
+        place = self.outline.place_of(cut)
+        return [*held, cut, *self._matched(match, place, self._rest(cut, kind, place, stopped(match)))]
 
-    def _rest(self, cut: Any, kind: str, match: StopMatch) -> tuple[Place, list[Any]]:
-        outline, finish = self.outline, stopped(match)
-        index, _ = place = outline.place_of(cut)
+    def _rest(self, cut: Any, kind: str, place: Place, finish: Finish) -> list[Any]:
+        """The events that close the response after this one."""
         if kind == TEXT_DONE:
-            return place, outline.part_done(cut, place, cut, finish)
+            return self.outline.part_done(cut, place, cut, finish)
         if kind == PART_DONE:
-            return place, outline.item_done(cut, place, get(cut, "part"), finish)
-        if kind == ITEM_DONE:
-            item = get(cut, "item")
-            return (index, len(get(item, "content")) - 1), outline.completed(cut, index, item, finish)
-        return (0, 0), []
+            return self.outline.item_done(cut, place, get(cut, "part"), finish)
+        return self.outline.completed(cut, place[0], get(cut, "item"), finish) if kind == ITEM_DONE else []
 
     def _repeated(self, event: Any, kind: str) -> tuple[Any, StopMatch | None]:
         """The event up to the stop that is in the text it repeats."""

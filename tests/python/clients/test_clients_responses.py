@@ -85,9 +85,10 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
             stream = scan_events(kept, "END", drain=drain)
             out = list(stream)
             assert stream.matches[0].offset == 4
-            assert kinds(out)[-len(closing) :] == kinds(closing)
+            at = next(number for number, event in enumerate(kept) if "END" in repr(event))
+            assert kinds(out) == kinds([*kept[:at], *closing])
             assert "END" not in repr(out)
-            assert "later" not in repr(out)
+            assert [part["text"] for part in out[-1]["response"]["output"][1]["content"]] == ["one "]
 
 
 CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
@@ -217,6 +218,14 @@ def test_text_that_says_nothing_of_its_place_is_of_the_last_item() -> None:
             assert "three" not in repr(out)
             text = field(out[-1], "response", "output", -1, "content", 0, "text")
             assert text == "one "
+
+
+def test_held_text_of_the_rest_of_a_stream_is_not_before_a_stop_that_came_earlier() -> None:
+    rest = answer(["one END two", " E"])
+    rest = rest[next(number for number, event in enumerate(rest) if event.get("delta") == " E") :]
+    out = list(scan_events(rest, "END"))
+    assert kinds(out) == ["output_text.delta", "output_text.done", "content_part.done", "output_item.done", "completed"]
+    assert (out[0]["delta"], out[1]["text"]) == (" ", "one ")
 
 
 def test_what_a_part_said_when_it_was_added_is_in_the_cut_one() -> None:
