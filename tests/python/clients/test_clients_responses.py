@@ -28,7 +28,10 @@ def answer(*parts: list[str]) -> list[Any]:
 
 def test_the_repeats_are_cut_too() -> None:
     for drain in (False, True):
-        out = list(scan_events(answer(["first"], ["one E", "ND two"], ["third"]), "END", drain=drain))
+        events = answer(["first"], ["one E", "ND two"], ["third"])
+        events[-1]["note"] = "n"
+        out = list(scan_events(events, "END", drain=drain))
+        assert (out[-1].get("note") == "n") == drain
         told = {event["type"].removeprefix("response."): event for event in out}
         assert told["output_text.done"]["text"] == "one "
         assert told["content_part.done"]["part"]["text"] == "one "
@@ -66,13 +69,17 @@ def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None
         "status": "incomplete",
         "incomplete_details": {"reason": "max_output_tokens"},
     }
-    events[-1] = {**events[-1], "type": "response.incomplete", "response": response}
-    for made in (events, [MAKERS["responses"](event) for event in events]):
-        last = list(scan_events(made, "END", drain=True))[-1]
-        assert field(last, "type") == "response.completed"
-        assert field(last, "response", "status") == "completed"
-        assert field(last, "response", "incomplete_details") is None
-        assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+    incomplete = {**events[-1], "type": "response.incomplete", "response": response}
+    without_output = {**incomplete, "response": {**response, "output": []}}
+    for told in ([*events[:-1], incomplete], [*events[:-1], without_output], [incomplete]):
+        for made in (told, [MAKERS["responses"](event) for event in told]):
+            *_, last = scan_events(made, "END", drain=True)
+            assert field(last, "type") == "response.completed"
+            assert field(last, "sequence_number") == incomplete["sequence_number"]
+            assert field(last, "response", "status") == "completed"
+            assert field(last, "response", "incomplete_details") is None
+            assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+    assert type(last).__name__ == "ResponseCompletedEvent"
 
 
 def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
