@@ -157,7 +157,7 @@ class Responses(Machine):
         if kind in OVER:
             self._open = []
             return [self._over(event)[0]]
-        if not self._open or not (kind in (DELTA, TEXT_DONE, PART_DONE) or of_item(event)):
+        if kind not in (DELTA, TEXT_DONE, PART_DONE) and not of_item(event):
             return [event]
         index, part = self.outline.place_of(event)
         if get(event, "content_index") is None:

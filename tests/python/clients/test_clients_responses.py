@@ -116,6 +116,24 @@ def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, la
     assert out[begin - 1]["delta"] == "EN"
 
 
+def test_one_event_may_close_several_texts() -> None:
+    stream = wire.ResponsesStream()
+    stream.message(["a E"], ["b E"])
+    events = [event for event in stream.completed() if event["type"] not in CLOSING[:2]]
+    out = list(scan_events(events, "END"))
+    assert [(e["content_index"], e["delta"]) for e in out if "delta" in e] == [(0, "a "), (1, "b "), (0, "E"), (1, "E")]
+    assert out[-2:] == events[-2:]
+
+
+def test_what_is_of_no_item_passes_after_the_stop() -> None:
+    events = answer(["one END"])
+    alive: list[dict[str, Any]] = [events[0], {"type": "keepalive"}, {"type": "error", "message": "slow"}]
+    at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
+    out = list(scan_events([*events[:at], *alive, *events[at:]], "END", drain=True))
+    assert out[at : at + 3] == alive
+    assert kinds(out[at + 3 :]) == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+
+
 def test_deltas_without_text_pass_between_two_with_some() -> None:
     delta = {"type": "response.output_text.delta", "output_index": 0}  # and no content_index, which may be left out
     for nothing in (delta, {**delta, "delta": None}, {**delta, "delta": ""}):
