@@ -13,6 +13,8 @@ from replay import Recording, Replay
 
 from stopscan.clients import scan_events, truncate_response
 
+CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
+
 
 def kinds(events: Any) -> list[str]:
     return [field(event, "type").removeprefix("response.") for event in events]
@@ -98,9 +100,6 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
             assert [part["text"] for part in out[-1]["response"]["output"][1]["content"]] == ["one "]
 
 
-CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
-
-
 @pytest.mark.parametrize("last", ["completed", "incomplete", "failed", "cancelled"])
 @pytest.mark.parametrize("skipped", range(4))
 def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, last: str) -> None:
@@ -123,6 +122,29 @@ def test_one_event_may_close_several_texts() -> None:
     out = list(scan_events(events, "END"))
     assert [(e["content_index"], e["delta"]) for e in out if "delta" in e] == [(0, "a "), (1, "b "), (0, "E"), (1, "E")]
     assert out[-2:] == events[-2:]
+
+
+@pytest.mark.parametrize("closed", range(4))
+def test_a_stream_that_is_read_on_and_breaks_off_gets_the_closing_events_that_are_missing(closed: int) -> None:
+    events = wire.responses(["one END"])[: -4 + closed]
+    out = list(scan_events(events, "END", drain=True))
+    assert kinds(out)[-5:] == kinds(wire.responses(["one END"]))[-5:]
+    assert "END" not in repr(out)
+
+
+def test_all_held_text_comes_when_the_stream_breaks_off() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0}
+    stream = scan_events(
+        [{**delta, "content_index": at, "delta": text} for at, text in ((0, "a E"), (1, "b EN"))], "END"
+    )
+    assert [next(stream)["delta"], stream.held, next(stream)["delta"], stream.held] == [
+        "a ",
+        {0: "E"},
+        "b ",
+        {0: "EEN"},
+    ]
+    assert [(event["content_index"], event["delta"]) for event in stream] == [(0, "E"), (1, "EN")]
+    assert stream.held == {}
 
 
 def test_what_is_of_no_item_passes_after_the_stop() -> None:
@@ -235,14 +257,17 @@ def test_llama_cpp_20607_events_that_say_no_index(as_objects: bool) -> None:
 
 
 def test_text_that_says_nothing_of_its_place_is_of_the_last_item() -> None:
-    for begin in (0, 3, 5):
-        events = [event | {"item_id": None} for event in llama_cpp("one E", "ND two", "three")[begin:-6]]
+    events = [event | {"item_id": None} for event in llama_cpp("one E", "ND two", "three")]
+    events = [
+        event for event in events if "fc_1" not in repr(event.get("item")) and "'rs'" not in repr(event.get("item"))
+    ]
+    for begin in (0, 2, 4):
         for drain in (False, True):
-            out = list(scan_events([e for e in events if "call" not in repr(e)], "END", drain=drain))
+            out = list(scan_events(events[begin:], "END", drain=drain))
+            assert kinds(out)[-4:] == [kind.removeprefix("response.") for kind in (*CLOSING, "response.completed")]
             assert "two" not in repr(out)
             assert "three" not in repr(out)
-            text = field(out[-1], "response", "output", -1, "content", 0, "text")
-            assert text == "one "
+            assert field(out[-1], "response", "output", -1, "content", 0, "text") == "one "
 
 
 def test_held_text_of_the_rest_of_a_stream_is_not_before_a_stop_that_came_earlier() -> None:
