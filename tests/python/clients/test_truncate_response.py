@@ -153,9 +153,11 @@ def test_chat_a_message_without_text() -> None:
         assert truncate_response(whole, "END") is whole
 
 
-def test_chat_what_was_parsed_of_the_whole_text_goes() -> None:
+def test_what_was_parsed_of_the_whole_text_goes() -> None:
     whole = wire.chat_whole('{"x": 1} END', parsed={"x": 1})
     assert truncate_response(whole, "END")["choices"][0]["message"]["parsed"] is None
+    whole = wire.responses_whole([wire.output_message([wire.output_text('{"x": 1} END', parsed={"x": 1})])])
+    assert truncate_response(whole, "END")["output"][0]["content"][0]["parsed"] is None
 
 
 def test_litellm() -> None:
@@ -219,6 +221,17 @@ def test_responses_a_part_says_no_more_than_it_did() -> None:
     part = {"type": "output_text", "text": "one END"}
     cut = truncate_response({"output": [{"type": "message", "content": [part]}]}, "END")
     assert cut["output"] == [{"type": "message", "content": [{"type": "output_text", "text": "one "}]}]
+
+
+def test_responses_parts_without_text_pass() -> None:
+    """X: what stands for the missing text is no text."""
+    parts = [{"type": "output_text"}, {"type": "output_text", "text": None}, {"type": "refusal", "refusal": "X"}]
+    for content in (parts, [], None):
+        whole = wire.responses_whole([{"type": "message", "content": content}, {"type": "message"}])
+        assert truncate_response(whole, "X") is whole
+    whole = wire.responses_whole([{"type": "message", "content": [*parts, wire.output_text("one X")]}])
+    assert truncate_response(whole, "X")["output"][0]["content"] == [*parts, wire.output_text("one ")]
+    assert truncate_response({"output": []}, "X") == {"output": []}
 
 
 def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> None:
