@@ -147,6 +147,13 @@ def test_all_held_text_comes_when_the_stream_breaks_off() -> None:
     assert stream.held == {}
 
 
+@pytest.mark.parametrize("response", [None, {}, {"output": None}, {"output": []}])
+def test_a_last_event_may_say_nothing_of_the_output(response: Any) -> None:
+    *events, last = wire.responses(["one E"])
+    last = {**last, "response": response}
+    assert list(scan_events([*events, last], "END"))[-1] is last
+
+
 def test_what_is_of_no_item_passes_after_the_stop() -> None:
     events = answer(["one END"])
     alive: list[dict[str, Any]] = [events[0], {"type": "keepalive"}, {"type": "error", "message": "slow"}]

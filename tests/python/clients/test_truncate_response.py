@@ -223,6 +223,13 @@ def test_responses_a_part_says_no_more_than_it_did() -> None:
     assert cut["output"] == [{"type": "message", "content": [{"type": "output_text", "text": "one "}]}]
 
 
+def test_responses_an_answer_that_ran_into_its_limit_after_the_stop_is_complete() -> None:
+    whole = wire.responses_whole([wire.output_message([wire.output_text("one END two")], "incomplete")])
+    whole |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    cut = truncate_response(whole, "END")
+    assert (cut["status"], cut["incomplete_details"], cut["output"][0]["status"]) == ("completed", None, "completed")
+
+
 def test_responses_parts_without_text_pass() -> None:
     """X: what stands for the missing text is no text."""
     parts = [{"type": "output_text"}, {"type": "output_text", "text": None}, {"type": "refusal", "refusal": "X"}]
