@@ -65,7 +65,8 @@ class Outline:
     def part_done(self, event: Any, place: Place, cut: Any, finish: Finish) -> list[Any]:
         part = self.parts.get(place)
         if part is None:
-            part = sibling(event, "ResponseOutputText", "OutputText", type="output_text", text="", annotations=[])
+            names = ("ResponseOutputText", "ContentPartDonePartOutputText")
+            part = sibling(event, *names, type="output_text", annotations=[])
         fields: dict[str, Any] = {"text": get(cut, "text")}
         if get(cut, "logprobs"):
             fields["logprobs"] = get(cut, "logprobs")
@@ -79,8 +80,9 @@ class Outline:
         index, last = place
         item = self.items.get(index)
         if item is None:
+            names = ("ResponseOutputMessage", "GenericResponseOutputItem")
             fields = {"type": "message", "role": "assistant", "status": "in_progress"}
-            item = sibling(event, "ResponseOutputMessage", id=get(event, "item_id"), content=[], **fields)
+            item = sibling(event, *names, id=get(event, "item_id"), **fields)
         before = [self.parts[index, number] for number in range(last) if (index, number) in self.parts]
         item = item_with(item, [*before, part])
         done = _next(event, "OutputItemDone", ITEM_DONE, output_index=index, item=item)

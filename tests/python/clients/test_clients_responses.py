@@ -158,7 +158,8 @@ def test_what_is_of_no_item_passes_after_the_stop() -> None:
     events = answer(["one END"])
     alive: list[dict[str, Any]] = [events[0], {"type": "keepalive"}, {"type": "error", "message": "slow"}]
     at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
-    out = list(scan_events([*events[:at], *alive, *events[at:]], "END", drain=True))
+    later = {"type": "response.web_search_call.searching", "output_index": 7}
+    out = list(scan_events([*events[:at], *alive, later, *events[at:]], "END", drain=True))
     assert out[at : at + 3] == alive
     assert kinds(out[at + 3 :]) == ["output_text.done", "content_part.done", "output_item.done", "completed"]
 
@@ -205,10 +206,17 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
             "output_item.done",
             "completed",
         ]
-        assert field(out[-1], "response", "object") == "response"
-        assert field(out[-1], "response", "output", 0, "id") == field(made[0], "item_id")
-        assert field(out[-1], "response", "output", 0, "content", 0, "text") == "two "
-        assert field(out[-1], "response", "output", 0, "content", 0, "annotations") == []
+        response = field(out[-1], "response")
+        assert [field(response, name) for name in ("object", "status", "usage")] == ["response", "completed", None]
+        item = field(response, "output", 0)
+        assert [field(item, name) for name in ("type", "role", "status")] == ["message", "assistant", "completed"]
+        assert field(item, "id") == field(made[0], "item_id") == field(out[-4], "item_id") == field(out[-3], "item_id")
+        part = field(item, "content", 0)
+        assert [field(part, name) for name in ("type", "text", "annotations")] == ["output_text", "two ", []]
+        named = [type(one).__name__ for one in (response, item, part)]
+        assert named == (["dict"] * 3 if made is rest else ["Response", "ResponseOutputMessage", "ResponseOutputText"])
+        assert [field(event, "output_index") for event in out[-4:-1]] == [1, 1, 1]
+        assert [field(event, "content_index") for event in out[-4:-1]] == [0, 0, None]
 
 
 def llama_cpp(*deltas: str) -> list[Any]:
