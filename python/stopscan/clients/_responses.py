@@ -33,6 +33,8 @@ class Responses(Machine):
         text = told.get("delta")
         if not text:
             return None
+        if not text.isascii():
+            text.encode()  # a lone surrogate is refused before anything of it is kept
         index = told.get("output_index")
         place = self.outline.place_of(event) if index is None else (index, told.get("content_index") or 0)
         deltas, rows = self._said.get(place) or self._said.setdefault(place, ([], []))
