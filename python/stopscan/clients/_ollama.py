@@ -25,9 +25,6 @@ class Ollama(ChoiceMachine):
     def with_choices(self, event: Any, choices: list[Any]) -> Any:
         return choices[0]
 
-    def bare(self, event: Any) -> Any:
-        return event
-
     def index(self, choice: Any) -> int:
         return 0
 

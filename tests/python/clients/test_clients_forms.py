@@ -91,6 +91,29 @@ def test_events_without_text_pass_between_two_with_some(api: str) -> None:
         assert stream.matches[0].offset == 4
 
 
+def test_ollama_lines_without_text_pass_between_two_with_some() -> None:
+    for lines in (
+        [{"message": {"content": text}} for text in ("one E", None, "", "ND")],
+        [{"response": text} for text in ("one E", None, "", "ND")],
+        [{"message": message} for message in ({"content": "one E"}, {}, {"role": "assistant"}, {"content": "ND"})],
+    ):
+        events = [wire.ollama_line(**line) for line in lines]
+        stream = scan_events(events, "END")
+        out = list(stream)
+        assert [id(event) for event in out[1:3]] == [id(event) for event in events[1:3]]
+        assert stream.matches[0].offset == 4
+
+
+def test_ollama_a_call_ends_the_text_of_its_own_line() -> None:
+    calls = [{"function": {"name": "f", "arguments": {}}}]
+    first, last = ({"message": {"content": text, "tool_calls": calls}} for text in ("one EN", "one END"))
+    events = [wire.ollama_line(**line) for line in (first, {"message": {"content": "D"}})]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+    for drain in (False, True):
+        cut, *_ = scan_events([wire.ollama_line(**last)], "END", drain=drain)
+        assert cut["message"] == {"content": "one ", "tool_calls": None}
+
+
 def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     for called in ({"tool_calls": [call]}, {"function_call": call["function"]}):

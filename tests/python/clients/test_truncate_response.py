@@ -132,10 +132,13 @@ def test_a_response_that_says_no_reason_keeps_its_end(api: str) -> None:
         assert truncate_response(made, "END") is made
 
 
-def test_ollama_the_logprobs_of_generate() -> None:
+def test_ollama_the_logprobs() -> None:
     tokens = [{"token": token} for token in ("one ", "END", "!")]
-    cut = truncate_response({"response": "one END!", "done": True, "logprobs": tokens}, "END")
-    assert (cut["response"], cut["logprobs"]) == ("one ", tokens[:1])
+    for text, cut in (("response", "one "), ("message", {"content": "one "})):
+        whole = {text: "one END!" if text == "response" else {"content": "one END!"}, "done": True}
+        told = {text: cut, "done": True, "done_reason": "stop"}
+        assert truncate_response({**whole, "logprobs": tokens}, "END") == {**told, "logprobs": tokens[:1]}
+        assert truncate_response(whole, "END") == told
 
 
 def test_chat_every_choice_is_cut_for_itself() -> None:
