@@ -63,10 +63,10 @@ class Ollama(ChoiceMachine):
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
         piece = without(self.with_text(choice, text, rows), "done_reason", "thinking", "context", *COUNTS)
-        if self.chat:
-            message = get(choice, "message")
-            piece = replace(piece, message=only(message, role=get(message, "role"), content=text))
-        return replace(piece, done=False)
+        if not self.chat:
+            return piece
+        message = get(choice, "message")
+        return replace(piece, message=only(message, role=get(message, "role"), content=text))
 
     def with_finish(self, choice: Any, finish: Finish) -> Any:
         return replace(choice, **to_ollama(finish))

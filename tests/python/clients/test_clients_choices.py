@@ -122,6 +122,28 @@ def test_the_stream_goes_on_until_the_last_choice_has_ended(api: str) -> None:
     assert len(list(source)) == 1, "the last one is not read"
 
 
+@pytest.mark.parametrize("api", FORMS)
+def test_choices_that_take_turns_have_texts_of_their_own(api: str) -> None:
+    chunk, make, text, choices, _ = FORMS[api]
+    steps = [(0, "E"), (1, "N"), (0, "N"), (1, "ED"), (0, "D"), (1, "x")]
+    stream = scan_events([chunk([make(step)]) for step in steps], "END")
+    told = [(c["index"], text(c)) for event in stream for c in event[choices]]
+    assert "".join(text for index, text in told if index == 1) == "NEDx"
+    assert "".join(text for index, text in told if index == 0) == ""
+    assert {index: match.offset for index, match in stream.matches.items()} == {0: 0}
+
+
+@pytest.mark.parametrize("api", FORMS)
+def test_a_choice_without_an_index_is_the_first(api: str) -> None:
+    chunk, make, text, choices, reason = FORMS[api]
+    begin, end = make((0, "one E")), {**make((0, "ND")), reason: "STOP"}
+    for choice in (begin, end):
+        del choice["index"]
+    stream = scan_events([chunk([begin]), chunk([end])], "END")
+    assert [text(event[choices][0]) for event in stream] == ["one ", ""]
+    assert stream.matches[0].offset == 4
+
+
 def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     groups = [[(0, "one END")], [(1, "two")], [(1, "")], [(0, "more")]]
     # Two choices have to have begun, for there is no request to tell.
