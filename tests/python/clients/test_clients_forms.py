@@ -125,8 +125,8 @@ def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
     for called in ({"tool_calls": [call]}, {"function_call": call["function"]}):
         both = wire.chat_chunk([wire.chat_choice(content="one EN", **called)])
         assert [id(event) for event in scan_events([both], "END")] == [id(both)]
-    cut = [*scan_events([wire.chat_chunk([wire.chat_choice(content="one END", tool_calls=[call])])], "END")]
-    assert cut[0]["choices"][0]["delta"] == {"content": "one ", "tool_calls": None}
+        cut, _ = scan_events([wire.chat_chunk([wire.chat_choice(content="one END", **called)])], "END")
+        assert cut["choices"][0]["delta"] == {"content": "one ", **dict.fromkeys(called)}
 
 
 def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
@@ -327,6 +327,15 @@ def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> No
     stream = scan_events([wire.gemini_chunk([wire.candidate(*parts)])], "END")
     assert "D" in repr(list(stream))
     assert stream.matches == {}
+
+
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_a_choice_of_text_that_comes_by_itself_is_like_the_others(api: str) -> None:
+    choice = {"chat": lambda text: wire.chat_choice(content=text), "completions": wire.completions_choice}[api]
+    begin, *_, end = [event for event in wire.WIRES[api](["one EN"]) if event["choices"]][-2:]
+    _, piece, last = scan_events([begin, end], "END")
+    assert piece == {**begin, "choices": [choice("EN")]}
+    assert last is end
 
 
 def test_gemini_text_that_comes_by_itself_says_no_usage() -> None:

@@ -249,15 +249,17 @@ def test_a_token_begins_where_its_character_does() -> None:
     assert [begin for begin, _ in spelled([nothing, {"token": "a"}, {"token": "b"}], "ab")] == [0, 0, 1]
 
 
-def test_responses_each_delta_has_the_tokens_of_its_text() -> None:
-    """Also where the text that comes is as long as the delta's own."""
-    events = responses([["a"], ["E"], ["E"], ["N", "b", "E"]])
-    for made in (events, [MAKERS["responses"](event) for event in events]):
-        out = [event for event in scan_events(made, "END") if field(event, "type").endswith("text.delta")]
-        assert out[0] is next(event for event in made if field(event, "delta"))
-        assert [field(event, "delta") for event in out] == ["a", "", "E", "ENb", "E"]
-        rows = [[("a", 0)], [], [("E", -0.01)], [("E", -0.02), ("N", -0.03), ("b", -0.04)], [("E", -0.05)]]
-        assert [list_rows(event) for event in out] == rows
+@pytest.mark.parametrize("api", FORMS)
+def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
+    """Also where the text that comes is as long as the delta's own, and where it comes by itself."""
+    make, rows = FORMS[api]
+    events = make([["a"], ["E"], ["E"], ["N", "b", "E"]])
+    for made in (events, [MAKERS[api](event) for event in events]):
+        out = [event for event in scan_events(made, "END") if text_of(api, event) or rows(event)]
+        assert any(out[0] is event for event in made)
+        assert [text_of(api, event) for event in out] == ["a", "E", "ENb", "E"]
+        told = [[("a", 0)], [("E", -0.01)], [("E", -0.02), ("N", -0.03), ("b", -0.04)], [("E", -0.05)]]
+        assert [rows(event) for event in out] == told
 
 
 def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> None:
