@@ -233,9 +233,14 @@ def test_chat_mistral_content_in_parts() -> None:
 
 
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
-    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}]
-    events = [wire.chat_chunk([wire.chat_choice(content=thought)]), wire.chat_chunk([wire.chat_choice(content="one")])]
-    assert list(scan_events(events, "END")) == events
+    """And parts of other kinds, and those of text that have none: X is not in them."""
+    thought: list[Any] = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "X"}]},
+        {"type": "note", "text": "X"},
+    ]
+    empty: list[Any] = [{"type": "text"}, {"type": "text", "text": None}]
+    events = [wire.chat_chunk([wire.chat_choice(content=content)]) for content in (thought, empty, "one", [])]
+    assert [id(event) for event in scan_events(events, "X")] == [id(event) for event in events]
 
 
 def test_ollama_thinking_passes_and_the_counts_stay() -> None:
