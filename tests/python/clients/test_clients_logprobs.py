@@ -205,6 +205,13 @@ def test_completions_all_columns_are_cut() -> None:
         assert cut["choices"][0]["logprobs"] == part(columns, 0, 2)
 
 
+def test_completions_tokens_that_spell_no_text_are_where_the_api_says() -> None:
+    tokens = ["bytes:\\xc3", "bytes:\\xa9", "x"]
+    logprobs = {"tokens": tokens, "token_logprobs": [-1.0, -2.0, -3.0], "text_offset": [5, 5, 6]}
+    whole = wire.completions_chunk([wire.completions_choice("éx", logprobs=logprobs)])
+    assert truncate_response(whole, "x")["choices"][0]["logprobs"]["tokens"] == tokens[:2]
+
+
 def test_half_characters_begin_where_their_character_does() -> None:
     """A chunk with half a character has no text yet, but a token: it stays there while nothing is held."""
     first, second = ([byte] for byte in "é".encode())

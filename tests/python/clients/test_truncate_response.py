@@ -244,6 +244,11 @@ def test_responses_parts_without_text_pass() -> None:
     assert truncate_response({"output": []}, "X") == {"output": []}
 
 
+def test_completions_a_choice_says_no_more_than_it_did() -> None:
+    cut = truncate_response({"choices": [{"text": "one END"}]}, "END")
+    assert cut == {"choices": [{"text": "one ", "finish_reason": "stop", "matched_stop": "END"}]}
+
+
 def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> None:
     cite = {"type": "file_path", "file_id": "f", "index": 0}
     whole = wire.responses_whole([wire.output_message([wire.output_text("END") | {"annotations": [cite]}])])
