@@ -7,6 +7,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 import wire
 from hypothesis import given
@@ -178,5 +179,8 @@ def test_how_many_choices_a_request_asks_for(body: Any, choices: int) -> None:
     request = SimpleNamespace(content=json.dumps(body).encode())
     stream = SimpleNamespace(response=SimpleNamespace(request=request))
     assert choices_asked(stream) == choices_asked(SimpleNamespace(completion_stream=stream)) == choices
-    request.content = b"no JSON"
-    assert choices_asked(stream) == 1
+    for content in (b"no JSON", None):
+        request.content = content
+        assert choices_asked(stream) == 1
+    assert choices_asked(SimpleNamespace(response=httpx.Response(200))) == 1, "its request was never set"
+    assert choices_asked(iter(())) == 1

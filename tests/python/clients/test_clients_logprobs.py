@@ -260,13 +260,13 @@ def test_a_token_begins_where_its_character_does() -> None:
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
     """Also where the text that comes is as long as the delta's own, and where it comes by itself."""
     make, rows = FORMS[api]
-    events = make([["a"], ["E"], ["E"], ["N", "b", "E"]])
+    events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     for made in (events, [MAKERS[api](event) for event in events]):
         out = [event for event in scan_events(made, "END") if text_of(api, event) or rows(event)]
         assert any(out[0] is event for event in made)
-        assert [text_of(api, event) for event in out] == ["a", "E", "ENb", "E"]
-        told = [[("a", 0)], [("E", -0.01)], [("E", -0.02), ("N", -0.03), ("b", -0.04)], [("E", -0.05)]]
-        assert [rows(event) for event in out] == told
+        assert [text_of(api, event) for event in out] == ["a", "E", "E", "ENb", "E"]
+        last = [[("E", -0.03), ("N", -0.04), ("b", -0.05)], [("E", -0.06)]]
+        assert [rows(event) for event in out] == [[("a", 0)], [("E", -0.01)], [("E", -0.02)], *last]
 
 
 def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> None:
