@@ -322,9 +322,10 @@ def test_gemini_parts_of_one_event() -> None:
         assert [field(part, "text") for part in parts] == ["END", "a EN", "x", None, "b "]
         assert field(last, "candidates", 0, "content", "parts", 0, "text") == ""
         assert stream.matches[0].offset == 7
-    split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, call)])
-    first, _ = scan_events([split], "END")
-    assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+    for after in ([], [call]):
+        split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, *after)])
+        first, _ = scan_events([split], "END")
+        assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
 
 
 def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
@@ -409,6 +410,8 @@ def test_gemini_text_that_comes_by_itself_is_the_models() -> None:
             _, piece, _ = scan_events(made, "END")
             assert field(piece, "candidates", 0, "content", "role") == role.get("role", "model")
             assert field(piece, "candidates", 0, "index") == index.get("index")
+            if isinstance(piece, dict):
+                assert piece["candidates"][0].keys() == {"content", *index}
 
 
 def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:
