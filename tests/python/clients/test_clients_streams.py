@@ -242,6 +242,8 @@ def test_objects_with_slots_are_copied_too() -> None:
     assert [event.choices[0].delta for event in out[1:3]] == [Slotted(content=" "), Slotted(content="")]
     assert out[3].choices[0].finish_reason == "stop"
     assert deltas[1].content == " E"
+    *_, held = scan_events(source[:2], "END")
+    assert (held.choices[0].delta.content, held.choices[0].finish_reason) == ("E", None)
 
 
 def test_the_closing_events_of_objects_that_are_of_no_client() -> None:
