@@ -156,7 +156,7 @@ def test_a_last_event_may_say_nothing_of_the_output(response: Any) -> None:
 
 
 def test_what_is_of_no_item_passes_after_the_stop() -> None:
-    events = answer(["one END"])
+    events = wire.responses(["one END"])
     alive: list[dict[str, Any]] = [events[0], {"type": "keepalive"}, {"type": "error", "message": "slow"}]
     at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
     later = {"type": "response.web_search_call.searching", "output_index": 7}
@@ -297,8 +297,10 @@ def test_what_a_part_said_when_it_was_added_is_in_the_cut_one() -> None:
     events = answer(["one END"])
     added = next(event for event in events if event["type"] == "response.content_part.added")
     added["part"] = {**added["part"], "note": "n"}
+    events[4]["item"]["note"] = "i"
     *_, part, item, completed = scan_events(events, "END")
     assert part["part"]["note"] == item["item"]["content"][0]["note"] == "n"
+    assert item["item"]["note"] == "i"
     assert completed["response"]["output"][-1] == item["item"]
 
 
