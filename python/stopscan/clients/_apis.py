@@ -26,6 +26,7 @@ ANTHROPIC = (
 # Made by ChatCompletionStream and MessageStream beside the API's own events, with snapshots that nobody could cut.
 HELPERS = ("chunk", "content.delta", "content.done", "refusal.delta", "text")
 BEDROCK = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop")
+GEMINI = ("candidates", "usageMetadata", "promptFeedback", "prompt_feedback")
 # What tells no API: errors and signs of life, and OpenAI's and Azure's chunks without choices.
 NEUTRAL_TYPES = ("error", "ping", "keepalive")
 NEUTRAL_FIELDS = ("error", "choices", "usage", "done")
@@ -37,7 +38,7 @@ def machine_for(event: Any, options: Options) -> Machine | None:
     ``TypeError`` for what is no event of an API that is known here.
     """
     kind = get(event, "type")
-    if isinstance(kind, str) and kind in NEUTRAL_TYPES:
+    if kind in NEUTRAL_TYPES:
         return None
     if isinstance(kind, str):
         return _typed(event, kind, options)
@@ -70,7 +71,7 @@ def _choices(event: Any) -> type[ChoiceMachine] | None:
     choices = get(event, "choices")
     if choices:
         return Chat if has(choices[0], "delta") or has(choices[0], "message") else Completions
-    if any(has(event, name) for name in ("candidates", "usageMetadata", "promptFeedback")):
+    if any(has(event, name) for name in GEMINI):
         return Gemini
     if has(event, "done") and (has(event, "message") or has(event, "response")):
         return Ollama

@@ -19,6 +19,7 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
     def __init__(self, stream: Any, options: Options) -> None:
         super().__init__(stream, options)
         self._busy = False
+        self._closing = False  # a stop has ended the stream, and the source is not closed yet
         self._iterator: AsyncIterator[E] = stream if hasattr(type(stream), "__anext__") else aiter(stream)
         self._next = self._iterator.__anext__
 
@@ -49,6 +50,7 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
                     if out is None:
                         return event
                     self._give(out)
+                    self._closing = not self._reading
         finally:
             self._busy = False
 
@@ -81,7 +83,7 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
         self._busy = True
         try:
             await self._close()
-            self._reading = self._closing = False
+            self._reading = False
         finally:
             self._busy = False
 

@@ -104,8 +104,8 @@ class BlockMachine(Machine):
         if kind == self.BLOCK_END and self._open and self.index(event) == self.index(self._open[0]):
             self._open.pop(0)
             return [event]
-        if kind == self.MESSAGE_END and self._open:
-            before = self._open[:1] if self.kind(self._open[0]) == self.BLOCK_END else []
+        if kind == self.MESSAGE_END:
+            before = [ours for ours in self._open if self.kind(ours) == self.BLOCK_END]
             self._open = []
             return [*before, self.with_finish(event, stopped(self.matches[0]))]
         return [] if self.index(event) is not None else [event]

@@ -74,6 +74,8 @@ class ChoiceMachine(Machine):
         out, self._early = self._early, []
         if kept or not changed:
             out.append(self.with_choices(event, kept) if changed else event)
+        elif self.options.drain and self.bare(event) is not event and all(part.closed for part in self.parts.values()):
+            out.append(self.with_choices(event, []))  # OpenRouter's usage, in a choice that has ended
         out += self._late
         self._late = []
         if self.matches:
@@ -91,13 +93,14 @@ class ChoiceMachine(Machine):
         if part.over:
             return self._after(choice, part)
         text, closes = self.look(choice)
+        closes = closes or self.options.whole
         if text:
             new = self._changed(event, choice, part, text, part.feed(text), closes)
         elif closes:
             new = self._closing_text(event, choice, part)
         else:
             new = self._textless(choice, part) if part.held else choice
-        if closes and self.finished(choice):
+        if self.finished(choice):
             part.closed = True
         return new
 
@@ -119,7 +122,7 @@ class ChoiceMachine(Machine):
             self._early.append(self._piece(part, held, rows))
         if part.match is None:
             return choice
-        part.source = part.source or (event, choice)
+        part.source = event, choice
         return self._matched(choice, part, "", [])
 
     def _textless(self, choice: Any, part: Part) -> Any:
@@ -135,7 +138,6 @@ class ChoiceMachine(Machine):
         part.over = True
         new = self.cut(choice, safe, rows)
         if self.finished(choice):
-            part.closed = True
             new = self.with_finish(new, stopped(part.match))
         elif not self.options.drain:
             part.closed = True
@@ -166,7 +168,6 @@ class ChoiceMachine(Machine):
                 out.append(self._piece(part, held, rows))
             if part.match is not None and not part.closed:
                 self.matches[index] = part.match
-                part.over = part.closed = True
                 if part.source is not None:  # some text of it was touched
                     out.append(self._closing(part))
         return out

@@ -28,7 +28,6 @@ class Events(Generic[E]):
         self._ready: deque[E] = deque()
         self._begun = False
         self._reading = True  # False: the source has no more for us
-        self._closing = False  # a stop has ended the stream, and the source is not closed yet
         self._closed = False
         self._error: BaseException | None = None  # comes after the events that are ready
 
@@ -62,7 +61,6 @@ class Events(Generic[E]):
         self._ready.extend(out)
         if self._machine is not None and self._machine.ended and not self._options.drain:
             self._reading = False
-            self._closing = True
 
     def _end(self) -> None:
         """The source has ended."""

@@ -45,14 +45,13 @@ class EventStream(Events[E], Iterator[E]):
                     if out is None:
                         return event
                     self._give(out)
-                    if self._closing:
+                    if not self._reading:
                         self._close_after_stop()
             return self._ready.popleft()
         finally:
             self._turn.append(None)
 
     def _close_after_stop(self) -> None:
-        self._closing = False
         try:
             self._close()
         except Exception as error:  # the text before the stop comes first

@@ -19,9 +19,10 @@ def chunks(*deltas: str) -> list[Any]:
 class Source:
     """A stream that can be closed, and counts it; closing fails as often as is asked for."""
 
-    def __init__(self, *events: Any, failures: int = 0) -> None:
+    def __init__(self, *events: Any, failures: int = 0, failure: BaseException | None = None) -> None:
         self.events = iter(events)
         self.failures = failures
+        self.failure = failure or OSError("cannot be closed")
         self.closed = 0
 
     def __iter__(self) -> Source:
@@ -36,7 +37,7 @@ class Source:
     def close(self) -> None:
         if self.failures:
             self.failures -= 1
-            raise OSError("cannot be closed")
+            raise self.failure
         self.closed += 1
 
 

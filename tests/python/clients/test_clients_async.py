@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sources import AsyncSource, chunks, texts
+from sources import AsyncSource, Source, chunks, texts
 
 from stopscan.clients import ascan_events
 
@@ -20,6 +21,14 @@ def test_async_a_stop_closes_the_source_whose_close_is_async() -> None:
         assert source.closed == 1
         await stream.close()
         assert source.closed == 1
+
+    asyncio.run(read())
+
+
+def test_async_a_visible_stop() -> None:
+    async def read() -> None:
+        stream = ascan_events(AsyncSource(*chunks("one E", "ND two")), "END", include_stop=True)
+        assert texts([event async for event in stream]) == ["one E", "ND", None]
 
     asyncio.run(read())
 
@@ -180,6 +189,25 @@ def test_an_async_generator_is_closed() -> None:
     async def read() -> None:
         assert texts([event async for event in ascan_events(source(), "END")]) == ["one ", None]
         assert closed == [True]
+
+    asyncio.run(read())
+
+
+def test_an_async_generator_that_refers_to_itself_is_closed_and_nothing_that_it_only_knows() -> None:
+    """For google-genai's connections, what a generator refers to is looked through."""
+    known = SimpleNamespace(response_stream=Source())
+    opened: list[Any] = []
+
+    async def source(it: Any) -> AsyncIterator[Any]:
+        itself = opened[0]
+        for chunk in chunks("one END", "two"):
+            yield chunk
+        del it, itself
+
+    async def read() -> None:
+        opened.append(source(known))
+        assert texts([event async for event in ascan_events(opened[0], "END")]) == ["one ", None]
+        assert known.response_stream.closed == 0
 
     asyncio.run(read())
 

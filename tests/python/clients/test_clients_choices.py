@@ -145,6 +145,19 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
     assert stream.matches[0].offset == 4
 
 
+@pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
+def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
+    """The API says its own end of it later, some of them with all that follows."""
+    groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
+    for at_once in (False, True):
+        events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]
+        if at_once:
+            events[0]["choices"][0]["finish_reason"] = "length"
+        out = list(scan_events(events, "END", drain=drain))
+        ends = [(c["index"], c["finish_reason"]) for event in out for c in event["choices"] if c["finish_reason"]]
+        assert ends == [(0, "stop"), (1, "length")]
+
+
 def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     groups = [[(0, "one END")], [(1, "two")], [(1, "")], [(0, "more")]]
     # Two choices have to have begun, for there is no request to tell.
@@ -153,6 +166,19 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     out = list(scan_events(source, "END"))
     assert [c["finish_reason"] for event in out for c in event["choices"] if c["finish_reason"]] == ["stop", "length"]
     assert len(list(source)) == 1
+
+
+def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited() -> None:
+    """vLLM's continuous_usage_stats says the usage in every chunk."""
+    one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
+    machine = machine_for(one, Options(StopSet("END"), asked=lambda: 2))
+    assert [len(machine.feed(one)), machine.feed(more)] == [2, []]
+    assert not machine.ended
+    both = wire.chat_chunk([wire.chat_choice(0, "length", content="END"), wire.chat_choice(1, content="END")])
+    machine = machine_for(both, Options(StopSet("END"), drain=True))
+    machine.feed(both)
+    more["choices"][0]["index"] = 1
+    assert machine.feed(more) == []
 
 
 def test_no_match_reads_to_the_end_for_the_usage() -> None:

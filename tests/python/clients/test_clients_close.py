@@ -164,10 +164,12 @@ def test_the_server_sees_the_helper_leave(server: Replay, api: str) -> None:
 def test_closing_a_scanned_helper_ends_the_request(server: Replay, api: str) -> None:
     recording = endless(api)
     with helpers(server.url)[api](server.record(recording)) as helper:
-        stream = scan_events(helper, "never")
-        next(stream)
+        stream = scan_events(helper, "ENDS")
+        while not stream.held:
+            next(stream)
         stream.close()
         assert recording.gone.wait(10)
+        assert (list(stream), stream.held) == ([], {0: "E"})
 
 
 def test_closing_a_scanned_async_helper_ends_the_request(server: Replay) -> None:

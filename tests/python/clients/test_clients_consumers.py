@@ -50,6 +50,7 @@ def test_openai_chat_helper(server: Replay) -> None:
         assert helper.get_final_completion().choices[0].finish_reason == "stop"
         assert stream.get_final_completion().choices[0].message.content == "one "
         assert stream.matches[0].offset == 4
+        assert not hasattr(stream, "_raw_stream"), "only what is public"
         stream.close()
 
 
@@ -108,6 +109,7 @@ def test_async_helpers(server: Replay) -> None:
             stream = ascan_events(helper, "END")
             text = "".join([event.delta async for event in stream if event.type == "content.delta"])
             assert (text, stream.matches[0].sequence) == ("one ", "END")
+            assert not hasattr(stream, "_raw_stream")
             assert (await stream.get_final_completion()).choices[0].message.content == "one "
         async with made.responses.stream(model=record(server, "responses"), input="hi") as helper:
             async for _ in ascan_events(helper, "END"):
@@ -130,6 +132,17 @@ def test_a_helper_that_was_read_before_is_refused(server: Replay) -> None:
         next(helper)
         with pytest.raises(ValueError, match="read before"):
             next(scan_events(helper, "END"))
+
+
+def test_an_async_helper_that_was_read_before_is_refused(server: Replay) -> None:
+    async def read() -> None:
+        made = client(openai.AsyncOpenAI, server.url)
+        async with made.chat.completions.stream(model=record(server, "chat"), messages=MESSAGES) as helper:
+            await anext(helper)
+            with pytest.raises(ValueError, match="read before"):
+                await anext(ascan_events(helper, "END"))
+
+    run(read)
 
 
 def test_events_that_a_helper_made_are_refused(server: Replay) -> None:

@@ -221,6 +221,17 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     assert [event["usage"] for event in scan_events(events, "END")] == [*counts, None]
 
 
+def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
+    """speakeasy-api/gram#921. What every chunk says of the usage before the end goes with its text."""
+    counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
+    choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
+    events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]
+    events += [wire.chat_chunk([wire.chat_choice(content="")], **usage) for usage in ({}, {"usage": counts[-1]})]
+    out = list(scan_events(events, "END", drain=True))
+    assert [event["usage"] for event in out] == [counts[0], counts[2], counts[2]]
+    assert out[-1] == {**events[-1], "choices": []}
+
+
 def test_chat_mistral_content_in_parts() -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}
     chunks = [[thought], [{"type": "text", "text": "one E"}, thought], [{"type": "text", "text": "ND"}]]
@@ -266,6 +277,12 @@ def test_anthropic_a_start_with_text_that_is_not_touched_is_the_very_object() ->
     assert next(scan_events([start], "END")) is start
 
 
+def test_anthropic_a_block_of_another_type_is_not_scanned() -> None:
+    start, delta = {"type": "note", "text": "a END"}, {"type": "note_delta", "text": "b END"}
+    events = [wire.anthropic_start(), *wire.anthropic_block(0, start, [delta]), *wire.anthropic_end()]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
 def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
     """Signs of life, and another block: each has the text of its own index."""
     one, two = (
@@ -279,7 +296,9 @@ def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
         assert [text_of("anthropic", event) for event in stream][:2] == ["one ", None]
         assert stream.matches[0].offset == 4
     both = [one, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
-    assert "".join(text_of("anthropic", event) or "" for event in scan_events(both, "END")) == "one ENE"
+    for end in ([], wire.anthropic_end()):
+        out = list(scan_events([*both, *end], "END"))
+        assert "".join(text_of("anthropic", event) or "" for event in out) == "one ENE"
 
 
 def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
@@ -295,6 +314,27 @@ def test_anthropic_reading_on_without_the_end_of_the_block_closes_it() -> None:
     assert kinds(out[-3:]) == ["content_block_stop", "message_delta", "message_stop"]
     assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
     assert out[-2]["usage"] == {"output_tokens": wire.TOKENS}
+
+
+def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none() -> None:
+    start, text, end = wire.anthropic_text(0, ["one END"])
+    other = wire.anthropic_text(1, ["two"])
+    last, stop = wire.anthropic_end()
+    for events in ([start, text, end, *other, last, stop], [start, text, *other, end, last, stop]):
+        out = list(scan_events(events, "END", drain=True))
+        assert kinds(out) == ["content_block_start", "content_block_delta", *kinds([end, last, stop])]
+        assert out[2] is end
+        assert out[4] is stop
+    late = list(scan_events([start, text, last, end, stop], "END", drain=True))
+    assert kinds(late[2:]) == kinds([end, last, stop])
+
+
+def test_anthropic_every_message_delta_says_the_stop_when_the_stream_is_read_on() -> None:
+    """The API may send several: the last of them counts for who accumulates."""
+    *events, last, stop = wire.anthropic(["one END"])
+    out = list(scan_events([*events, last, last, stop], "END", drain=True))
+    assert [event["delta"]["stop_reason"] for event in out if event["type"] == "message_delta"] == ["stop_sequence"] * 2
+    assert kinds(out[-4:]) == kinds([events[-1], last, last, stop])
 
 
 def test_anthropic_the_closing_events_are_the_clients_objects_and_name_no_usage(server: Replay) -> None:
@@ -462,6 +502,23 @@ def test_gemini_dicts_of_the_python_client_have_other_names() -> None:
     out = list(scan_events(dumped, "END"))
     assert out[-1]["candidates"][0]["finish_reason"] == "STOP"
     assert "usage_metadata" in out[0]
+
+
+def test_bedrock_events_say_what_they_did_beside_the_text() -> None:
+    events = wire.bedrock(["E", "ND"])
+    events[4]["messageStop"]["additionalModelResponseFields"] = {"x": 1}
+    closing = [events[3], {"messageStop": {"stopReason": "stop_sequence"}}]
+    cut = {"contentBlockDelta": {"delta": {"text": ""}, "contentBlockIndex": 0}}
+    assert list(scan_events(events, "END")) == [events[0], cut, cut, *closing]
+    last = {"messageStop": {"stopReason": "stop_sequence", "additionalModelResponseFields": {"x": 1}}}
+    assert list(scan_events(events, "END", drain=True)) == [events[0], cut, cut, events[3], last, events[-1]]
+
+
+def test_bedrock_an_event_without_a_name_passes() -> None:
+    first, text, *rest = wire.bedrock(["one END"])
+    out = list(scan_events([first, {}, text, {}, *rest], "END", drain=True))
+    assert out[1] == out[3] == {}
+    assert len(out) == 4 + len(rest)
 
 
 def test_bedrock_metadata_comes_when_the_stream_is_read_on() -> None:

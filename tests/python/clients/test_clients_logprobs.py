@@ -212,6 +212,17 @@ def test_completions_tokens_that_spell_no_text_are_where_the_api_says() -> None:
     assert truncate_response(whole, "x")["choices"][0]["logprobs"]["tokens"] == tokens[:2]
 
 
+@pytest.mark.parametrize("api", FORMS)
+def test_a_token_waits_with_its_text_behind_another_of_the_same_text(api: str) -> None:
+    make, rows = FORMS[api]
+    out = scan_events(make([["E"], ["E"], ["x"]]), "END")
+    assert [rows(event) for event in out if text_of(api, event) is not None][:3] == [
+        [],
+        [("E", 0)],
+        [("E", -0.01), ("x", -0.02)],
+    ]
+
+
 def test_half_characters_begin_where_their_character_does() -> None:
     """A chunk with half a character has no text yet, but a token: it stays there while nothing is held."""
     first, second = ([byte] for byte in "é".encode())
@@ -229,6 +240,8 @@ def test_half_characters_begin_where_their_character_does() -> None:
     for stop, kept in (("éb", 2), ("b", 3), ("aéb", 0), ("aéc", 4)):
         out = list(scan_events(events, stop))
         assert len([row for event in out for row in chat_rows(event)]) == kept, stop
+    texts = [(text_of("chat", event), [token for token, _ in chat_rows(event)]) for event in scan_events(events, "aéc")]
+    assert texts == [("", []), ("", []), ("", []), ("aéb", ["a", "\\xc3", "\\xa9", "b"])]
 
 
 def test_tokens_that_spell_more_than_the_text_stay_within_it() -> None:
@@ -252,6 +265,8 @@ def test_a_whole_response_loses_the_tokens_of_the_stop() -> None:
 def test_a_token_begins_where_its_character_does() -> None:
     halves = [{"token": "?", "bytes": [byte]} for byte in "xéa".encode()]
     assert [begin for begin, _ in spelled(halves, "xéa")] == [0, 1, 1, 2]
+    words = [entry(token, number) for number, token in enumerate(["é\u0100", "日本", "🙂", "a"])]
+    assert [begin for begin, _ in spelled(words, "é\u0100日本🙂a")] == [0, 2, 4, 5]
     nothing: dict[str, Any] = {"token": None, "bytes": None}
     assert [begin for begin, _ in spelled([nothing, {"token": "a"}, {"token": "b"}], "ab")] == [0, 0, 1]
 

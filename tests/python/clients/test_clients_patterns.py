@@ -67,6 +67,19 @@ def test_a_pattern_that_the_end_of_the_text_completes_ends_the_answer_before_a_c
             assert len(finishes(api, out)) == 1
 
 
+def test_a_pattern_that_the_end_of_a_cut_stream_completes() -> None:
+    """`xENDy` holds more than the pattern does."""
+    stops = StopSet("xENDy", patterns=[r"END\b"])
+    for api, make in WIRES.items():
+        events = make(["one xEND"])
+        cut = next(number for number, event in enumerate(events, 1) if text_of(api, event))
+        out = list(scan_events(events[:cut], stops))
+        assert "".join(text_of(api, event) or "" for event in out) == "one x", api
+        assert len(finishes(api, out)) == 1, api
+        if api in ("anthropic", "bedrock"):
+            assert out == list(scan_events(events, stops))
+
+
 def test_a_visible_pattern_that_the_end_of_a_cut_stream_completes_was_not_told() -> None:
     for api, make in WIRES.items():
         events = make(["one END"])
@@ -109,9 +122,10 @@ def test_held_text_before_a_pattern_that_the_end_completes() -> None:
 
 
 def test_a_message_that_ends_without_the_end_of_its_block() -> None:
-    events = [event for event in wire.anthropic(["one END"]) if event["type"] != "content_block_stop"]
+    events = [event for event in wire.anthropic(["one xEND"]) if event["type"] != "content_block_stop"]
     for drain in (False, True):
-        out = list(scan_events(events, StopSet(patterns=[r"END\b"]), drain=drain))
+        out = list(scan_events(events, StopSet("xENDy", patterns=[r"END\b"]), drain=drain))
+        assert "".join(text_of("anthropic", event) or "" for event in out) == "one x"
         assert [event["type"] for event in out[-3:]] == ["content_block_delta", "message_delta", "message_stop"]
         assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
 

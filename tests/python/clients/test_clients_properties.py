@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from objects import MAKERS, text_of
 from reference import Reference
@@ -71,6 +71,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
 @pytest.mark.parametrize("api", APIS)
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # what comes out is another's text
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, as_objects: bool, parts: Any, stop: list[str], include_stop: bool) -> None:
     events = MIXED[api](parts)

@@ -85,6 +85,8 @@ def test_an_error_of_the_source_comes_through_and_the_text_is_held() -> None:
     assert stream.held == {0: "EN"}
     assert texts(stream) == ["EN"], "with the next step: the source has ended"
     assert stream.held == {}
+    with pytest.raises(ConnectionError):
+        next(scan_events(Source(ConnectionError("lost")), "END"))
 
 
 @pytest.mark.parametrize("api", sorted(wire.WIRES))
@@ -110,6 +112,25 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
         if api in ("anthropic", "bedrock", "responses"):  # the others' choices say more than the text
             at = next(number for number, event in enumerate(events) if "one END" in repr(event))
             assert out[at] is events[at]
+
+
+def test_an_interruption_comes_at_once() -> None:
+    """Even while reading on, where an error waits for the events of the stop."""
+    source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
+    stream = scan_events(source, "END", drain=True)
+    assert texts([next(stream)]) == ["one "]
+    with pytest.raises(KeyboardInterrupt):
+        next(stream)
+    assert texts(stream) == [None]
+
+
+def test_an_interruption_while_closing_leaves_the_events() -> None:
+    source = Source(*chunks("one END"), failures=1, failure=KeyboardInterrupt())
+    with scan_events(source, "END") as stream:
+        with pytest.raises(KeyboardInterrupt):
+            next(stream)
+        assert texts(stream) == ["one ", None]
+    assert source.closed == 1
 
 
 def test_a_source_that_has_failed_is_read_no_more() -> None:
@@ -187,20 +208,15 @@ def test_without_stops_every_event_is_the_very_object() -> None:
 
 def test_events_that_tell_no_api_pass_until_one_does() -> None:
     azure = {"id": "", "object": "", "choices": [], "prompt_filter_results": [{}]}
-    events = [azure, {"error": {"message": "slow"}}, *chunks("one END")]
-    out = list(scan_events(events, "END"))
-    assert out[0] is azure
-    assert out[1] is events[1]
-    assert texts(out[2:]) == ["one ", None]
-    alive = [
-        {"type": "ping"},
-        {"type": "keepalive"},
-        {"type": "error", "error": {}},
-        azure,
-        {"usage": {}},
-        {"done": False},
-    ]
-    assert list(scan_events(alive, "END")) == alive
+    alive = [{"type": "ping"}, {"type": "keepalive"}, {"type": "error", "error": {}}, {"error": {"message": "slow"}}]
+    alive += [azure, {"usage": {}}, {"done": False}]
+    *out, cut, last = scan_events([*alive, *chunks("one END")], "END")
+    assert [id(event) for event in out] == [id(event) for event in alive]
+    assert texts([cut, last]) == ["one ", None]
+    alive += [{"choices": None}]
+    *out, cut, _ = scan_events([*chunks("one EN"), *alive, *chunks("D two")], "END")
+    assert [id(event) for event in out[1:]] == [id(event) for event in alive]
+    assert texts([out[0], cut]) == ["one ", ""]
 
 
 def test_a_stream_may_begin_with_any_of_its_events() -> None:
@@ -266,11 +282,12 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
         (lambda: scan_events(ascan_events(AsyncSource(), "x"), "END"), "use ascan_events"),
         (lambda: scan_events(7, "END"), "no iterable of events"),
         (lambda: ascan_events([], "END"), "no async iterable of events"),
-        (lambda: next(scan_events(["one"], "END")), "no event of an API"),
+        (lambda: next(scan_events(["one"], "END")), "no event of an API that is known here: builtins.str"),
         (lambda: next(scan_events([{"type": ["text"]}], "END")), "no event of an API"),
         (lambda: next(scan_events([b"data: {}"], "END")), "no event of an API"),
         (lambda: next(scan_events([{"delta": "x"}], "END")), "'delta'"),
-        (lambda: next(scan_events([SimpleNamespace(type="AIMessageChunk", content="x")], "END")), "AIMessageChunk"),
+        (lambda: next(scan_events([{"message": "Not Found"}], "END")), "'message'"),
+        (lambda: next(scan_events([SimpleNamespace(type="ai", content="x")], "END")), "known here: .* type 'ai'"),
     ],
 )
 def test_what_is_refused(call: Any, words: str) -> None:

@@ -20,7 +20,7 @@ from reference import Reference
 from replay import Recording, Replay
 
 from stopscan import StopSet, finish
-from stopscan.clients import truncate_response
+from stopscan.clients import scan_events, truncate_response
 
 CALL = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
 PATHS: dict[str, tuple[str | int, ...]] = {
@@ -122,14 +122,21 @@ def test_chat_a_response_that_says_no_reason_says_the_stop() -> None:
     assert truncate_response(whole, "END")["choices"][0]["finish_reason"] == "stop"
 
 
-@pytest.mark.parametrize("api", ["chat", "completions", "gemini", "ollama", "generate"])
-def test_a_response_that_says_no_reason_keeps_its_end(api: str) -> None:
-    """It may end like the beginning of a stop."""
-    whole = WHOLES[api]("one EN")
-    choice = (whole.get("choices") or whole.get("candidates") or [whole])[0]
-    choice.update(dict.fromkeys({"finish_reason", "finishReason", "done"} & choice.keys()))
-    for made in (whole, MAKERS[api](whole)) if api == "gemini" else (whole,):
-        assert truncate_response(made, "END") is made
+NO_REASON: dict[str, Any] = {
+    "chat": {"choices": [{"index": 0, "message": {"content": "one END"}, "finish_reason": "null"}]},
+    "completions": {"choices": [{"index": 0, "text": "one END", "finish_reason": None}]},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "one END"}]}}]},
+    "gemini-call": {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}, {"text": "one END"}]}}]},
+    "ollama": {"message": {"content": "one END"}, "done": False},
+    "generate": {"response": "one END", "done": False},
+}
+
+
+@pytest.mark.parametrize("api", NO_REASON)
+def test_a_response_that_says_no_reason_keeps_text_that_might_begin_a_stop(api: str) -> None:
+    whole = NO_REASON[api]
+    assert truncate_response(whole, "ENDS") is whole
+    assert "one END" not in repr(truncate_response(whole, StopSet(patterns=[r"END\b"])))
 
 
 def test_ollama_the_logprobs() -> None:
@@ -183,6 +190,12 @@ def test_anthropic_blocks() -> None:
     assert truncate_response(wire.anthropic_whole(others), "END")["content"] == others
 
 
+def test_anthropic_what_was_parsed_of_the_whole_text_goes() -> None:
+    block = {"type": "text", "text": '{"x": 1} END', "parsed_output": {"x": 1}}
+    (cut,) = truncate_response(wire.anthropic_whole([block]), "END")["content"]
+    assert cut == {"type": "text", "text": '{"x": 1} ', "parsed_output": None}
+
+
 def test_gemini_parts() -> None:
     call = {"functionCall": {"name": "f", "args": {}}}
     parts = [{"text": "END", "thought": True}, {"text": "EN"}, {"text": "x"}, call, {"text": "D END"}, call]
@@ -199,9 +212,18 @@ def test_gemini_parts() -> None:
     ]
 
 
-def test_gemini_a_prompt_that_was_blocked() -> None:
-    blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 3}}
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+        {"usageMetadata": {"promptTokenCount": 3}},
+        {"prompt_feedback": {"block_reason": "SAFETY"}},  # as the Python client dumps it
+    ],
+    ids=lambda blocked: next(iter(blocked)),
+)
+def test_gemini_a_prompt_that_was_blocked(blocked: Any) -> None:
     assert truncate_response(blocked, "END") is blocked
+    assert next(scan_events([blocked], "END")) is blocked
 
 
 def test_bedrock_blocks() -> None:
@@ -210,6 +232,8 @@ def test_bedrock_blocks() -> None:
     cut = truncate_response(wire.bedrock_whole([reasoning, {"text": "one END"}, use]), "END")
     assert cut["output"]["message"]["content"] == [reasoning, {"text": "one "}]
     assert cut["stopReason"] == "stop_sequence"
+    empty = {"output": {"message": {"role": "assistant"}}, "stopReason": "end_turn"}
+    assert truncate_response(empty, "END") is empty
 
 
 def test_responses_items() -> None:
@@ -255,7 +279,14 @@ def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> N
     assert truncate_response(whole, "END")["output"][0]["content"][0]["annotations"] == [cite]
 
 
-@pytest.mark.parametrize("response", ["one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}])
+@pytest.mark.parametrize(
+    "response",
+    [
+        *("one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}, {"message": "Not Found"}),
+        {"type": "ai", "content": [{"type": "text", "text": "END"}]},  # LangChain's message
+        {"type": "message", "content": "END"},
+    ],
+)
 def test_what_is_refused(response: Any) -> None:
     with pytest.raises(TypeError, match="no response of an API"):
         truncate_response(response, "END")
