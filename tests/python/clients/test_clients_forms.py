@@ -364,8 +364,9 @@ def test_gemini_parts_of_one_event() -> None:
         assert stream.matches[0].offset == 7
     for after in ([], [call]):
         split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, *after)])
-        first, _ = scan_events([split], "END")
-        assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+        stream = scan_events([split], "END")
+        assert field(next(stream), "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+        assert stream.matches[0].offset == 2
 
 
 def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:

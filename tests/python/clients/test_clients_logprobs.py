@@ -280,7 +280,7 @@ def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
         out = [event for event in scan_events(made, "END") if text_of(api, event) or rows(event)]
         assert any(out[0] is event for event in made)
         assert [text_of(api, event) for event in out] == ["a", "E", "E", "ENb", "E"]
-        assert "Namespace" not in repr(out), "all of it is of the client's classes, or dicts"
+        assert "namespace(" not in repr(out), "all of it is of the client's classes, or dicts"
         last = [[("E", -0.03), ("N", -0.04), ("b", -0.05)], [("E", -0.06)]]
         assert [rows(event) for event in out] == [[("a", 0)], [("E", -0.01)], [("E", -0.02)], *last]
 
