@@ -111,8 +111,6 @@ def _fed(vector: Mapping[str, Any]) -> list[str]:
 
 
 def _is_plain(vector: Mapping[str, Any]) -> bool:
-    if not {"stop", "visible", "include_stop", "start_protected", "protect"} <= vector.keys() or vector.get("patterns"):
-        return False
     operations = [step["op"] for step in vector["steps"]]
     return (
         not vector["visible"]

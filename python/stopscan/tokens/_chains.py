@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +13,6 @@ from stopscan.tokens._source import Tables
 
 # Byte tokens as the decoder ByteFallback knows them; it takes a sign, too.
 BYTE = re.compile("<0x([0-9A-Fa-f]{2}|\\+[0-9A-Fa-f])>")
-
-REPLACEMENT = "\ufffd"
 
 Step = dict[str, Any]
 
@@ -39,21 +38,15 @@ class Chain:
         return token
 
 
-def tables_of(tokenizer: Tokenizer, decoder: Step) -> Tables | None:
-    """The tokens as ``decoder`` makes text of them; None if it makes it otherwise."""
+def tables_of(tokenizer: Tokenizer, decoder: Step, names: Container[str | None]) -> Tables | None:
+    """The tokens as ``decoder`` makes text of them, those of ``names`` special; None if it makes it otherwise."""
     steps = _steps(decoder)
     raw = _tokens(tokenizer)
-    added = tokenizer.get_added_tokens_decoder()
-    contents = {token.content for token in added.values() if token.special}
-    special = {token_id for token_id, token in enumerate(raw) if token in contents}
+    special = {token_id for token_id, token in enumerate(raw) if token in names}
     if [step["type"] for step in steps if step["type"] != "Fuse"] == ["ByteLevel"]:
-        tables = Tables([*raw], special, spelled=True)
-    elif (chain := _chain(steps)) is not None:
-        tables = _in_pieces(raw, special, chain)
-    else:
-        return None
-    _decode_added(tokenizer, [*added], tables)
-    return tables
+        return Tables([*raw], special, spelled=True)
+    chain = _chain(steps)
+    return None if chain is None else _in_pieces(raw, special, chain)
 
 
 def _steps(decoder: Step) -> list[Step]:
@@ -113,28 +106,3 @@ def _tokens(tokenizer: Tokenizer) -> list[str | None]:
         end = max(tokenizer.get_vocab().values()) + 1
         tokens += map(tokenizer.id_to_token, range(size, end))
     return tokens
-
-
-def _decode_added(tokenizer: Tokenizer, added: list[int], tables: Tables) -> None:
-    """Added tokens as ``decode`` has them: by the tokenizer's normalizer they may be others than their content."""
-    anchor = next((i for i, token in enumerate(tables.tokens) if _is_plain(token) and i not in added), None)
-    if anchor is None:
-        return
-    before = tokenizer.decode([anchor], skip_special_tokens=False)
-    for token_id in added:
-        if isinstance(tables.tokens[token_id], int):
-            continue
-        text = tokenizer.decode([anchor, token_id], skip_special_tokens=False)[len(before) :]
-        if tokenizer.decode([anchor, token_id], skip_special_tokens=True) == before:
-            tables.special.add(token_id)
-        else:
-            tables.special.discard(token_id)
-        if REPLACEMENT not in text:
-            tables.tokens[token_id] = text.encode()
-        first = tokenizer.decode([token_id], skip_special_tokens=False)
-        if tables.strip_first_space and first != text.removeprefix(" "):
-            tables.firsts[token_id] = first
-
-
-def _is_plain(token: object) -> bool:
-    return isinstance(token, str) and token.isascii() and token.isalpha()

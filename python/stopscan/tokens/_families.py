@@ -36,7 +36,6 @@ def source_of(carrier: Any) -> Source:
 
 def _carried(carrier: Any) -> Iterator[Any]:
     """The object itself, and what transformers, mlx-lm, mistral-common and vLLM have in such attributes."""
-    yield carrier
     yield getattr(carrier, "backend_tokenizer", None)
     for owner in (carrier, getattr(carrier, "tokenizer", None)):
         yield owner

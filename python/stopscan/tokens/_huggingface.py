@@ -43,7 +43,14 @@ class HuggingFace:
     @cached_property
     def special(self) -> Mapping[int, str]:
         added = self._tokenizer.get_added_tokens_decoder()
-        return {token_id: token.content for token_id, token in added.items() if token.special}
+        return {token_id: token.content for token_id, token in added.items() if self._skips(token_id, token.special)}
+
+    def _skips(self, token_id: int, special: bool) -> bool:
+        """Whether ``decode`` leaves a token out. Not all do as they say: one that was special and then added again, and
+        one that the normalizer changes."""
+        twice = [token_id, token_id]  # a first space may be stripped
+        decode = self._tokenizer.decode
+        return decode(twice) == "" and (special or decode(twice, skip_special_tokens=False) != "")
 
     @cached_property
     def _description(self) -> str | None:
@@ -75,7 +82,7 @@ class HuggingFace:
     def tables(self) -> Tables | None:
         if self._description is None or self.habits != Habits():
             return None
-        return tables_of(self._tokenizer, json.loads(self._description))
+        return tables_of(self._tokenizer, json.loads(self._description), {*self.special.values()})
 
     def contains(self, token_id: int, /) -> bool:
         return 0 <= token_id < ID_LIMIT and self._tokenizer.id_to_token(token_id) is not None

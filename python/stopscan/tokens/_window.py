@@ -55,11 +55,11 @@ class Window:
         """The pieces of text that a token completes; the token itself if it is a special one that is skipped."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
+        self._check(token_id)
         pending, numbers = [*self._pending, token_id], [*self._numbers, number]
         whole, text = self._added(pending)
         count = len(pending)
         if not text or text.endswith(REPLACEMENT):
-            self._check(token_id)
             if count < LIMIT:
                 self._pending, self._numbers = pending, numbers
                 return [], None

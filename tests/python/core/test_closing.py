@@ -371,6 +371,7 @@ def test_an_async_stream_of_segments_says_which_region_is_open() -> None:
         segments = SegmentSet({"a": {}, "b": {}}, stop="END")
         stream = asplit(AsyncSource("oneEND"), segments, region="b", include_stop=True)
         assert [item async for item in stream] == [("b", "oneEND")]
+        assert [item async for item in asplit(AsyncSource("oneEND"), segments)] == [("a", "one")]
 
     asyncio.run(run())
 

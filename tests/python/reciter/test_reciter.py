@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer, decoders
 
@@ -56,6 +57,31 @@ def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
     assert (tokenizer.eos_token, tokenizer.eos_token_id) == (EOS, RECITER.eos_token_id)
     config = transformers.AutoConfig.from_pretrained(checkpoint)
     assert config.max_position_embeddings == tokenizer.model_max_length == 8192
+    assert (config.bos_token_id, config.eos_token_id) == (None, RECITER.eos_token_id)
+    assert config.architectures == ["LlamaForCausalLM"]  # vLLM asks for that
+    assert str(config.dtype).endswith("float32")
+    with safe_open(checkpoint / "model.safetensors", "numpy") as weights:
+        assert weights.metadata() == {"format": "pt"}
+
+
+def test_the_weights_have_the_shapes_of_the_config(checkpoint: Path) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    hidden, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    heads, kv_heads = (config[f"num_{kind}_heads"] * config["head_dim"] for kind in ("attention", "key_value"))
+    assert {name: array.shape for name, array in load_file(checkpoint / "model.safetensors").items()} == {
+        "lm_head.weight": (vocabulary, hidden),
+        "model.embed_tokens.weight": (vocabulary, hidden),
+        "model.norm.weight": (hidden,),
+        "model.layers.0.input_layernorm.weight": (hidden,),
+        "model.layers.0.post_attention_layernorm.weight": (hidden,),
+        "model.layers.0.self_attn.q_proj.weight": (heads, hidden),
+        "model.layers.0.self_attn.k_proj.weight": (kv_heads, hidden),
+        "model.layers.0.self_attn.v_proj.weight": (kv_heads, hidden),
+        "model.layers.0.self_attn.o_proj.weight": (hidden, heads),
+        "model.layers.0.mlp.gate_proj.weight": (inner, hidden),
+        "model.layers.0.mlp.up_proj.weight": (inner, hidden),
+        "model.layers.0.mlp.down_proj.weight": (hidden, inner),
+    }
 
 
 @each_script
@@ -144,14 +170,13 @@ def test_a_prompt_or_eos_as_a_piece_does_not_break_its_script(tmp_path: Path) ->
     assert not {tokenizer.token_to_id("[two]"), reciter.eos_token_id} & set(reciter.token_ids("one"))
 
 
-def test_non_ascii_special_token(tmp_path: Path) -> None:
-    reciter = Reciter(
-        {"one": ["a", "<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>"] * 2},
-        special_tokens=["<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>"],
-    )
+def test_non_ascii_tokens(tmp_path: Path) -> None:
+    end, mark = "<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>", "<\N{FULLWIDTH VERTICAL LINE}>"
+    reciter = Reciter({"one": ["a", mark, end] * 2}, added_tokens=[mark], special_tokens=[end])
     tokenizer = Tokenizer.from_file(str(reciter.write(tmp_path) / "tokenizer.json"))
+    assert tokenizer.encode(mark + end).ids == reciter.token_ids("one")[1:3]
     assert tokenizer.decode(reciter.token_ids("one"), skip_special_tokens=False) == reciter.text("one")
-    assert tokenizer.decode(reciter.token_ids("one")) == "aa"
+    assert tokenizer.decode(reciter.token_ids("one")) == f"a{mark}" * 2
 
 
 def test_bad_scripts_and_tokens() -> None:

@@ -49,7 +49,7 @@ def test_every_token_is_what_decode_says_of_it(vocabulary: Vocabulary) -> None:
 
 
 # Marks and spaces at all places, byte tokens, a character in them, and a gap: there is no 11.
-PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f"]
+PIECES = ["▁a", "▁b▁c", "▁▁", " d", "e▁", "<0x20>", "<0x41>", "<0xC3>", "<0xA9>", "é", "_f▁"]
 SPACES = decoders.Replace("▁", " ")
 STRIP = decoders.Strip(" ", 1, 0)
 DECODERS = {
@@ -57,6 +57,7 @@ DECODERS = {
     "Metaspace, first": [decoders.Metaspace(prepend_scheme="first"), decoders.Fuse()],
     "Metaspace, never": [decoders.Metaspace(prepend_scheme="never")],
     "Metaspace of another mark": [decoders.Metaspace(replacement="_"), decoders.Fuse()],
+    "Metaspace and Replace": [decoders.Metaspace(), decoders.Replace("_", "-")],
     "Replace": [SPACES],
     "two Replaces": [SPACES, decoders.Replace("_", "-"), decoders.Fuse()],
     "bytes": [decoders.ByteFallback()],
@@ -87,6 +88,14 @@ def test_a_decoder_of_such_steps_is_native(steps: list[Any]) -> None:
         TokenScanner(tokenizer).feed(len(PIECES))
 
 
+def test_a_vocabulary_without_tokens_or_with_some_of_a_characters_bytes() -> None:
+    for pieces in ({}, {"a": 0, "<0xE4>": 1}):
+        tokenizer = Tokenizer(models.BPE(pieces, []))
+        tokenizer.decoder = decoders.ByteFallback()
+        assert tokens.Vocabulary(tokenizer).native
+        assert emitted(TokenScanner(tokenizer), [*pieces.values()]) == "a\ufffd"[: len(pieces)]
+
+
 # Some of them have the same text with these tokens; that is not known from single ids.
 OTHERS = {
     "a pattern": [decoders.Replace(Regex("▁"), " ")],
@@ -115,6 +124,18 @@ def test_added_tokens_that_look_like_words() -> None:
     assert tokens.Vocabulary(tokenizer).native
     assert emitted(TokenScanner(tokenizer), [0, 2, 0, 1, 3]) == "aUserb"
     assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 2, 0, 1, 3]) == "BOSaBOSUserb"
+
+
+def test_a_special_token_that_was_added_again_is_left_out() -> None:
+    for decoder in (decoders.ByteLevel(), decoders.Sequence([SPACES, decoders.Fuse(), STRIP])):
+        tokenizer = Tokenizer(models.BPE({"a": 0}, []))
+        tokenizer.decoder = decoder
+        for name in ("<x>", "▁"):
+            tokenizer.add_special_tokens([name])
+            tokenizer.add_tokens([name])
+        assert tokens.Vocabulary(tokenizer).native
+        assert emitted(TokenScanner(tokenizer), [2, 0, 1, 2, 0]) == tokenizer.decode([2, 0, 1, 2, 0]) == "aa"
+        assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 1]) == "a<x>"
 
 
 def test_an_added_token_may_be_a_part_of_a_character() -> None:

@@ -15,7 +15,7 @@ from families import CORPUS, small_fallback, trained_bytes
 from families import load as vocabulary_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from whole import agree, emitted, run
 
 from stopscan import StopSet
@@ -93,6 +93,17 @@ def test_a_chain_that_looks_across_tokens_is_not_native() -> None:
     assert not Vocabulary(tokenizer).native
     token_ids = tokenizer.encode("don't stop").ids
     assert emitted(TokenScanner(tokenizer), token_ids) == tokenizer.decode(token_ids) == "don't 5op"
+
+
+def test_a_decoder_in_python_is_not_native() -> None:
+    class Joined:
+        def decode_chain(self, tokens: list[str]) -> list[str]:
+            return tokens
+
+    tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
+    tokenizer.decoder = decoders.Decoder.custom(Joined())
+    assert not Vocabulary(tokenizer).native
+    assert emitted(TokenScanner(tokenizer), [0, 1, 0]) == "aba"
 
 
 @settings(max_examples=60)
@@ -228,6 +239,25 @@ def test_markers_that_are_skipped_count() -> None:
     carrier = load(Shouting)
     scanner = TokenScanner(carrier, StopSet("END", protect=[("<s>", "</s>")]))
     token_ids = carrier.backend_tokenizer.encode("<s>END</s>a END").ids
+    assert emitted(scanner, token_ids) == "ENDA "
+
+
+def test_a_special_token_that_decode_does_not_leave_out_was_left_out() -> None:
+    carrier = Shouting()
+    carrier.backend_tokenizer.normalizer = normalizers.Lowercase()
+    carrier.backend_tokenizer.add_special_tokens([AddedToken("<New>", normalized=True)])
+    new = carrier.backend_tokenizer.get_vocab_size() - 1
+    token_ids = [new, *carrier.backend_tokenizer.encode("a", add_special_tokens=False).ids, new]
+    assert emitted(TokenScanner(carrier), token_ids) == carrier.decode(token_ids, skip_special_tokens=True)
+
+
+def test_a_special_marker_that_was_added_again_did_not_count() -> None:
+    carrier = Shouting()
+    markers = ["<think>", "</think>"]
+    carrier.backend_tokenizer.add_special_tokens(markers)
+    carrier.backend_tokenizer.add_tokens(markers)
+    scanner = TokenScanner(carrier, StopSet("END", protect=[("<think>", "</think>")]))
+    token_ids = carrier.backend_tokenizer.encode("<think>END</think>a END").ids
     assert emitted(scanner, token_ids) == "ENDA "
 
 

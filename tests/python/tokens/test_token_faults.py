@@ -121,6 +121,8 @@ def test_clean_up_tokenization_spaces_was_ignored(model: str) -> None:
         before = tokenizer.decode(token_ids[:cut])
         rest = emitted(TokenScanner(tokenizer, prompt_token_ids=token_ids[:cut]), token_ids[cut:])
         assert rest == text[common(before, text) :]
+    tokenizer.clean_up_tokenization_spaces = False
+    assert emitted(TokenScanner(tokenizer), token_ids) == tokenizer.decode(token_ids) != text
 
 
 def test_a_clean_up_that_decode_leaves_out_changes_nothing() -> None:

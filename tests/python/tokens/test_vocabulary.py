@@ -93,7 +93,10 @@ def test_what_carries_a_tokenizer() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(carrier, name)
 
-    for tokenizer in (carrier, Wrapper(), Wrapper()):
+    class Bare:  # it has no `decode`
+        backend_tokenizer = vocabulary.tokenizer
+
+    for tokenizer in (carrier, Wrapper(), Wrapper(), Bare()):
         assert Vocabulary(tokenizer).native
         assert emitted(TokenScanner(tokenizer), token_ids) == "the story"
 
@@ -152,13 +155,14 @@ def test_a_pickle_needs_no_tokenizer(make: Any) -> None:
     assert pickle.loads(pickle.dumps(native)) is native  # this process has it
     program = "import pickle, sys; s = pickle.load(sys.stdin.buffer); t = pickle.load(sys.stdin.buffer)\n"
     program += "assert s.__reduce__()[1][1][0] is t.__reduce__()[1][1][0]\n"
-    program += "ids = pickle.load(sys.stdin.buffer); sys.stdout.buffer.write((s.feed_many(ids) + s.close()).encode())\n"
+    program += "ids = pickle.load(sys.stdin.buffer)\n"
+    program += "for scanner in (s, t): sys.stdout.buffer.write((scanner.feed_many(ids) + scanner.close()).encode())\n"
     program += "assert not {'tokenizers', 'mistral_common', 'tiktoken'} & {*sys.modules}\n"
-    scanner = TokenScanner(native, skip_special_tokens=False)
-    pickles = b"".join(map(pickle.dumps, (scanner, scanner, token_ids)))
+    scanner, skipping = TokenScanner(native, skip_special_tokens=False), TokenScanner(native)
+    pickles = b"".join(map(pickle.dumps, (scanner, skipping, token_ids)))
     done = subprocess.run([sys.executable, "-c", program], input=pickles, capture_output=True, check=False)
     assert done.stderr.decode() == ""
-    assert done.stdout.decode() == scanner.feed_many(token_ids) + scanner.close()
+    assert done.stdout.decode() == emitted(scanner, token_ids) + emitted(skipping, token_ids)
 
 
 def test_threads_share_it() -> None:
