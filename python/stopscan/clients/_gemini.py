@@ -53,27 +53,26 @@ class Gemini(ChoiceMachine):
 
     def _scan_runs(self, event: Any, choice: Any, runs: list[list[Any]]) -> Any:
         """Text, a call, text again, all in one event: each run is scanned as a candidate of its own."""
+        tokens = self.tokens(choice, _text(self._parts(choice)))
         parts: list[Any] = []
-        new, changed = choice, False
+        rows: list[Any] = []
+        new, changed, end = choice, False, 0
         for run in runs:
-            own = self._with_parts(without(choice, self.logprobs), run)
+            begin, end = end, end + len(_text(run))
+            own = self._with(choice, run, [row for place, row in tokens if begin <= place < end])
             new = super().scan(event, own)
             changed = changed or new is not own
             parts += self._parts(new)
+            rows += [row for _, row in self.tokens(new, "")]
             if self.index(choice) in self.matches:
                 break
-        if not changed:
-            return choice
-        kept = len(_text(parts))
-        rows = [row for begin, row in self.tokens(choice, _text(self._parts(choice))) if begin < kept]
-        return self._with_parts(replace(new, **self._rows(choice, rows)), parts)
+        return self._with(new, parts, rows) if changed else choice
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         parts = self._parts(choice)
-        reason = get(choice, self.reason)
         if len(parts) == 1 and _is_text(parts[0]):
-            return get(parts[0], "text"), reason
-        return _text(parts), reason or any(map(_is_content, parts))
+            return get(parts[0], "text"), self.finished(choice)
+        return _text(parts), self.finished(choice) or any(map(_is_content, parts))
 
     def finished(self, choice: Any) -> bool:
         return self.options.whole or bool(get(choice, self.reason))
@@ -90,7 +89,7 @@ class Gemini(ChoiceMachine):
             if _is_text(part):  # the first takes all of the text
                 part, text = replace(part, text=text), ""
             parts.append(part)
-        return self._with_parts(replace(choice, **self._rows(choice, rows)), parts)
+        return self._with(choice, parts, rows)
 
     def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
         cut = self.with_text(choice, text, rows)
@@ -114,6 +113,9 @@ class Gemini(ChoiceMachine):
 
     def _with_parts(self, choice: Any, parts: list[Any]) -> Any:
         return replace(choice, content=replace(get(choice, "content"), parts=parts))
+
+    def _with(self, choice: Any, parts: list[Any], rows: list[Any]) -> Any:
+        return self._with_parts(replace(choice, **self._rows(choice, rows)), parts)
 
     def _rows(self, choice: Any, rows: list[Any]) -> dict[str, Any]:
         result = get(choice, self.logprobs)

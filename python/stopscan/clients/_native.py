@@ -61,5 +61,5 @@ def native_stops(api: str, stop: str | Iterable[str] | None, /) -> tuple[list[st
 
 
 def _hides(native: str, other: str) -> bool:
-    """Whether an API that stops at ``native`` cuts text in which ``other`` would have been found, by rule 1."""
-    return other in native[:-1] or (other.endswith(native) and other != native)
+    """Whether an API that stops at ``native`` cuts text in which another stop would have been found, by rule 1."""
+    return other in native[:-1] or other.endswith(native)

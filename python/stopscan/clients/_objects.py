@@ -24,9 +24,9 @@ def fields_of(event: Any) -> Callable[[Any], dict[str, Any]]:
     return attrgetter("__dict__") if owner is None else vars(owner)["__dict__"].__get__
 
 
-def get(obj: Any, name: str, default: Any = None) -> Any:
-    """Returns a field of an object of any kind; ``default`` where there is none, or no object."""
-    return obj.get(name, default) if isinstance(obj, dict) else getattr(obj, name, default)
+def get(obj: Any, name: str) -> Any:
+    """Returns a field of an object of any kind; ``None`` where there is none, or no object."""
+    return obj.get(name) if isinstance(obj, dict) else getattr(obj, name, None)
 
 
 def has(obj: Any, name: str) -> bool:

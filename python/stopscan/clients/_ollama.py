@@ -25,9 +25,6 @@ class Ollama(ChoiceMachine):
     def with_choices(self, event: Any, choices: list[Any]) -> Any:
         return choices[0]
 
-    def bare(self, event: Any) -> Any:
-        return event
-
     def index(self, choice: Any) -> int:
         return 0
 
@@ -44,9 +41,9 @@ class Ollama(ChoiceMachine):
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         if not self.chat:
-            return get(choice, "response") or "", get(choice, "done")
+            return get(choice, "response") or "", self.finished(choice)
         message = get(choice, "message")
-        return get(message, "content") or "", get(choice, "done") or get(message, "tool_calls")
+        return get(message, "content") or "", self.finished(choice) or get(message, "tool_calls")
 
     def finished(self, choice: Any) -> bool:
         return self.options.whole or bool(get(choice, "done"))
@@ -66,10 +63,10 @@ class Ollama(ChoiceMachine):
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
         piece = without(self.with_text(choice, text, rows), "done_reason", "thinking", "context", *COUNTS)
-        if self.chat:
-            message = get(choice, "message")
-            piece = replace(piece, message=only(message, role=get(message, "role"), content=text))
-        return replace(piece, done=False)
+        if not self.chat:
+            return piece
+        message = get(choice, "message")
+        return replace(piece, message=only(message, role=get(message, "role"), content=text))
 
     def with_finish(self, choice: Any, finish: Finish) -> Any:
         return replace(choice, **to_ollama(finish))

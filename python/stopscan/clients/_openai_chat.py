@@ -27,13 +27,15 @@ class Chat(ChoiceMachine):
         choice = self.fields(choices[0])
         body = self.fields(choice.get(self.body))
         text = body.get("content")
-        if not text or choice.get("finish_reason") or body.get("tool_calls") or not isinstance(text, str):
+        if not text or choice.get("finish_reason") or not isinstance(text, str):
+            return None
+        if body.get("tool_calls") or body.get("function_call"):
             return None
         return choice.get("index") or 0, text
 
     def look(self, choice: Any) -> tuple[Any, Any]:
         body = get(choice, self.body)
-        closes = get(choice, "finish_reason") not in GOES_ON or get(body, "tool_calls") or get(body, "function_call")
+        closes = self.finished(choice) or get(body, "tool_calls") or get(body, "function_call")
         return _text(get(body, "content")), closes
 
     def finished(self, choice: Any) -> bool:

@@ -24,7 +24,7 @@ class Completions(ChoiceMachine):
         return (choice.get("index") or 0, text) if text and not choice.get("finish_reason") else None
 
     def look(self, choice: Any) -> tuple[Any, Any]:
-        return get(choice, "text") or "", get(choice, "finish_reason") not in GOES_ON
+        return get(choice, "text") or "", self.finished(choice)
 
     def finished(self, choice: Any) -> bool:
         return self.options.whole or get(choice, "finish_reason") not in GOES_ON

@@ -34,7 +34,7 @@ class Part:
         """Returns the tokens that come with ``safe``, which the scanner gave for a text with ``tokens``."""
         self.tokens += [(self.held + begin, token) for begin, token in tokens]
         self.held = len(self.scanner.held)
-        return self._take(len(safe)) if self.held or self.match else self._take(None)
+        return self._take(len(safe))
 
     def flush(self) -> tuple[str, list[Any]]:
         """Returns the held text and its tokens: the part is over, or something else comes in between."""

@@ -8,8 +8,8 @@ from stopscan.clients._machine import Machine, Options, stopped
 from stopscan.clients._objects import get, replace, sibling
 from stopscan.clients._part import Part
 from stopscan.clients._responses_cut import TEXT_DONE, cut_item, cut_part, cut_response
-from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, place_of
-from stopscan.finish import to_responses
+from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, of_item
+from stopscan.finish import Finish, to_responses
 
 DELTA = "response.output_text.delta"
 OVER = (COMPLETED, "response.incomplete", "response.failed", "response.cancelled")
@@ -33,7 +33,10 @@ class Responses(Machine):
         text = told.get("delta")
         if not text:
             return None
-        place: Any = (told.get("output_index"), told.get("content_index"))
+        if not text.isascii():
+            text.encode()  # a lone surrogate is refused before anything of it is kept
+        index = told.get("output_index")
+        place = self.outline.place_of(event) if index is None else (index, told.get("content_index") or 0)
         deltas, rows = self._said.get(place) or self._said.setdefault(place, ([], []))
         deltas.append(text)
         rows += told.get("logprobs") or ()
@@ -54,7 +57,7 @@ class Responses(Machine):
         part.source = event
         out = [event if safe == text and not before else self._copy(event, safe, rows)]
         if part.match is not None:
-            place = place_of(event)
+            place = self.outline.place_of(event)
             out += self._matched(part.match, place, self._stopped(part, event, place))
         return out
 
@@ -89,19 +92,16 @@ class Responses(Machine):
         # The end of the text has completed a pattern. Or no delta had the stop: they were left out, or the stream is
         # the rest of one that was broken off; then what is held is not before the stop.
         held = self._close(event, kind) if self._completes(event, kind) else []
-        return [*held, cut, *self._matched(match, *self._rest(cut, kind, match))]
+        place = self.outline.place_of(cut)
+        return [*held, cut, *self._matched(match, place, self._rest(cut, kind, place, stopped(match)))]
 
-    def _rest(self, cut: Any, kind: str, match: StopMatch) -> tuple[Place, list[Any]]:
-        index, place = place_of(cut)[0], place_of(cut)
-        outline, finish = self.outline, stopped(match)
+    def _rest(self, cut: Any, kind: str, place: Place, finish: Finish) -> list[Any]:
+        """The events that close the response after this one."""
         if kind == TEXT_DONE:
-            return place, outline.part_done(cut, place, cut, finish)
+            return self.outline.part_done(cut, place, cut, finish)
         if kind == PART_DONE:
-            return place, outline.item_done(cut, place, get(cut, "part"), finish)
-        if kind == ITEM_DONE:
-            item = get(cut, "item")
-            return (index, len(get(item, "content")) - 1), outline.completed(cut, index, item, finish)
-        return (0, 0), []
+            return self.outline.item_done(cut, place, get(cut, "part"), finish)
+        return self.outline.completed(cut, place[0], get(cut, "item"), finish) if kind == ITEM_DONE else []
 
     def _repeated(self, event: Any, kind: str) -> tuple[Any, StopMatch | None]:
         """The event up to the stop that is in the text it repeats."""
@@ -138,7 +138,7 @@ class Responses(Machine):
 
     def _closed(self, event: Any, kind: str) -> list[Place]:
         """The texts that this event closes."""
-        index, _ = here = place_of(event)
+        index, _ = here = self.outline.place_of(event)
         return [at for at in self.parts if kind in OVER or at == here or (kind == ITEM_DONE and at[0] == index)]
 
     def _completes(self, event: Any, kind: str) -> bool:
@@ -159,10 +159,11 @@ class Responses(Machine):
         if kind in OVER:
             self._open = []
             return [self._over(event)[0]]
-        index = get(event, "output_index")
-        if index is None or not self._open:
+        if kind not in (DELTA, TEXT_DONE, PART_DONE) and not of_item(event):
             return [event]
-        part = get(event, "content_index", self._place[1])
+        index, part = self.outline.place_of(event)
+        if get(event, "content_index") is None:
+            part = self._place[1]
         if (index, part) == self._place and kind in (TEXT_DONE, PART_DONE, ITEM_DONE):
             self._open = [closing for closing in self._open if get(closing, "type") != kind]
             return [self._repeated(event, kind)[0]]

@@ -33,17 +33,28 @@ class Outline:
         self.items: dict[int, Any] = {}
         self.parts: dict[Place, Any] = {}
         self.annotations: dict[Place, list[Any]] = {}
+        self._named: dict[Any, int] = {}  # the items of events that say no index, as they came
+
+    def place_of(self, event: Any) -> Place:
+        """Where the text of the event is. llama.cpp says only of which item it is (ggml-org/llama.cpp#20607)."""
+        index = get(event, "output_index")
+        if index is None:
+            item = get(event, "item")
+            name = get(event, "item_id") or get(item, "id") or get(item, "call_id")
+            last = len(self._named)
+            index = self._named.setdefault(name, last) if name else max(last - 1, 0)
+        return index, get(event, "content_index") or 0
 
     def learn(self, event: Any, kind: str) -> None:
         field = FIELDS.get(kind)
         if field == "response":
             self.response = get(event, field)
         elif field == "item":
-            self.items[get(event, "output_index")] = get(event, field)
+            self.items[self.place_of(event)[0]] = get(event, field)
         elif field == "part":
-            self.parts[place_of(event)] = get(event, field)
+            self.parts[self.place_of(event)] = get(event, field)
         elif field == "annotation":
-            self.annotations.setdefault(place_of(event), []).append(get(event, field))
+            self.annotations.setdefault(self.place_of(event), []).append(get(event, field))
 
     def text_done(self, event: Any, place: Place, cut: Any, finish: Finish) -> list[Any]:
         """The events from the end of a text on, which ``cut`` has; ``event`` is the one before them."""
@@ -54,7 +65,8 @@ class Outline:
     def part_done(self, event: Any, place: Place, cut: Any, finish: Finish) -> list[Any]:
         part = self.parts.get(place)
         if part is None:
-            part = sibling(event, "ResponseOutputText", "OutputText", type="output_text", text="", annotations=[])
+            names = ("ResponseOutputText", "ContentPartDonePartOutputText")
+            part = sibling(event, *names, type="output_text", annotations=[])
         fields: dict[str, Any] = {"text": get(cut, "text")}
         if get(cut, "logprobs"):
             fields["logprobs"] = get(cut, "logprobs")
@@ -68,8 +80,9 @@ class Outline:
         index, last = place
         item = self.items.get(index)
         if item is None:
+            names = ("ResponseOutputMessage", "GenericResponseOutputItem")
             fields = {"type": "message", "role": "assistant", "status": "in_progress"}
-            item = sibling(event, "ResponseOutputMessage", id=get(event, "item_id"), content=[], **fields)
+            item = sibling(event, *names, id=get(event, "item_id"), **fields)
         before = [self.parts[index, number] for number in range(last) if (index, number) in self.parts]
         item = item_with(item, [*before, part])
         done = _next(event, "OutputItemDone", ITEM_DONE, output_index=index, item=item)
@@ -84,8 +97,9 @@ class Outline:
         return [_next(event, "Completed", COMPLETED, response=response)]
 
 
-def place_of(event: Any) -> Place:
-    return get(event, "output_index") or 0, get(event, "content_index") or 0
+def of_item(event: Any) -> bool:
+    """Whether the event is of an item, or of the whole response."""
+    return any(get(event, name) is not None for name in ("output_index", "item_id", "item"))
 
 
 def _where(event: Any, place: Place) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 import wire
 from hypothesis import given
@@ -109,22 +110,39 @@ def removed(text: str, prefix: str) -> str:
     return text[len(prefix) :]
 
 
-def test_the_stream_goes_on_until_the_last_choice_has_ended() -> None:
+@pytest.mark.parametrize("api", FORMS)
+def test_the_stream_goes_on_until_the_last_choice_has_ended(api: str) -> None:
+    chunk, make, text, choices, reason = FORMS[api]
     texts = [[(0, "one END"), (1, "two")], [(0, "never"), (1, " EN")], [(1, "D")], [(0, "no"), (1, "no")]]
-    source = iter([wire.chat_chunk([chat_choice(step) for step in group]) for group in texts])
+    source = iter([chunk([make(step) for step in group]) for group in texts])
     stream = scan_events(source, "END")
     out = list(stream)
-    told = [(c["index"], c["delta"].get("content"), c["finish_reason"]) for event in out for c in event["choices"]]
-    assert told == [
-        (0, "one ", None),
-        (1, "two", None),
-        (0, None, "stop"),
-        (1, " ", None),
-        (1, "", None),
-        (1, None, "stop"),
-    ]
+    told = [(c["index"], text(c), (c.get(reason) or "").lower()) for event in out for c in event[choices]]
+    assert told == [(0, "one ", ""), (1, "two", ""), (0, "", "stop"), (1, " ", ""), (1, "", ""), (1, "", "stop")]
     assert {index: match.offset for index, match in stream.matches.items()} == {0: 4, 1: 4}
     assert len(list(source)) == 1, "the last one is not read"
+
+
+@pytest.mark.parametrize("api", FORMS)
+def test_choices_that_take_turns_have_texts_of_their_own(api: str) -> None:
+    chunk, make, text, choices, _ = FORMS[api]
+    steps = [(0, "E"), (1, "N"), (0, "N"), (1, "ED"), (0, "D"), (1, "x")]
+    stream = scan_events([chunk([make(step)]) for step in steps], "END")
+    told = [(c["index"], text(c)) for event in stream for c in event[choices]]
+    assert "".join(text for index, text in told if index == 1) == "NEDx"
+    assert "".join(text for index, text in told if index == 0) == ""
+    assert {index: match.offset for index, match in stream.matches.items()} == {0: 0}
+
+
+@pytest.mark.parametrize("api", FORMS)
+def test_a_choice_without_an_index_is_the_first(api: str) -> None:
+    chunk, make, text, choices, reason = FORMS[api]
+    begin, end = make((0, "one E")), {**make((0, "ND")), reason: "STOP"}
+    for choice in (begin, end):
+        del choice["index"]
+    stream = scan_events([chunk([begin]), chunk([end])], "END")
+    assert [text(event[choices][0]) for event in stream] == ["one ", ""]
+    assert stream.matches[0].offset == 4
 
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
@@ -187,5 +205,8 @@ def test_how_many_choices_a_request_asks_for(body: Any, choices: int) -> None:
     request = SimpleNamespace(content=json.dumps(body).encode())
     stream = SimpleNamespace(response=SimpleNamespace(request=request))
     assert choices_asked(stream) == choices_asked(SimpleNamespace(completion_stream=stream)) == choices
-    request.content = b"no JSON"
-    assert choices_asked(stream) == 1
+    for content in (b"no JSON", None):
+        request.content = content
+        assert choices_asked(stream) == 1
+    assert choices_asked(SimpleNamespace(response=httpx.Response(200))) == 1, "its request was never set"
+    assert choices_asked(iter(())) == 1

@@ -228,6 +228,11 @@ def test_litellm_a_response_that_was_never_told_is_of_its_own_class() -> None:
     events = litellm_responses()
     *_, last = scan_events([event for event in events[:-1] if not hasattr(event, "response")], "END")
     assert type(last.response) is type(events[-1].response)
+    *_, last = scan_events([event for event in events[:-1] if event.type.endswith("text.delta")], "END")
+    item = last.response.output[0]
+    assert type(item).__name__ == "GenericResponseOutputItem"
+    assert type(item.content[0]) is type(events[-3].part)
+    assert json.loads(last.model_dump_json(warnings=False))["response"]["output"][0]["content"][0]["text"] == "one "
 
 
 def test_a_loop_like_langchains(server: Replay) -> None:

@@ -47,12 +47,86 @@ def test_a_stop_in_the_text_ends_the_answer_before_the_call(server: Replay, api:
         assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
 
 
+LAST: dict[str, Any] = {
+    "chat": lambda text: wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": "length"}]),
+    "completions": lambda text: wire.completions_chunk([wire.completions_choice(text, finish_reason="length")]),
+    "gemini": lambda text: wire.gemini_chunk([wire.candidate({"text": text}, finishReason="MAX_TOKENS")]),
+    "ollama": lambda text: wire.ollama_line(done=True, message={"role": "assistant", "content": text}),
+    "generate": lambda text: wire.ollama_line(done=True, response=text),
+}
+
+
+@pytest.mark.parametrize("api", LAST)
+def test_a_last_event_may_bring_text(api: str) -> None:
+    """Its text is held for no time, and its reason becomes the stop's."""
+    alone = LAST[api]("one EN")
+    assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
+    begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
+    assert [text_of(api, event) for event in scan_events([begin, LAST[api]("N")], "END")] == ["one ", "EN"]
+    for drain in (False, True):
+        stream = scan_events([begin, LAST[api]("ND two")], "END", drain=drain)
+        out = list(stream)
+        assert [text_of(api, event) for event in out] == ["one ", ""]
+        assert [bool(BY_NAME[api].finish(event)) for event in out] == [False, True]
+        assert BY_NAME[api].finish(out[-1]).reason != "length"
+        assert stream.matches[0].offset == 4
+
+
+WITHOUT_TEXT: dict[str, list[Any]] = {
+    "chat": [
+        [],
+        [{"index": 0, "delta": None}],
+        [{"index": 0, "delta": {}}],
+        [{"index": 0}],
+        [wire.chat_choice(content="")],
+    ],
+    "completions": [[], [{"index": 0, "text": None}], [{"index": 0, "text": ""}], [{"index": 0}]],
+    "gemini": [[], [{}], [{"content": None}], [{"content": {}}], [wire.candidate()], [wire.candidate({"text": ""})]],
+}
+
+
+@pytest.mark.parametrize("api", WITHOUT_TEXT)
+def test_events_without_text_pass_between_two_with_some(api: str) -> None:
+    field_of = "candidates" if api == "gemini" else "choices"
+    one, two, *_ = [event for event in wire.WIRES[api](["one E", "ND"]) if text_of(api, event)]
+    for choices in (*WITHOUT_TEXT[api], None):
+        event = {**one, field_of: choices}
+        stream = scan_events([one, event, two], "END")
+        out = list(stream)
+        assert out[1] is event, choices
+        assert stream.matches[0].offset == 4
+
+
+def test_ollama_lines_without_text_pass_between_two_with_some() -> None:
+    for lines in (
+        [{"message": {"content": text}} for text in ("one E", None, "", "ND")],
+        [{"response": text} for text in ("one E", None, "", "ND")],
+        [{"message": message} for message in ({"content": "one E"}, {}, {"role": "assistant"}, {"content": "ND"})],
+    ):
+        events = [wire.ollama_line(**line) for line in lines]
+        stream = scan_events(events, "END")
+        out = list(stream)
+        assert [id(event) for event in out[1:3]] == [id(event) for event in events[1:3]]
+        assert stream.matches[0].offset == 4
+
+
+def test_ollama_a_call_ends_the_text_of_its_own_line() -> None:
+    calls = [{"function": {"name": "f", "arguments": {}}}]
+    first, last = ({"message": {"content": text, "tool_calls": calls}} for text in ("one EN", "one END"))
+    events = [wire.ollama_line(**line) for line in (first, {"message": {"content": "D"}})]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+    for drain in (False, True):
+        cut, *_ = scan_events([wire.ollama_line(**last)], "END", drain=drain)
+        assert cut["message"] == {"content": "one ", "tool_calls": None}
+
+
 def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    both = wire.chat_chunk([wire.chat_choice(content="one EN", tool_calls=[call])])
-    assert [id(event) for event in scan_events([both], "END")] == [id(both)]
-    cut = [*scan_events([wire.chat_chunk([wire.chat_choice(content="one END", tool_calls=[call])])], "END")]
-    assert cut[0]["choices"][0]["delta"] == {"content": "one ", "tool_calls": None}
+    for called in ({"tool_calls": [call]}, {"function_call": call["function"]}):
+        both = wire.chat_chunk([wire.chat_choice(content="one EN", **called)])
+        assert [id(event) for event in scan_events([both], "END")] == [id(both)]
+        cut, _ = scan_events([wire.chat_chunk([wire.chat_choice(content="one END", **called)])], "END")
+        assert cut["choices"][0]["delta"] == {"content": "one ", **dict.fromkeys(called)}
 
 
 def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
@@ -66,12 +140,11 @@ def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
 
 def test_chat_a_visible_stop_does_not_reach_over_a_call() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    for deltas in (
-        [{"content": "EN"}, {"tool_calls": [call]}, {"content": "D"}],
-        [{"content": "EN", "tool_calls": [call]}, {"content": "D"}],
-    ):
-        events = [wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas]
-        assert [id(event) for event in scan_events(events, "END", include_stop=True)] == [id(event) for event in events]
+    for called in ({"tool_calls": [call]}, {"function_call": {"name": "f"}}):
+        for deltas in ([{"content": "EN"}, called, {"content": "D"}], [{"content": "EN", **called}, {"content": "D"}]):
+            events = [wire.chat_chunk([wire.chat_choice(**delta)]) for delta in deltas]
+            out = [id(event) for event in scan_events(events, "END", include_stop=True)]
+            assert out == [id(event) for event in events]
 
 
 def test_chat_refusals_are_not_scanned() -> None:
@@ -135,7 +208,8 @@ def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
         ({"message": {"role": "assistant", "content": "E"}}, "message"),
         ({"response": "E"}, "response"),
     ):
-        _, piece, _ = scan_events([{**text, "done": False, **others}, {**text, field_of: None, "done": True}], "END")
+        source = {**text, "message": {**text["message"], "thinking": "hm"}} if field_of == "message" else text
+        _, piece, _ = scan_events([{**source, "done": False, **others}, {**text, field_of: None, "done": True}], "END")
         assert piece == {**text, "done": False, **dict.fromkeys(others)}
 
 
@@ -170,9 +244,14 @@ def test_chat_mistral_content_in_parts() -> None:
 
 
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
-    thought = [{"type": "thinking", "thinking": [{"type": "text", "text": "END"}]}]
-    events = [wire.chat_chunk([wire.chat_choice(content=thought)]), wire.chat_chunk([wire.chat_choice(content="one")])]
-    assert list(scan_events(events, "END")) == events
+    """And parts of other kinds, and those of text that have none: X is not in them."""
+    thought: list[Any] = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "X"}]},
+        {"type": "note", "text": "X"},
+    ]
+    empty: list[Any] = [{"type": "text"}, {"type": "text", "text": None}]
+    events = [wire.chat_chunk([wire.chat_choice(content=content)]) for content in (thought, empty, "one", [])]
+    assert [id(event) for event in scan_events(events, "X")] == [id(event) for event in events]
 
 
 def test_ollama_thinking_passes_and_the_counts_stay() -> None:
@@ -283,9 +362,11 @@ def test_gemini_parts_of_one_event() -> None:
         assert [field(part, "text") for part in parts] == ["END", "a EN", "x", None, "b "]
         assert field(last, "candidates", 0, "content", "parts", 0, "text") == ""
         assert stream.matches[0].offset == 7
-    split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, call)])
-    first, _ = scan_events([split], "END")
-    assert field(first, "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+    for after in ([], [call]):
+        split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, *after)])
+        stream = scan_events([split], "END")
+        assert field(next(stream), "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
+        assert stream.matches[0].offset == 2
 
 
 def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
@@ -295,11 +376,13 @@ def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> No
     assert stream.matches == {}
 
 
-def test_gemini_a_candidate_without_an_index_is_the_first() -> None:
-    contents = [{"role": "model", "parts": parts} for parts in ([{"text": "one E"}], [{"text": "N"}, {"text": "D"}])]
-    stream = scan_events([wire.gemini_chunk([{"content": content}]) for content in contents], "END")
-    list(stream)
-    assert stream.matches[0].offset == 4
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_a_choice_of_text_that_comes_by_itself_is_like_the_others(api: str) -> None:
+    choice = {"chat": lambda text: wire.chat_choice(content=text), "completions": wire.completions_choice}[api]
+    begin, *_, end = [event for event in wire.WIRES[api](["one EN"]) if event["choices"]][-2:]
+    _, piece, last = scan_events([begin, end], "END")
+    assert piece == {**begin, "choices": [choice("EN")]}
+    assert last is end
 
 
 def test_gemini_text_that_comes_by_itself_says_no_usage() -> None:
@@ -335,7 +418,41 @@ def test_gemini_the_logprobs_of_an_event_of_many_parts() -> None:
     event["candidates"][0]["logprobsResult"] = {"chosenCandidates": chosen}
     first, _ = scan_events([event], "END")
     assert first["candidates"][0]["logprobsResult"] == {"chosenCandidates": chosen[:2]}
-    assert list(scan_events([event], "never")) == [event]
+    first, _ = scan_events([MAKERS["gemini"](event)], "END")
+    assert [entry.token for entry in first.candidates[0].logprobs_result.chosen_candidates] == ["a", " E"]
+    assert next(scan_events([event], "never")) is event
+
+
+def test_gemini_a_call_that_begins_an_event_ends_the_text_of_the_last() -> None:
+    call = {"functionCall": {"name": "f"}}
+    parts: list[Any] = [[{"text": "EN"}], [call, {"text": "D EN"}], [{"text": "x"}, call, {"text": "D"}]]
+    stream = scan_events([wire.gemini_chunk([wire.candidate(*some)]) for some in parts], "END")
+    told = [event["candidates"][0]["content"]["parts"] for event in stream]
+    assert told == [[{"text": ""}], [{"text": "EN"}], [call, {"text": "D "}], [{"text": "ENx"}, call, {"text": "D"}]]
+    assert stream.matches == {}
+    joined = wire.gemini_chunk([wire.candidate({"text": "a"}, call, call, {"text": "E"}, {"text": "ND"})])
+    stream = scan_events([joined], "END")
+    assert next(stream)["candidates"][0]["content"]["parts"] == [{"text": "a"}, call, call, {"text": ""}, {"text": ""}]
+    assert stream.matches[0].offset == 1
+
+
+def test_gemini_a_last_event_with_a_thought_and_text() -> None:
+    thought = {"text": "END", "thought": True}
+    event = wire.gemini_chunk([wire.candidate(thought, {"text": "one E"}, finishReason="STOP")])
+    assert next(scan_events([event], "END")) is event
+
+
+def test_gemini_text_that_comes_by_itself_is_the_models() -> None:
+    call = {"parts": [{"functionCall": {"name": "f"}}]}
+    for role, index in (({"role": "model"}, {"index": 1}), ({}, {}), ({"role": "user"}, {"index": 0})):
+        contents = ({**role, "parts": [{"text": "E"}]}, call)
+        events = [wire.gemini_chunk([{"content": content, **index}]) for content in contents]
+        for made in (events, [MAKERS["gemini"](event) for event in events]):
+            _, piece, _ = scan_events(made, "END")
+            assert field(piece, "candidates", 0, "content", "role") == role.get("role", "model")
+            assert field(piece, "candidates", 0, "index") == index.get("index")
+            if isinstance(piece, dict):
+                assert piece["candidates"][0].keys() == {"content", *index}
 
 
 def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:

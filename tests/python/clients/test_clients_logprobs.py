@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import pytest
@@ -143,6 +143,75 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
         assert len(told) - len(emitted) < 3, "the rest of one token, at most"
 
 
+@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
+@given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
+def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
+    as_objects: bool, chunks: Any, stop: list[str], include_stop: bool
+) -> None:
+    """A call parts the tokens of a chunk; its first goes on with what is held of the chunk before."""
+    events = gemini(chunks)
+    oracle, text, told = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
+    for event, tokens in zip(events, chunks, strict=False):
+        call = {"functionCall": {"name": "f"}}
+        parts = [part for token in tokens for part in (call, {"text": token})][1:]
+        event["candidates"][0]["content"]["parts"] = parts
+        for number, token in enumerate(tokens):
+            text += (oracle.flush() if number else "") + oracle.feed(token)
+    text += oracle.flush()
+    if as_objects:
+        events = [MAKERS["gemini"](event) for event in events]
+    out = list(scan_events(events, stop, include_stop=include_stop))
+    parts = [part for event in out for part in field(event, "candidates", 0, "content", "parts")]
+    assert "".join(field(part, "text") or "" for part in parts) == text
+    places = accumulate(map(len, chain.from_iterable(chunks)), initial=0)
+    expected = [
+        (token, -n / 100) for n, (token, begin) in enumerate(zip(told, places, strict=False)) if begin < len(text)
+    ]
+    assert [row for event in out for row in gemini_rows(event)] == expected
+
+
+def test_completions_all_columns_are_cut() -> None:
+    """Those that an API leaves null stay so; without offsets a token's own length tells where the next one begins."""
+    whole: dict[str, Any] = {
+        "tokens": ["one", " E", "N", "D two"],
+        "token_logprobs": [None, -1.0, -2.0, -3.0],
+        "top_logprobs": [None, {" E": -1.0}, {"N": -2.0}, {"D two": -3.0}],
+        "text_offset": [7, 10, 12, 13],
+    }
+
+    def part(columns: dict[str, Any], begin: int, end: int) -> dict[str, Any]:
+        return {name: column and column[begin:end] for name, column in columns.items()}
+
+    for columns in (
+        whole,
+        {**whole, "text_offset": None},
+        {**whole, "top_logprobs": None},
+        {"tokens": whole["tokens"]},
+    ):
+        places = ((0, 2), (2, 3), (3, 4))
+        events = [
+            wire.completions_chunk([wire.completions_choice(text, logprobs=part(columns, *place))])
+            for text, place in zip(("one E", "N", "D two"), places, strict=True)
+        ]
+        out = [event["choices"][0] for event in scan_events(events, "END")]
+        nothing = part(columns, 0, 0)
+        assert [choice["logprobs"] for choice in out] == [part(columns, 0, 2), nothing, nothing, None]
+        out = [event["choices"][0] for event in scan_events(events[:2], "END")]
+        assert [choice["text"] for choice in out] == ["one ", "", "EN"]
+        assert [choice["logprobs"] for choice in out] == [part(columns, 0, 2), nothing, part(columns, 2, 3)]
+        cut = truncate_response(
+            wire.completions_chunk([wire.completions_choice("one END two", logprobs=columns)]), "END"
+        )
+        assert cut["choices"][0]["logprobs"] == part(columns, 0, 2)
+
+
+def test_completions_tokens_that_spell_no_text_are_where_the_api_says() -> None:
+    tokens = ["bytes:\\xc3", "bytes:\\xa9", "x"]
+    logprobs = {"tokens": tokens, "token_logprobs": [-1.0, -2.0, -3.0], "text_offset": [5, 5, 6]}
+    whole = wire.completions_chunk([wire.completions_choice("éx", logprobs=logprobs)])
+    assert truncate_response(whole, "x")["choices"][0]["logprobs"]["tokens"] == tokens[:2]
+
+
 @pytest.mark.parametrize("api", FORMS)
 def test_a_token_waits_with_its_text_behind_another_of_the_same_text(api: str) -> None:
     make, rows = FORMS[api]
@@ -200,6 +269,20 @@ def test_a_token_begins_where_its_character_does() -> None:
     assert [begin for begin, _ in spelled(words, "é\u0100日本🙂a")] == [0, 2, 4, 5]
     nothing: dict[str, Any] = {"token": None, "bytes": None}
     assert [begin for begin, _ in spelled([nothing, {"token": "a"}, {"token": "b"}], "ab")] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("api", FORMS)
+def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
+    """Also where the text that comes is as long as the delta's own, and where it comes by itself."""
+    make, rows = FORMS[api]
+    events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
+    for made in (events, [MAKERS[api](event) for event in events]):
+        out = [event for event in scan_events(made, "END") if text_of(api, event) or rows(event)]
+        assert any(out[0] is event for event in made)
+        assert [text_of(api, event) for event in out] == ["a", "E", "E", "ENb", "E"]
+        assert "namespace(" not in repr(out), "all of it is of the client's classes, or dicts"
+        last = [[("E", -0.03), ("N", -0.04), ("b", -0.05)], [("E", -0.06)]]
+        assert [rows(event) for event in out] == [[("a", 0)], [("E", -0.01)], [("E", -0.02)], *last]
 
 
 def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> None:

@@ -89,6 +89,15 @@ def test_a_visible_pattern_that_the_end_of_a_cut_stream_completes_was_not_told()
         assert stream.matches[0].sequence == "END", api
 
 
+def test_a_pattern_that_the_end_of_a_cut_stream_completes_ends_the_answer() -> None:
+    for api, make in WIRES.items():
+        events = make(["one xEN", "D"])
+        cut = [number for number, event in enumerate(events, 1) if text_of(api, event)][1]
+        out = list(scan_events(events[:cut], StopSet("xENDy", patterns=[r"END\b"])))
+        assert len(finishes(api, out)) == 1, api
+        assert [text for event in out if (text := text_of(api, event))] == ["one ", "x"], api
+
+
 def test_a_visible_pattern_that_a_call_completes() -> None:
     call = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     events = [

@@ -13,6 +13,8 @@ from replay import Recording, Replay
 
 from stopscan.clients import scan_events, truncate_response
 
+CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
+
 
 def kinds(events: Any) -> list[str]:
     return [field(event, "type").removeprefix("response.") for event in events]
@@ -28,7 +30,10 @@ def answer(*parts: list[str]) -> list[Any]:
 
 def test_the_repeats_are_cut_too() -> None:
     for drain in (False, True):
-        out = list(scan_events(answer(["first"], ["one E", "ND two"], ["third"]), "END", drain=drain))
+        events = answer(["first"], ["one E", "ND two"], ["third"])
+        events[-1]["note"] = "n"
+        out = list(scan_events(events, "END", drain=drain))
+        assert (out[-1].get("note") == "n") == drain
         told = {event["type"].removeprefix("response."): event for event in out}
         assert told["output_text.done"]["text"] == "one "
         assert told["content_part.done"]["part"]["text"] == "one "
@@ -66,13 +71,17 @@ def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None
         "status": "incomplete",
         "incomplete_details": {"reason": "max_output_tokens"},
     }
-    events[-1] = {**events[-1], "type": "response.incomplete", "response": response}
-    for made in (events, [MAKERS["responses"](event) for event in events]):
-        last = list(scan_events(made, "END", drain=True))[-1]
-        assert field(last, "type") == "response.completed"
-        assert field(last, "response", "status") == "completed"
-        assert field(last, "response", "incomplete_details") is None
-        assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+    incomplete = {**events[-1], "type": "response.incomplete", "response": response}
+    without_output = {**incomplete, "response": {**response, "output": []}}
+    for told in ([*events[:-1], incomplete], [*events[:-1], without_output], [incomplete]):
+        for made in (told, [MAKERS["responses"](event) for event in told]):
+            *_, last = scan_events(made, "END", drain=True)
+            assert field(last, "type") == "response.completed"
+            assert field(last, "sequence_number") == incomplete["sequence_number"]
+            assert field(last, "response", "status") == "completed"
+            assert field(last, "response", "incomplete_details") is None
+            assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+    assert type(last).__name__ == "ResponseCompletedEvent"
 
 
 def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
@@ -81,12 +90,108 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
     for skipped in range(4):
         closing = whole[skipped:]
         kept = [e for e in events if e["type"] not in [closed["type"] for closed in whole[:skipped]]]
-        stream = scan_events(kept, "END")
+        for drain in (False, True):
+            stream = scan_events(kept, "END", drain=drain)
+            out = list(stream)
+            assert stream.matches[0].offset == 4
+            at = next(number for number, event in enumerate(kept) if "END" in repr(event))
+            assert kinds(out) == kinds([*kept[:at], *closing])
+            assert "END" not in repr(out)
+            assert [part["text"] for part in out[-1]["response"]["output"][1]["content"]] == ["one "]
+
+
+@pytest.mark.parametrize("last", ["completed", "incomplete", "failed", "cancelled"])
+@pytest.mark.parametrize("skipped", range(4))
+def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, last: str) -> None:
+    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309), and what fails may end at once."""
+    stream = wire.ResponsesStream()
+    stream.item({"id": "rs", "type": "reasoning", "summary": []})
+    stream.message(["one E", "N"])
+    events = [event for event in stream.completed() if event["type"] not in CLOSING[:skipped]]
+    events[-1]["type"] = f"response.{last}"
+    out = list(scan_events(events, "END"))
+    begin = -4 + skipped
+    assert [id(event) for event in out[begin:]] == [id(event) for event in events[begin:]]
+    assert [event["delta"] for event in out[:begin] if "delta" in event] == ["one ", "", "EN"]
+    assert out[begin - 1]["delta"] == "EN"
+
+
+def test_one_event_may_close_several_texts() -> None:
+    stream = wire.ResponsesStream()
+    stream.message(["a E"], ["b E"])
+    events = [event for event in stream.completed() if event["type"] not in CLOSING[:2]]
+    out = list(scan_events(events, "END"))
+    assert [(e["content_index"], e["delta"]) for e in out if "delta" in e] == [(0, "a "), (1, "b "), (0, "E"), (1, "E")]
+    assert out[-2:] == events[-2:]
+
+
+@pytest.mark.parametrize("closed", range(4))
+def test_a_stream_that_is_read_on_and_breaks_off_gets_the_closing_events_that_are_missing(closed: int) -> None:
+    events = wire.responses(["one END"])[: -4 + closed]
+    out = list(scan_events(events, "END", drain=True))
+    assert kinds(out)[-5:] == kinds(wire.responses(["one END"]))[-5:]
+    assert "END" not in repr(out)
+
+
+def test_all_held_text_comes_when_the_stream_breaks_off() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0}
+    stream = scan_events(
+        [{**delta, "content_index": at, "delta": text} for at, text in ((0, "a E"), (1, "b EN"))], "END"
+    )
+    assert [next(stream)["delta"], stream.held, next(stream)["delta"], stream.held] == [
+        "a ",
+        {0: "E"},
+        "b ",
+        {0: "EEN"},
+    ]
+    assert [(event["content_index"], event["delta"]) for event in stream] == [(0, "E"), (1, "EN")]
+    assert stream.held == {}
+
+
+@pytest.mark.parametrize("response", [None, {}, {"output": None}, {"output": []}])
+def test_a_last_event_may_say_nothing_of_the_output(response: Any) -> None:
+    *events, last = wire.responses(["one E"])
+    last = {**last, "response": response}
+    assert list(scan_events([*events, last], "END"))[-1] is last
+
+
+def test_what_is_of_no_item_passes_after_the_stop() -> None:
+    events = wire.responses(["one END"])
+    alive: list[dict[str, Any]] = [events[0], {"type": "keepalive"}, {"type": "error", "message": "slow"}]
+    at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
+    later = {"type": "response.web_search_call.searching", "output_index": 7}
+    out = list(scan_events([*events[:at], *alive, later, *events[at:]], "END", drain=True))
+    assert out[at : at + 3] == alive
+    assert kinds(out[at + 3 :]) == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+
+
+def test_deltas_without_text_pass_between_two_with_some() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0}  # and no content_index, which may be left out
+    for nothing in (delta, {**delta, "delta": None}, {**delta, "delta": ""}):
+        stream = scan_events([{**delta, "delta": "one E"}, nothing, {**delta, "delta": "ND"}], "END")
         out = list(stream)
+        assert out[:2] == [{**delta, "delta": "one "}, nothing]
         assert stream.matches[0].offset == 4
-        assert kinds(out)[-len(closing) :] == kinds(closing)
-        assert "END" not in repr(out)
-        assert "later" not in repr(out)
+        assert out[-1]["response"]["output"][0]["content"][0]["text"] == "one "
+
+
+def test_what_closes_another_text_lets_the_held_one_wait() -> None:
+    """Items and parts may come at the same time."""
+    stream = wire.ResponsesStream()
+    stream.message(["a"], ["b"])
+    stream.message(["c"])
+    others = [event for event in stream.events if event["type"] in CLOSING]
+    for place in ((0, 2), (2, 0), (1, 1)):
+        where = {"type": "response.output_text.delta", "output_index": place[0], "content_index": place[1]}
+        one, two = ({**where, "delta": text} for text in ("one E", "ND"))
+        for other in others:
+            own = other["type"] in CLOSING[2:] and other["output_index"] == place[0]
+            if not own:
+                opened = scan_events([one, other, two], "END")
+                out = list(opened)
+                assert [event.get("delta") for event in out[:3]] == ["one ", None, ""]
+                assert out[1] is other
+                assert opened.matches[0].offset == 4
 
 
 def test_the_rest_of_a_stream_that_was_broken_off() -> None:
@@ -102,18 +207,100 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
             "output_item.done",
             "completed",
         ]
-        assert field(out[-1], "response", "object") == "response"
-        assert field(out[-1], "response", "output", 0, "id") == field(made[0], "item_id")
-        assert field(out[-1], "response", "output", 0, "content", 0, "text") == "two "
-        assert field(out[-1], "response", "output", 0, "content", 0, "annotations") == []
+        response = field(out[-1], "response")
+        assert [field(response, name) for name in ("object", "status", "usage")] == ["response", "completed", None]
+        item = field(response, "output", 0)
+        assert [field(item, name) for name in ("type", "role", "status")] == ["message", "assistant", "completed"]
+        assert field(item, "id") == field(made[0], "item_id") == field(out[-4], "item_id") == field(out[-3], "item_id")
+        part = field(item, "content", 0)
+        assert [field(part, name) for name in ("type", "text", "annotations")] == ["output_text", "two ", []]
+        named = [type(one).__name__ for one in (response, item, part)]
+        assert named == (["dict"] * 3 if made is rest else ["Response", "ResponseOutputMessage", "ResponseOutputText"])
+        assert [field(event, "output_index") for event in out[-4:-1]] == [1, 1, 1]
+        assert [field(event, "content_index") for event in out[-4:-1]] == [0, 0, None]
+
+
+def llama_cpp(*deltas: str) -> list[Any]:
+    """As it sends them: no event says its place, and what is done comes at the end (`to_json_oaicompat_resp_final`)."""
+    text = "".join(deltas)
+    thought = {"id": "rs", "type": "reasoning", "summary": [], "content": [], "status": "in_progress"}
+    call = {"call_id": "fc_1", "type": "function_call", "name": "f", "arguments": "{}", "status": "completed"}
+    message = wire.output_message([wire.output_text(text)])
+    named = {"item_id": "msg_1"}
+    response = {"id": "resp_1", "object": "response", "status": "in_progress"}
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("created", {"response": response}),
+        ("output_item.added", {"item": thought}),
+        ("reasoning_text.delta", {"item_id": "rs", "delta": "END"}),
+        ("output_item.added", {"item": wire.output_message([], "in_progress")}),
+        ("content_part.added", {**named, "part": {"type": "output_text", "text": ""}}),
+        *[("output_text.delta", {**named, "delta": delta}) for delta in deltas],
+        ("output_item.added", {"item": call}),
+        ("function_call_arguments.delta", {"item_id": "fc_1", "delta": "{}"}),
+        ("output_item.done", {"item": thought}),
+        ("output_text.done", {**named, "text": text}),
+        ("content_part.done", {**named, "part": wire.output_text(text)}),
+        ("output_item.done", {"item": message}),
+        ("output_item.done", {"item": call}),
+        ("completed", {"response": {**response, "status": "completed", "output": [thought, message, call]}}),
+    ]
+    return [{"type": f"response.{kind}", **fields} for kind, fields in told]
+
+
+@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
+def test_llama_cpp_20607_events_that_say_no_index(as_objects: bool) -> None:
+    def made(*deltas: str) -> list[Any]:
+        return [MAKERS["responses"](event) if as_objects else event for event in llama_cpp(*deltas)]
+
+    closing = ["output_text.done", "content_part.done", "output_item.done", "completed"]
+    for drain in (False, True):
+        stream = scan_events(made("one E", "ND two", "three"), "END", drain=drain)
+        out = list(stream)
+        assert stream.matches[0].offset == 4
+        deltas = [field(event, "delta") for event in out if field(event, "type") == "response.output_text.delta"]
+        assert deltas == ["one ", ""]
+        assert kinds(out)[:5] == kinds(llama_cpp())[:5]
+        assert [kind for kind in kinds(out)[7:] if kind in closing][-4:] == closing
+        assert len(out) == 11 + drain, "the reasoning is done later, the call is not there"
+        items = [field(out[-2], "item"), field(out[-1], "response", "output", 1)]
+        assert [field(item, "id") for item in items] == ["msg_1", "msg_1"]
+        assert [field(item, "content", 0, "text") for item in items] == ["one ", "one "]
+        assert len(field(out[-1], "response", "output")) == 2
+    events = made("one E", "N")
+    out = list(scan_events(events, "END"))
+    assert [field(event, "delta") for event in out if not any(event is one for one in events)] == ["one ", "", "EN"]
+    assert kinds(out)[-6:] == ["output_text.delta", *closing[:3], "output_item.done", "completed"]
+
+
+def test_text_that_says_nothing_of_its_place_is_of_the_last_item() -> None:
+    events = [event | {"item_id": None} for event in llama_cpp("one E", "ND two", "three")]
+    reasoning_done = next(event for event in events if event["type"] == CLOSING[2])
+    events = [event for event in events if "fc_1" not in repr(event.get("item")) and event is not reasoning_done]
+    for begin in (0, 2, 4):
+        for drain in (False, True):
+            out = list(scan_events(events[begin:], "END", drain=drain))
+            assert kinds(out)[-4:] == [kind.removeprefix("response.") for kind in (*CLOSING, "response.completed")]
+            assert "two" not in repr(out)
+            assert "three" not in repr(out)
+            assert field(out[-1], "response", "output", -1, "content", 0, "text") == "one "
+
+
+def test_held_text_of_the_rest_of_a_stream_is_not_before_a_stop_that_came_earlier() -> None:
+    rest = answer(["one END two", " E"])
+    rest = rest[next(number for number, event in enumerate(rest) if event.get("delta") == " E") :]
+    out = list(scan_events(rest, "END"))
+    assert kinds(out) == ["output_text.delta", "output_text.done", "content_part.done", "output_item.done", "completed"]
+    assert (out[0]["delta"], out[1]["text"]) == (" ", "one ")
 
 
 def test_what_a_part_said_when_it_was_added_is_in_the_cut_one() -> None:
     events = answer(["one END"])
     added = next(event for event in events if event["type"] == "response.content_part.added")
     added["part"] = {**added["part"], "note": "n"}
+    events[4]["item"]["note"] = "i"
     *_, part, item, completed = scan_events(events, "END")
     assert part["part"]["note"] == item["item"]["content"][0]["note"] == "n"
+    assert item["item"]["note"] == "i"
     assert completed["response"]["output"][-1] == item["item"]
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import wire
+from objects import text_of
 from sources import AsyncSource, Source, chunks, texts
 
 import stopscan
@@ -237,6 +239,29 @@ def test_objects_that_are_of_no_client_are_copied_too() -> None:
     assert delta.content == "one END", "the source's own object is not changed"
 
 
+@dataclass(slots=True)
+class Slotted:
+    """An event, a choice or a delta, without a dict of its fields."""
+
+    index: int = 0
+    choices: Any = None
+    delta: Any = None
+    content: str | None = None
+    finish_reason: str | None = None
+
+
+def test_objects_with_slots_are_copied_too() -> None:
+    deltas = [Slotted(content=text) for text in ("one", " E", "ND two")]
+    source = [Slotted(choices=[Slotted(delta=delta)]) for delta in deltas]
+    out = list(scan_events(source, "END"))
+    assert out[0] is source[0]
+    assert [event.choices[0].delta for event in out[1:3]] == [Slotted(content=" "), Slotted(content="")]
+    assert out[3].choices[0].finish_reason == "stop"
+    assert deltas[1].content == " E"
+    *_, held = scan_events(source[:2], "END")
+    assert (held.choices[0].delta.content, held.choices[0].finish_reason) == ("E", None)
+
+
 def test_the_closing_events_of_objects_that_are_of_no_client() -> None:
     delta = SimpleNamespace(type="text_delta", text="one END")
     out = list(scan_events([SimpleNamespace(type="content_block_delta", index=0, delta=delta)], "END"))
@@ -284,12 +309,17 @@ def test_a_bad_stop_is_refused_before_the_stream_is_touched() -> None:
     assert len(list(source)) == 1
 
 
-def test_a_lone_surrogate_is_an_error_and_the_stream_goes_on() -> None:
-    stream = scan_events(chunks("one EN", "\ud83d", "D two"), "END")
-    next(stream)
+@pytest.mark.parametrize("api", wire.WIRES)
+def test_a_lone_surrogate_is_an_error_and_the_stream_goes_on(api: str) -> None:
+    events = wire.WIRES[api](["one EN", "\ud83d", "D two"])
+    before = next(number for number, event in enumerate(events) if text_of(api, event) == "\ud83d")
+    stream = scan_events(events, "END")
+    out = [next(stream) for _ in events[:before]]
     with pytest.raises(UnicodeEncodeError):
         next(stream)
-    assert texts(stream) == ["", None]
+    out += stream
+    assert "".join(text_of(api, event) or "" for event in out) == "one "
+    assert stream.matches[0].offset == 4
 
 
 def test_it_is_an_iterator_and_says_so() -> None:

@@ -139,10 +139,13 @@ def test_a_response_that_says_no_reason_keeps_text_that_might_begin_a_stop(api: 
     assert "one END" not in repr(truncate_response(whole, StopSet(patterns=[r"END\b"])))
 
 
-def test_ollama_the_logprobs_of_generate() -> None:
+def test_ollama_the_logprobs() -> None:
     tokens = [{"token": token} for token in ("one ", "END", "!")]
-    cut = truncate_response({"response": "one END!", "done": True, "logprobs": tokens}, "END")
-    assert (cut["response"], cut["logprobs"]) == ("one ", tokens[:1])
+    for text, cut in (("response", "one "), ("message", {"content": "one "})):
+        whole = {text: "one END!" if text == "response" else {"content": "one END!"}, "done": True}
+        told = {text: cut, "done": True, "done_reason": "stop"}
+        assert truncate_response({**whole, "logprobs": tokens}, "END") == {**told, "logprobs": tokens[:1]}
+        assert truncate_response(whole, "END") == told
 
 
 def test_chat_every_choice_is_cut_for_itself() -> None:
@@ -160,9 +163,11 @@ def test_chat_a_message_without_text() -> None:
         assert truncate_response(whole, "END") is whole
 
 
-def test_chat_what_was_parsed_of_the_whole_text_goes() -> None:
+def test_what_was_parsed_of_the_whole_text_goes() -> None:
     whole = wire.chat_whole('{"x": 1} END', parsed={"x": 1})
     assert truncate_response(whole, "END")["choices"][0]["message"]["parsed"] is None
+    whole = wire.responses_whole([wire.output_message([wire.output_text('{"x": 1} END', parsed={"x": 1})])])
+    assert truncate_response(whole, "END")["output"][0]["content"][0]["parsed"] is None
 
 
 def test_litellm() -> None:
@@ -243,6 +248,29 @@ def test_responses_a_part_says_no_more_than_it_did() -> None:
     part = {"type": "output_text", "text": "one END"}
     cut = truncate_response({"output": [{"type": "message", "content": [part]}]}, "END")
     assert cut["output"] == [{"type": "message", "content": [{"type": "output_text", "text": "one "}]}]
+
+
+def test_responses_an_answer_that_ran_into_its_limit_after_the_stop_is_complete() -> None:
+    whole = wire.responses_whole([wire.output_message([wire.output_text("one END two")], "incomplete")])
+    whole |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    cut = truncate_response(whole, "END")
+    assert (cut["status"], cut["incomplete_details"], cut["output"][0]["status"]) == ("completed", None, "completed")
+
+
+def test_responses_parts_without_text_pass() -> None:
+    """X: what stands for the missing text is no text."""
+    parts = [{"type": "output_text"}, {"type": "output_text", "text": None}, {"type": "refusal", "refusal": "X"}]
+    for content in (parts, [], None):
+        whole = wire.responses_whole([{"type": "message", "content": content}, {"type": "message"}])
+        assert truncate_response(whole, "X") is whole
+    whole = wire.responses_whole([{"type": "message", "content": [*parts, wire.output_text("one X")]}])
+    assert truncate_response(whole, "X")["output"][0]["content"] == [*parts, wire.output_text("one ")]
+    assert truncate_response({"output": []}, "X") == {"output": []}
+
+
+def test_completions_a_choice_says_no_more_than_it_did() -> None:
+    cut = truncate_response({"choices": [{"text": "one END"}]}, "END")
+    assert cut == {"choices": [{"text": "one ", "finish_reason": "stop", "matched_stop": "END"}]}
 
 
 def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> None:
