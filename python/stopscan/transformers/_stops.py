@@ -213,13 +213,12 @@ class Stops(StoppingCriteria, BaseStreamer):
         return length
 
     def _move(self, known: Any) -> None:
-        self._beams = True
         rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}
         try:
             self._rows = [rows[_key(sequence)].copy() for sequence in known.cpu()]
         except KeyError:
             raise ValueError(REUSED) from None
-        self._done = None
+        self._beams, self._done = True, None
 
     def _rescanned(self, sequence: list[int]) -> Row:
         row = row_of(self._options, sequence[: self._prompt_length])

@@ -58,7 +58,7 @@ def test_a_printing_streamer_prints_the_safe_text(
 
 
 def test_each_row_has_a_streamer_of_its_own(engine: Engine, reciter: Reciter) -> None:
-    streamers = [TextIteratorStreamer(engine.tokenizer, timeout=60) for _ in range(2)]
+    streamers = tuple(TextIteratorStreamer(engine.tokenizer, timeout=60) for _ in range(2))
     stops = Stops(engine.tokenizer, ["hello world", "END"], streamer=streamers)
     engine.generate([reciter.prompt("count"), reciter.prompt("late")], stops)
     assert ["".join(streamer) for streamer in streamers] == ["1, 2, 3 ", reciter.text("late")]
@@ -164,10 +164,20 @@ def test_a_stops_that_is_only_a_streamer_says_so(engine: Engine, reciter: Recite
 def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streamed: bool) -> None:
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
+    for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
+        with engine.counted() as steps, pytest.raises(ValueError, match="one generation"):
+            engine.generate(prompts, stops, streamed=streamed)
+        # Without the streamer nobody tells of it before the first step.
+        assert len(steps) == (0 if streamed else 1)
+    assert stops.texts == ["This is the "]
+
+
+def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter) -> None:
+    """Also one with a longer prompt, which could be another step of the same sequences."""
+    stops = Stops(engine.tokenizer, "END")
+    engine.generate(reciter.prompt("split"), stops, streamed=False)
     with pytest.raises(ValueError, match="one generation"):
-        engine.generate(reciter.prompt("count"), stops, streamed=streamed)
-    with pytest.raises(ValueError, match="one generation"):
-        engine.generate([reciter.prompt("count")] * 2, stops, streamed=streamed)
+        engine.generate("x" * 50 + reciter.prompt("count"), stops, streamed=False)
     assert stops.texts == ["This is the "]
 
 
