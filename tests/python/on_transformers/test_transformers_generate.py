@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Sequence
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -13,7 +14,8 @@ pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env
 
 import torch
 from recital import recite
-from transformers import TextIteratorStreamer
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast, ProcessorMixin, TextIteratorStreamer
 from transformers.generation import utils
 from transformers_harness import Engine, Pieces, needs_true_drafts
 
@@ -34,6 +36,16 @@ ways = pytest.mark.parametrize(
     "way", [pytest.param(way, marks=needs_true_drafts if options else ()) for way, options in WAYS.items()]
 )
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
+
+
+def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequence[int]]) -> Any:
+    """The sequences after ``steps``, each of which has the new tokens of every row; ``stops`` follows them."""
+    sequences = torch.tensor(prompts)
+    stops.put(sequences)
+    for step in steps:
+        sequences = torch.cat([sequences, torch.tensor(step)], dim=1)
+        stops(sequences)
+    return sequences
 
 
 def generation(engine: Engine, way: str, **options: Any) -> dict[str, Any]:
@@ -186,6 +198,8 @@ def test_a_prompt_that_ends_with_the_opening_marker_begins_a_region(engine: Engi
     stops = Stops(one.tokenizer, "END", protect=[(reciter.prompt("thought"), "</think>")])
     one.generate(reciter.prompt("thought"), stops)
     assert stops.texts == ["Is it END?</think>The "]
+    own = StopSet("END", protect=[(reciter.prompt("thought"), "</think>")])
+    assert one.text(reciter.prompt("thought"), own) == "Is it END?</think>The "
     assert one.text(reciter.prompt("thought"), "END", protect=[THINKING]) == "Is it "
     assert (
         one.text(reciter.prompt("thought"), "END", protect=[THINKING], start_protected=True) == "Is it END?</think>The "
@@ -194,14 +208,20 @@ def test_a_prompt_that_ends_with_the_opening_marker_begins_a_region(engine: Engi
 
 def test_the_response_template_names_the_regions(engine: Engine, reciter: Reciter) -> None:
     tokenizer = copy(engine.tokenizer)
-    tokenizer.response_template = {
-        "fields": {"reasoning_content": {"open": "<think>", "close": "</think>"}, "content": {"close": "<|im_end|>"}}
-    }
-    stops = Stops(tokenizer, "END", protect="reasoning")
-    engine.generate(reciter.prompt("think"), stops)
-    assert stops.texts == [recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text]
+
+    def protecting(field: dict[str, Any], name: str = "reasoning") -> Stops:
+        tokenizer.response_template = {"fields": {"reasoning_content": field, "content": {"close": "<|im_end|>"}}}
+        return Stops(tokenizer, "END", protect=name)
+
+    for opening, closing in (("<think>", "</think>"), (["<thought>", "<think>"], ["</think>", "<|end|>"])):
+        stops = protecting({"open": opening, "close": closing})
+        engine.generate(reciter.prompt("think"), stops)
+        assert stops.texts == [recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text]
     with pytest.raises(ValueError, match="tool_calls"):
-        Stops(tokenizer, "END", protect="tool_calls")
+        protecting({"open": "<think>", "close": "</think>"}, "tool_calls")
+    for field in ({"open": "<think>"}, {"close": "</think>"}, {"open": "<think>", "close": None}):
+        with pytest.raises(ValueError, match="no markers for 'reasoning'"):
+            protecting(field)
 
 
 def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> None:
@@ -212,19 +232,16 @@ def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> 
     assert engine.text(reciter.prompt("harmony"), "<|end|>", skip_special_tokens=False).endswith("END?")
 
 
-def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, reciter: Reciter) -> None:
-    unknown = engine.model.config.vocab_size - 1
-    stops = Stops(engine.tokenizer, "END")
-    ids = [unknown, *reciter.token_ids("split")[:3], unknown, *reciter.token_ids("split")[3:]]
-    prompt = engine.tokenizer(reciter.prompt("split"), return_tensors="pt").input_ids
-    stops.put(prompt)
-    sequence = prompt
-    for token_id in ids:
-        sequence = torch.cat([sequence, torch.tensor([[token_id]])], dim=1)
-        if stops(sequence).all():
-            break
-    assert stops.texts == ["This is the "]
-    assert stops.trim(sequence)[0, 1:].tolist() == ids[:6]
+@pytest.mark.parametrize("place", range(8))
+def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, reciter: Reciter, place: int) -> None:
+    ids = reciter.token_ids("count")[:7]  # the last completes the stop, whose first is the fifth
+    ids.insert(place, engine.model.config.vocab_size - 1)
+    prompt = engine.tokenizer(reciter.prompt("count")).input_ids
+    stops = Stops(engine.tokenizer, "hello world")
+    sequences = take(stops, [prompt], *([[token_id]] for token_id in ids))
+    assert (stops.texts, stops.finishes) == (["1, 2, 3 "], [Finish("stop_sequence", "hello world", 8)])
+    assert stops.tokens_seen == [7 + (place < 7)]
+    assert stops.trim(sequences)[0, len(prompt) :].tolist() == ids[: 5 + (place < 5)]
 
 
 @pytest.mark.parametrize("min_tokens", [0, 50])
@@ -233,12 +250,84 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, recite
     unknown = engine.model.config.vocab_size - 1
     ids = [unknown, *reciter.token_ids("split"), unknown, unknown, reciter.eos_token_id]
     stops = Stops(engine.tokenizer, "never", min_tokens=min_tokens)
-    prompt = engine.tokenizer(reciter.prompt("split"), return_tensors="pt").input_ids
-    stops.put(prompt)
-    sequence = torch.cat([prompt, torch.tensor([[*ids, 1, 1]])], dim=1)
-    assert stops(sequence).all()
+    sequence = take(stops, [[1]], [[*ids, reciter.eos_token_id, 1]])
     assert (stops.texts, stops.finishes) == ([reciter.text("split")], [Finish("eos")])
     assert stops.trim(sequence)[0, 1:].tolist() == ids
+
+
+@pytest.mark.parametrize("min_tokens", [0, 2, 6])
+def test_a_stop_that_an_eos_completes_beats_it(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
+    stops = Stops(engine.tokenizer, "f it<|eos|>", skip_special_tokens=False, min_tokens=min_tokens)
+    engine.generate(reciter.prompt("split"), stops)
+    assert (stops.texts, stops.finishes[0].matched_stop) == (["This is the END o"], "f it<|eos|>")
+
+
+def test_without_the_streamer_all_but_one_token_is_the_prompt(engine: Engine, reciter: Reciter) -> None:
+    ids = reciter.token_ids("count")
+    stops = Stops(engine.tokenizer, "hello world")
+    for length in range(4, 9):
+        stops(torch.tensor([ids[:length]]))
+    assert (stops.texts, stops.tokens_seen) == ([", 3 "], [4])
+
+
+def test_a_row_that_is_over_takes_nothing_more(engine: Engine, reciter: Reciter) -> None:
+    """Also where a step has several tokens, while other rows go on."""
+    count, late = reciter.token_ids("count"), reciter.token_ids("late")
+    pieces = [Pieces(), Pieces()]
+    stops = Stops(engine.tokenizer, "hello world", streamer=pieces)
+    take(stops, [[1], [1]], [count[:8], late[:8]], [count[8:10], late[8:10]], [count[10:11], late[10:11]])
+    assert ["".join(one.texts) for one in pieces] == stops.texts == ["1, 2, 3 ", "".join(SCRIPTS["late"][:11])]
+    assert stops.tokens_seen == [7, 11]
+
+
+@pytest.mark.parametrize(("pad", "eos", "filler"), [("<think>", "<|eos|>", "<think>"), (None, "<|eos|>", "<|eos|>")])
+def test_trimmed_rows_are_filled_as_generate_fills_them(
+    engine: Engine, reciter: Reciter, pad: str | None, eos: str, filler: str
+) -> None:
+    tokenizer = deepcopy(engine.tokenizer)
+    tokenizer.pad_token, tokenizer.eos_token = pad, eos
+    stops = Stops(tokenizer, "hello world")
+    sequences = take(stops, [[1], [1]], [reciter.token_ids("count")[:9], reciter.token_ids("late")[:9]])
+    cut = stops.trim(sequences)
+    assert cut[0].tolist() == [1, *reciter.token_ids("count")[:5], *[tokenizer.convert_tokens_to_ids(filler)] * 4]
+    assert cut[1].tolist() == [1, *reciter.token_ids("late")[:9]]
+
+
+def test_a_tokenizer_without_an_eos(engine: Engine, reciter: Reciter) -> None:
+    tokenizer = deepcopy(engine.tokenizer)
+    tokenizer.pad_token = tokenizer.eos_token = None
+    stops = Stops(tokenizer, "hello world")
+    cut = stops.trim(take(stops, [[1], [1]], [reciter.token_ids("count")[:7], reciter.token_ids("late")[:7]]))
+    assert stops.texts == ["1, 2, 3 ", "".join(SCRIPTS["late"][:7])]
+    assert cut[0, 6:].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, reciter: Reciter, several: bool) -> None:
+    five = reciter.token_id("count", "5")
+    eos = [reciter.token_id("count", "8"), five] if several else five
+    stops = Stops(engine.tokenizer, "never", eos_token_ids=eos)
+    sequences = engine.generate(reciter.prompt("count"), stops, eos_token_id=eos)
+    assert (stops.texts, stops.finishes) == (["1, 2, 3 hello world 4, "], [Finish("eos")])
+    assert stops.trim(sequences)[0, -1] == five
+
+
+def test_a_processor_carries_its_tokenizer(engine: Engine, reciter: Reciter) -> None:
+    processor = ProcessorMixin.__new__(ProcessorMixin)
+    processor.tokenizer = engine.tokenizer
+    stops = Stops(processor, "hello world")
+    engine.generate(reciter.prompt("count"), stops)
+    assert stops.texts == ["1, 2, 3 "]
+
+
+def test_the_first_word_of_an_answer_keeps_its_space() -> None:
+    """SentencePiece's decoders drop the first space of a text, which is the prompt's."""
+    words = ["\N{LOWER ONE EIGHTH BLOCK}" + word for word in ("What", "now", "the", "END")]
+    tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token=words[0]))
+    tokenizer.decoder = decoders.Metaspace()
+    stops = Stops(PreTrainedTokenizerFast(tokenizer_object=tokenizer), "END")
+    take(stops, [[0, 1]], [[2]], [[1]], [[3]])
+    assert stops.texts == [" the now "]
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
+import torch
 from transformers import ContinuousBatchingConfig, TextIteratorStreamer
 from transformers_harness import Engine, Pieces
 
@@ -71,6 +72,37 @@ def test_the_last_segment_ends_the_stream(engine: Engine, reciter: Reciter) -> N
     # The limit ends it while "E" may still become the stop.
     assert (pieces.texts[-2:], pieces.ends) == ([("answer", " "), ("answer", "E")], 1)
     assert stops.finishes == [Finish("length")]
+
+
+def test_the_last_of_several_segments_of_a_token_ends_the_stream(tmp_path: Path) -> None:
+    reciter = Reciter({"thought": ["Is it 5", "?</think>It is END", " now"]})
+    engine = Engine.load(reciter.write(tmp_path))
+    pieces = Pieces()
+    stops = Stops(engine.tokenizer, THINK, region="reasoning", streamer=pieces)
+    engine.generate(reciter.prompt("thought"), stops)
+    assert pieces.texts == [("reasoning", "Is it 5"), ("reasoning", "?"), ("answer", "It is ")]
+    assert pieces.ends == 1
+
+
+def test_options_hold_for_segments(engine: Engine, reciter: Reciter) -> None:
+    def told(**options: Any) -> list[Segment]:
+        stops = Stops(engine.tokenizer, THINK, **options)
+        engine.generate(reciter.prompt("think"), stops)
+        return stops.segments[0]
+
+    assert told(include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END")]
+    assert told(min_tokens=50) == [*ANSWER[:1], ("answer", "It is 5 or 6 END here")]
+    assert told(stop_token_ids=reciter.token_id("think", " or")) == [*ANSWER[:1], ("answer", "It is 5")]
+
+
+def test_a_row_that_is_over_gets_no_segment_more(engine: Engine, reciter: Reciter) -> None:
+    pieces = Pieces()
+    stops = Stops(engine.tokenizer, THINK, streamer=pieces)
+    ids = torch.tensor([[1, *reciter.token_ids("think")]])
+    stops.put(ids[:, :1])
+    for length in (5, 17, 19):
+        stops(ids[:, :length])
+    assert joined(pieces.texts) == ANSWER
 
 
 def test_a_stream_closed_before_the_first_step_ends_with_a_segment(engine: Engine) -> None:
