@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -198,6 +199,9 @@ def test_a_prompt_that_ends_with_the_opening_marker_begins_a_region(engine: Engi
     stops = Stops(one.tokenizer, "END", protect=[(reciter.prompt("thought"), "</think>")])
     one.generate(reciter.prompt("thought"), stops)
     assert stops.texts == ["Is it END?</think>The "]
+    beams = Stops(one.tokenizer, "END", protect=[(reciter.prompt("thought"), "</think>")])
+    beams.trim(one.generate(reciter.prompt("thought"), beams, streamed=False, num_beams=3))
+    assert beams.texts == ["Is it END?</think>The "]
     own = StopSet("END", protect=[(reciter.prompt("thought"), "</think>")])
     assert one.text(reciter.prompt("thought"), own) == "Is it END?</think>The "
     assert one.text(reciter.prompt("thought"), "END", protect=[THINKING]) == "Is it "
@@ -389,3 +393,27 @@ def test_the_generation_may_return_everything(engine: Engine, reciter: Reciter) 
     assert cut.past_key_values is output.past_key_values
     scores = engine.model.compute_transition_scores(cut.sequences, cut.scores)
     assert scores.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        utils.GenerateDecoderOnlyOutput, utils.GenerateEncoderDecoderOutput,
+        utils.GenerateBeamDecoderOnlyOutput, utils.GenerateBeamEncoderDecoderOutput,
+    ],
+)  # fmt: skip
+def test_all_that_has_an_entry_for_each_step_is_cut(engine: Engine, reciter: Reciter, kind: Any) -> None:
+    stops = Stops(engine.tokenizer, ["hello world", "over"])
+    sequences = take(stops, [[1], [1]], [reciter.token_ids(name)[:7] for name in ("count", "late")])
+    others = {"past_key_values": Mock(), "sequences_scores": torch.zeros(2), "encoder_attentions": (1,)}
+    others |= {"encoder_hidden_states": (1, 2), "sequences": sequences, "beam_indices": torch.arange(14).view(2, 7)}
+    names = {field.name for field in fields(kind)}
+    steps = dict.fromkeys(names - others.keys(), tuple(range(7)))
+    cut = dict(stops.trim(kind(**steps, **{name: value for name, value in others.items() if name in names})))
+    assert steps
+    assert {name: cut.pop(name) for name in steps} == dict.fromkeys(steps, tuple(range(6)))
+    count, late = (row.tolist() for row in sequences)
+    assert cut.pop("sequences").tolist() == [[*count[:6], engine.tokenizer.eos_token_id], late[:7]]
+    if "beam_indices" in names:
+        assert cut.pop("beam_indices").tolist() == [[0, 1, 2, 3, 4, -1], [7, 8, 9, 10, 11, 12]]
+    assert all(value is others[name] for name, value in cut.items())

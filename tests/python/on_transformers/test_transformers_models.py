@@ -148,6 +148,25 @@ def test_beams_that_are_not_chosen_yet_have_no_text(tokenizer: Any, model: Any) 
     assert scores.shape == cut.beam_indices.shape
 
 
+def test_a_beam_search_of_one_token(tokenizer: Any, model: Any) -> None:
+    stops = Stops(tokenizer, "the")
+    prompts = tokenizer("The ", return_tensors="pt")
+    sequences = model.generate(**prompts, num_beams=3, max_new_tokens=1, stopping_criteria=[stops])
+    assert torch.equal(stops.trim(sequences), sequences)
+    assert stops.texts == tokenizer.batch_decode(sequences[:, -1:])
+
+
+def test_one_beam_of_several(tokenizer: Any, model: Any) -> None:
+    stops = Stops(tokenizer, "xyz")
+    prompts = tokenizer("The ", return_tensors="pt")
+    options = {"num_beams": 3, "num_return_sequences": 3, "max_new_tokens": 4}
+    sequences = model.generate(**prompts, **options, stopping_criteria=[stops])
+    stops.trim(sequences)
+    texts, finishes = stops.texts, stops.finishes
+    stops.trim(sequences[1:2])
+    assert (stops.texts, stops.finishes) == (texts[1:2], finishes[1:2])
+
+
 def test_beams_refuse_a_streamer_as_transformers_does(tokenizer: Any, model: Any) -> None:
     stops = Stops(tokenizer, "the")
     with pytest.raises(ValueError, match="streamer"):

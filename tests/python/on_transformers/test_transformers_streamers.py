@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
+import torch
 from recital import recite
 from transformers import AsyncTextIteratorStreamer, TextIteratorStreamer, TextStreamer
 from transformers_harness import Engine, Pieces, needs_true_drafts
@@ -81,10 +82,24 @@ def test_a_reader_that_goes_ends_the_generation(engine: Engine, reciter: Reciter
     reader = Reader()
     stops = Stops(engine.tokenizer, "###", streamer=reader)
     with engine.counted() as steps:
-        engine.generate(reciter.prompt("late"), stops)
+        sequences = engine.generate(reciter.prompt("late"), stops)
     assert (reader.texts, reader.ends) == (["The", " quick", " brown", ""], 1)
     assert len(steps) == 3
+    assert torch.equal(stops.trim(sequences), sequences)
     assert (stops.texts, stops.finishes) == (["The quick brown"], [Finish("abort")])
+
+
+def test_to_ask_for_the_text_ends_the_generation(engine: Engine, reciter: Reciter) -> None:
+    class Reader(Pieces):
+        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
+            super().on_finalized_text(text, stream_end)
+            if len(self.texts) == 3:
+                assert stops.texts == ["The quick brown"]
+
+    stops = Stops(engine.tokenizer, "###", streamer=(reader := Reader()))
+    with engine.counted() as steps:
+        engine.generate(reciter.prompt("late"), stops)
+    assert (len(steps), reader.ends, stops.finishes) == (3, 1, [Finish("length")])
 
 
 def test_a_stream_closed_from_another_thread_gets_its_held_text(engine: Engine, reciter: Reciter) -> None:
@@ -172,10 +187,11 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     assert stops.texts == ["This is the "]
 
 
-def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter) -> None:
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
+def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
     """Also one with a longer prompt, which could be another step of the same sequences."""
     stops = Stops(engine.tokenizer, "END")
-    engine.generate(reciter.prompt("split"), stops, streamed=False)
+    engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="one generation"):
         engine.generate("x" * 50 + reciter.prompt("count"), stops, streamed=False)
     assert stops.texts == ["This is the "]
