@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import pytest
@@ -12,14 +13,18 @@ pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env
 
 from recital import recite
 from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers.generation.continuous_batching.requests import GenerationOutput, RequestState, RequestStatus
 from transformers_harness import Engine
 
-from stopscan.finish import Finish
+from stopscan import StopSet
+from stopscan.finish import EndReason, Finish
+from stopscan.segments import FORMATS, SegmentSet
 from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
 from stopscan.transformers.continuous import RowScanner, generate_batch
 
 # Without these numbers it takes nearly all memory for its cache.
 CONFIG = {"num_blocks": 64, "block_size": 32, "max_batch_tokens": 128}
+ANSWER = "<think>Is it END?</think>It is 5 or 6 "
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony")]
 
 
@@ -62,12 +67,64 @@ def test_options_hold_for_all_requests(engine: Engine, reciter: Reciter) -> None
     assert [result.finish for result in limited] == [Finish("length")] * 2
     (protected,) = batch(engine, reciter, ["think"], "END", max_new_tokens=50, protect=[THINKING])
     assert protected.text == recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text
+    (opened,) = batch(engine, reciter, ["think"], "END", protect=[(reciter.prompt("think"), "</think>")])
+    assert opened.text == protected.text
     token_id = reciter.token_id("count", "ld 4")
     (ended,) = batch(engine, reciter, ["count"], (), max_new_tokens=50, stop_token_ids=token_id)
     assert (ended.text, ended.finish) == ("1, 2, 3 hello wor", Finish("stop_token", token_id))
     config = GenerationConfig(num_return_sequences=2, do_sample=True, max_new_tokens=5)
     with pytest.raises(ValueError, match="one answer"):
         batch(engine, reciter, ["count"], "END", generation_config=config)
+    with pytest.raises(TypeError, match="SegmentSet"):
+        RowScanner(engine.tokenizer, SegmentSet(FORMATS["think"]))
+
+
+def test_the_eos_is_that_of_the_generations_configuration(engine: Engine, reciter: Reciter) -> None:
+    five, six = reciter.token_id("count", "5"), reciter.token_id("count", "6")
+    config = GenerationConfig(eos_token_id=[six, five], max_new_tokens=50)
+    (result,) = batch(engine, reciter, ["count"], "END", generation_config=config)
+    assert (result.text, result.finish) == ("1, 2, 3 hello world 4, ", Finish("eos"))
+    (result,) = batch(engine, reciter, ["count"], "END", generation_config=config, eos_token_ids=six)
+    assert (result.text, result.finish) == ("1, 2, 3 hello world 4, 5, ", Finish("eos"))
+
+
+def test_a_generation_that_fails_raises(engine: Engine, reciter: Reciter) -> None:
+    def fail(_module: Any, _args: Any) -> None:
+        raise MemoryError("no place left")
+
+    hook = engine.model.register_forward_pre_hook(fail)
+    try:
+        with pytest.raises(RuntimeError, match="no place left"):
+            batch(engine, reciter, ["count", "late"], "END", max_new_tokens=50)
+    finally:
+        hook.remove()
+
+
+@pytest.mark.parametrize(
+    ("name", "stop", "options", "text"),
+    [
+        ("count", "hello world", {"include_stop": True}, "1, 2, 3 hello world"),
+        ("count", StopSet(visible=["hello"]), {}, "1, 2, 3 hello"),
+        ("split", "END", {"min_tokens": 9}, "This is the END of it"),
+        ("harmony", "<|end|>", {"skip_special_tokens": False}, "<|channel|>analysis<|message|>Is it END?"),
+        ("think", "END", {"start_protected": False, "protect": [("<thought>", "</think>")]}, "<think>Is it "),
+        ("think", "END", {"start_protected": True, "protect": [("<thought>", "</think>")]}, ANSWER),
+        ("think", "END", {"protect": [THINKING], "prompt_token_ids": "<think>"}, ANSWER),
+        ("think", "END", {"protect": "reasoning"}, ANSWER),
+    ],
+)
+def test_the_options_of_a_row(
+    engine: Engine, reciter: Reciter, name: str, stop: Any, options: dict[str, Any], text: str
+) -> None:
+    tokenizer = copy(engine.tokenizer)
+    tokenizer.response_template = {"fields": {"thinking": {"open": "<think>", "close": "</think>"}}}
+    if "prompt_token_ids" in options:
+        options = options | {"prompt_token_ids": tokenizer(options["prompt_token_ids"]).input_ids}
+    row = RowScanner(tokenizer, stop, **options)
+    assert [*row] == [reciter.eos_token_id]
+    ids = [*reciter.token_ids(name), reciter.eos_token_id]
+    assert any(token_id in row for token_id in ids)
+    assert row.close() == text
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +177,7 @@ def test_a_cancelled_request_gives_its_held_text(engine: Engine, reciter: Recite
     (prompt,) = prompts(engine, reciter, ["late"])
     row = row_of(engine, prompt, "fox runs")
     request_id = manager.add_request(prompt, eos_token_id=row, max_new_tokens=50, streaming=True)
+    assert row.length() == 0
     text = ""
     for output in manager.request_id_iter(request_id):
         text += row.text(output)
@@ -133,6 +191,18 @@ def test_a_cancelled_request_gives_its_held_text(engine: Engine, reciter: Recite
     assert row.close() == ""
 
 
+@pytest.mark.parametrize(("error", "reason"), [("no place left", "abort"), (None, "length")])
+def test_the_last_output_gives_the_held_text(
+    engine: Engine, reciter: Reciter, error: str | None, reason: EndReason
+) -> None:
+    row = row_of(engine, [], "STOP")
+    assert not any(token_id in row for token_id in reciter.token_ids("held"))
+    running = GenerationOutput("one", status=RequestStatus.DECODING)
+    assert (row.text(running), row.text(running), row.finish) == ("Please do not ", "", None)
+    assert row.text(GenerationOutput("one", error=error, status=RequestStatus.FINISHED)) == "STO"
+    assert row.finish == Finish(reason)
+
+
 def test_a_row_scanner_is_for_one_request(engine: Engine, reciter: Reciter, manager: Any) -> None:
     (prompt,) = prompts(engine, reciter, ["empty"])
     row = row_of(engine, prompt, "END")
@@ -142,8 +212,6 @@ def test_a_row_scanner_is_for_one_request(engine: Engine, reciter: Reciter, mana
 
 
 def test_a_request_that_made_place_for_others_goes_on(engine: Engine, reciter: Reciter) -> None:
-    from transformers.generation.continuous_batching.requests import RequestState
-
     row = row_of(engine, [], "hello world")
     first = RequestState("one", [1, 2], eos_token_id=row)
     ids = reciter.token_ids("count")

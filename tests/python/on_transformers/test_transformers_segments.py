@@ -202,6 +202,18 @@ def test_continuous_batching_is_told_apart(engine: Engine, reciter: Reciter, str
             ] == (told_apart(name))
 
 
+def test_the_options_of_a_request(engine: Engine, reciter: Reciter) -> None:
+    def told(*ids: int, **options: Any) -> list[Segment]:
+        row = RowSegmenter(engine.tokenizer, THINK, **options)
+        assert any(token_id in row for token_id in (*ids, reciter.eos_token_id))
+        return row.close()
+
+    answer, ids = reciter.token_ids("split"), reciter.token_ids("think")
+    assert told(*answer, region="reasoning") == [("reasoning", reciter.text("split"))]
+    assert told(*answer, prompt_token_ids=ids[:1]) == [("reasoning", reciter.text("split"))]
+    assert told(*ids, include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END")]
+
+
 def test_a_cancelled_request_gives_its_held_segments(engine: Engine, reciter: Reciter) -> None:
     row = RowSegmenter(engine.tokenizer, THINK, region="answer")
     for token_id in reciter.token_ids("think")[:-2]:
