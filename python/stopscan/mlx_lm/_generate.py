@@ -11,7 +11,7 @@ from mlx_lm.generate import stream_generate as mlx_stream_generate
 from stopscan import StopMatch, StopSet
 from stopscan._protect import Protect
 from stopscan.finish import Finish
-from stopscan.mlx_lm._row import RowScanner, compiled, wrapped
+from stopscan.mlx_lm._row import RowScanner, wrapped
 
 ENDS = {None: None, "stop": Finish("eos"), "length": Finish("length")}
 
@@ -54,7 +54,7 @@ def stream_generate(
     >>> response.match
     StopMatch("END", 26)
     """
-    tokenizer, stops, ids = wrapped(tokenizer), compiled(stop), tuple(stop_token_ids)
+    tokenizer, stops, ids = wrapped(tokenizer), StopSet(stop), tuple(stop_token_ids)
     source = mlx_stream_generate(model, tokenizer, prompt, **kwargs)
     if not len(stops) and not ids:
         return _responses(source, None)

@@ -137,7 +137,7 @@ class RowScanner(_Row[str]):
         prompt: Any = (),
     ) -> None:
         tokenizer = wrapped(tokenizer)
-        stops, inside = outside(compiled(stop), tokenizer, protect, prompt, start_protected)
+        stops, inside = outside(StopSet(stop), tokenizer, protect, prompt, start_protected)
         eos_token_ids = eos_ids(tokenizer)
         scanner = TokenScanner(
             tokenizer._tokenizer,
@@ -213,10 +213,6 @@ class RowSegmenter(_Row[list[Segment]]):
     def segments(self, response: Any, /) -> list[Segment]:
         """The safe segments that come with the row's ``response``; each is to be asked for once, in order."""
         return self._of(response)
-
-
-def compiled(stop: StopSet | str | Iterable[str] | None) -> StopSet:
-    return stop if isinstance(stop, StopSet) else StopSet(stop)
 
 
 def wrapped(tokenizer: Any) -> Any:

@@ -54,7 +54,7 @@ class Options:
         # Processors of several kinds of input carry their tokenizer.
         self.tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
         self._vocabulary = Vocabulary(self.tokenizer)
-        self.stops = stop if isinstance(stop, StopSet | SegmentSet) else StopSet(stop)
+        self.stops = stop if isinstance(stop, SegmentSet) else StopSet(stop)
         self.eos_token_ids = _ids(self.tokenizer.eos_token_id if eos_token_ids is None else eos_token_ids)
         # What trimmed rows are filled with, as transformers fills those that ended.
         pad = self.tokenizer.pad_token_id

@@ -109,7 +109,7 @@ class RowScanner(_Request):
     ) -> None:
         options = Options(
             tokenizer,
-            stop if isinstance(stop, StopSet) else StopSet(stop),
+            StopSet(stop),
             stop_token_ids=stop_token_ids,
             eos_token_ids=eos_token_ids,
             min_tokens=min_tokens,
