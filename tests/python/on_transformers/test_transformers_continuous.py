@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env
 
 from recital import recite
 from transformers import ContinuousBatchingConfig, GenerationConfig
+from transformers.generation.continuous_batching import ContinuousBatchingManager
 from transformers.generation.continuous_batching.requests import GenerationOutput, RequestState, RequestStatus
 from transformers_harness import Engine
 
@@ -98,6 +99,19 @@ def test_a_generation_that_fails_raises(engine: Engine, reciter: Reciter) -> Non
             batch(engine, reciter, ["count", "late"], "END", max_new_tokens=50)
     finally:
         hook.remove()
+
+
+def test_a_manager_that_is_slow_or_ends(engine: Engine, reciter: Reciter, monkeypatch: pytest.MonkeyPatch) -> None:
+    get_result, late = ContinuousBatchingManager.get_result, [1]
+
+    def slow(manager: Any, **options: Any) -> Any:
+        return get_result(manager, **options) if not late else late.clear()
+
+    monkeypatch.setattr(ContinuousBatchingManager, "get_result", slow)
+    assert [result.text for result in batch(engine, reciter, ["split"], "END", max_new_tokens=50)] == ["This is the "]
+    monkeypatch.setattr(ContinuousBatchingManager, "get_result", lambda manager, **_: manager.stop(block=True))
+    with pytest.raises(RuntimeError, match="ended before all requests"):
+        batch(engine, reciter, ["split"], "END", max_new_tokens=50)
 
 
 @pytest.mark.parametrize(
