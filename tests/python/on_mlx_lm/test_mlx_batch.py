@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
+import mlx.core as mx
 import mlx_lm
 from mlx_harness import Steps
 from mlx_lm.generate import BatchGenerator
@@ -160,6 +161,7 @@ def test_token_ids_and_logprobs_end_where_the_text_ends(mlx: tuple[Any, Any], re
     [
         ("END", ["This is the ", "1, 2, 3 hello world 4, 5, 6, 7, 8"]),
         (["END", "6"], ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ((["END"], ["6"]), ["This is the ", "1, 2, 3 hello world 4, 5, "]),
         ([["END"], ["6"]], ["This is the ", "1, 2, 3 hello world 4, 5, "]),
         ([["6"], "2"], ["This is the END of it", "1, "]),
         ([None, StopSet("4")], ["This is the END of it", "1, 2, 3 hello world "]),
@@ -169,6 +171,47 @@ def test_token_ids_and_logprobs_end_where_the_text_ends(mlx: tuple[Any, Any], re
 )
 def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, stop: Any, texts: list[str]) -> None:
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), stop=stop).texts == texts
+
+
+def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    def texts(**options: Any) -> list[str]:
+        return batch_generate(*mlx, prompts(mlx, reciter, ["split", "think"]), stop="END", **options).texts
+
+    assert texts(min_tokens=9) == ["This is the END of it", "<think>Is it END?</think>It is 5 or 6 "]
+    opened = [("<thought>", "</think>")]
+    assert texts(protect=opened) == ["This is the ", "<think>Is it "]
+    assert texts(protect=opened, start_protected=True) == [
+        "This is the END of it", "<think>Is it END?</think>It is 5 or 6 "
+    ]  # fmt: skip
+
+
+def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    """Its sampler here, which draws ids that no token has: they give no text, and count."""
+    beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
+
+    def drawn(*ids: int, **options: Any) -> Any:
+        left = [*ids, *ids[-1:] * 5]
+        sampler = lambda logprobs: mx.full(logprobs.shape[:-1], left.pop(0))  # noqa: E731
+        return batch_generate(*mlx, prompts(mlx, reciter, ["count"]), sampler=sampler, return_token_ids=True, **options)
+
+    batch = drawn(five, beyond, beyond, max_tokens=3)
+    assert (batch.texts, batch.finishes, batch.token_ids) == (["5"], [Finish("length")], [[five, beyond, beyond]])
+    batch = drawn(five, beyond, reciter.eos_token_id)
+    assert (batch.texts, batch.finishes, batch.token_ids) == (["5"], [Finish("eos")], [[five, beyond]])
+    batch = drawn(five, beyond, five, stop="55")
+    assert (batch.texts, batch.token_ids) == ([""], [[]])
+
+
+def test_caches_of_prompts_are_used_and_returned(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    ids, offsets = prompts(mlx, reciter, ["count", "split"]), []
+    for batch, options in ((batch_generate, {"stop": "never"}), (mlx_lm.batch_generate, {})):
+        first = batch(*mlx, ids, max_tokens=3, return_prompt_caches=True, **options)
+        again = batch(*mlx, ids, first.caches, max_tokens=5, return_prompt_caches=True, **options)
+        offsets.append([[cache[0].offset for cache in caches] for caches in (first.caches, again.caches)])
+    assert offsets[0] == offsets[1]
+    assert offsets[0][1][0] > offsets[0][0][0] > 0
+    alone = batch_generate(*mlx, ids, stop="END")
+    assert (alone.caches, alone.token_ids, alone.logprobs) == (None, None, None)
 
 
 def test_protected_reasoning_by_row(mlx: tuple[Any, Any], reciter: Reciter) -> None:
@@ -233,6 +276,8 @@ def test_a_scanner_is_for_one_row(mlx: tuple[Any, Any], reciter: Reciter) -> Non
 
 
 def test_verbose_prints_the_speed(mlx: tuple[Any, Any], reciter: Reciter, capsys: pytest.CaptureFixture[str]) -> None:
+    batch_generate(*mlx, prompts(mlx, reciter, ["count"]), stop="END")
+    assert capsys.readouterr().out == ""
     batch_generate(*mlx, prompts(mlx, reciter, ["count", "split"]), verbose=True, stop=["END", "2"])
     printed = capsys.readouterr().out.splitlines()
     assert printed[1].startswith("Generation: 9 tokens, ")

@@ -48,6 +48,7 @@ def test_each_response_has_the_text_that_is_safe_by_then(
         expected = recite(SCRIPTS[name], stop)
         assert [response.text for response in responses] == expected.texts, stop
         assert [response.finish_reason for response in responses] == [None] * (len(expected.texts) - 1) + ["stop"]
+        assert not any(response.match for response in responses[:-1])
         matched = responses[-1].match and responses[-1].match.sequence
         assert matched == expected.matched
         assert responses[-1].finish.reason == ("stop_sequence" if matched else "eos")
@@ -328,6 +329,8 @@ def test_generate_prints_what_it_returns(
     mlx: tuple[Any, Any], reciter: Reciter, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, tokenizer = mlx
+    generate(model, tokenizer, reciter.prompt("count"), stop="6")
+    assert capsys.readouterr().out == ""
     text = generate(model, tokenizer, reciter.prompt("count"), verbose=True, stop="6")
     assert text == "1, 2, 3 hello world 4, 5, "
     printed = capsys.readouterr().out.splitlines()

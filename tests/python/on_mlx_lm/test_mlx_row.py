@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,19 @@ def test_an_early_eos_is_counted_once(mlx: tuple[Any, Any], reciter: Reciter) ->
     assert (row.finish, row.tokens_seen, row.tokens_kept) == (Finish("eos"), 7, 6)
 
 
+@pytest.mark.parametrize("min_tokens", [0, 2, 6])
+def test_a_stop_that_an_eos_completes_beats_it(mlx: tuple[Any, Any], reciter: Reciter, min_tokens: int) -> None:
+    row = RowScanner(mlx[1], "f it<|eos|>", min_tokens=min_tokens)
+    ids = [*reciter.token_ids("split"), reciter.eos_token_id]
+    assert "".join(map(row.feed, ids)) == "This is the END o"
+    assert row.finish.matched_stop == "f it<|eos|>"
+
+
+def test_special_tokens_are_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowScanner(mlx[1], "<|end|>")
+    assert "".join(map(row.feed, reciter.token_ids("harmony"))) == "<|channel|>analysis<|message|>Is it END?"
+
+
 def test_regions_of_both_kinds_and_markers_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     tokenizer = with_tool_calls(mlx[1], " 5", "6")
     try:
@@ -94,7 +108,12 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     script = ["to=", "self<|message|>", "Is it EN", "D?", "<|eom|>", "to=user<|message|>", "It is EN", "D."]
     reciter = Reciter({"parts": script}, added_tokens=())
     _, tokenizer = load(reciter.write(tmp_path))
-    tokenizer._response_format = muse_spark.RESPONSE_FORMAT
+    tokenizer._response_format = {"transitions": {"reasoning": [("<|eom|>", "header"), ("<|eot|>", "normal")]}}
+    with pytest.raises(ValueError, match="no markers for 'reasoning'"):
+        RowScanner(tokenizer, "END", protect="reasoning")
+    tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)
+    # A part that goes on is not over.
+    tokenizer._response_format["transitions"]["reasoning"].insert(0, ("Is it", "reasoning"))
     for prompt, shown in (("", 0), ("to=self<|message|>", 2)):
         row = RowScanner(tokenizer, "END", protect="reasoning", prompt=prompt)
         assert "".join(map(row.feed, reciter.token_ids("parts")[shown:])) == "".join(script[shown:-2]) + "It is "

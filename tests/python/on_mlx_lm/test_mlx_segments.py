@@ -84,6 +84,25 @@ def test_the_region_that_the_answer_begins_in(mlx: tuple[Any, Any], options: dic
     assert RowSegmenter(mlx[1], THINK, **options).region == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "end"),
+    [
+        ("think", {"include_stop": True}, "It is 5 or 6 END"),
+        ("think", {"stop_token_ids": [" or"]}, "It is 5"),
+        ("harmony", {}, "It is 5 or 6 "),
+    ],
+)
+def test_options(mlx: tuple[Any, Any], reciter: Reciter, name: str, options: dict[str, Any], end: str) -> None:
+    if "stop_token_ids" in options:
+        options = {"stop_token_ids": [reciter.token_id(name, piece) for piece in options["stop_token_ids"]]}
+    markers = {"answer": {"<think>": "reasoning", "analysis<|message|>": "reasoning"}}
+    markers["reasoning"] = dict.fromkeys(["</think>", "<|end|><|start|>assistant<|channel|>final<|message|>"], "answer")
+    row = RowSegmenter(mlx[1], SegmentSet(markers, stop="END", stop_in=["answer"]), **options)
+    told = joined(segment for token_id in reciter.token_ids(name) for segment in row.feed(token_id))
+    assert told[-2:] == [("reasoning", "Is it END?"), ("answer", end)]
+    assert told[:-2] == ([("answer", "<|channel|>")] if name == "harmony" else [])
+
+
 def test_markers_are_enough(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowSegmenter(mlx[1], FORMATS["think"])
     told = joined(segment for token_id in reciter.token_ids("think") for segment in row.feed(token_id))
