@@ -318,11 +318,12 @@ def test_logprobs_end_where_the_text_ends(ours: Server, reciter: Reciter, asked:
         ("inside", {"stop": ["END"]}, 3),
         ("count", {"stop_token_ids": [reciter.token_id("count", "5")]}, 8),
         ("held", {"stop": ["STOP"], "max_tokens": 5}, 5),
+        ("held", {"stop": ["STOP"]}, 7),
     ):
         status, reply = ours.post("completions", {"prompt": reciter.prompt(name), **body, **asked})
         assert status == 200
         content = json.loads(reply)["choices"][0]["logprobs"]["content"]
-        assert [entry["id"] for entry in content] == reciter.token_ids(name)[:kept]
+        assert [entry["id"] for entry in content] == [*reciter.token_ids(name), reciter.eos_token_id][:kept]
 
 
 def test_protected_reasoning(checkpoint: Path, ours: Server, reciter: Reciter) -> None:
@@ -420,6 +421,10 @@ def test_tool_calls_stay_tool_calls(tmp_path: Path) -> None:
             assert [choice["finish_reason"] for choice in choices] == ["tool_calls"] * 2
             assert choices[0]["calls"] == choices[1]["calls"] == [("now", "{}")]
             assert choices[1]["text"] == {"call": "", "text": "Let me see ", "stopped": " "}[name]
+            _, reply = ours.post("chat/completions", {**asked, "max_tokens": 5})
+            assert last_choice_with_calls(reply, stream)["finish_reason"] == (
+                "tool_calls" if name == "call" else "length"
+            )
 
 
 def last_choice_with_calls(reply: str, stream: bool) -> dict[str, Any]:

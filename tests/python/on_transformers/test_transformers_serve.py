@@ -135,6 +135,8 @@ def test_the_options_of_a_request(client: OpenAI, checkpoint: Path, reciter: Rec
         ({"patterns": ["ok", "(a"]}, 'pattern 1, "(a"'),
         ({"min_tokens": -1}, "min_tokens"),
         ({"min_tokens": "3"}, "min_tokens"),
+        ({"min_tokens": True}, "min_tokens"),
+        ({"start_protected": 1}, "start_protected"),
         ({"stop_token_ids": ["x"]}, "stop_token_ids"),
         ({"protect": "reasoning"}, "reasoning"),
         ({"protect": ["<think>"]}, "protect"),
@@ -157,6 +159,9 @@ def test_clients_that_go_leave_a_server_that_answers(
     for _ in range(5):
         with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as reply:
             next(reply.iter_lines())
+    # Who names no model gets the name of the server's.
+    answer = httpx.post(f"{url}/v1/chat/completions", json=body | {"stream": False}, timeout=60).json()
+    assert answer["model"].startswith(str(checkpoint))
     (choice,) = chat(client, checkpoint, reciter.prompt("split"), stop="END").choices
     assert choice.message.content == "This is the "
 
@@ -173,6 +178,53 @@ def test_the_answer_of_a_client_that_left_is_not_generated(url: str, client: Ope
         list(threads.map(leave, range(300)))
     (choice,) = chat(client, checkpoint, "[split]", stop="END").choices
     assert choice.message.content == "This is the "
+
+
+TEMPLATE = {
+    "start_anchor": ["[thought]", "[call]"],  # the end of each prompt
+    "fields": {
+        "reasoning_content": {"open": "<think>", "close": "</think>", "content": "text"},
+        "tool_calls": {
+            "open": "<tool_call>", "close": "</tool_call>", "repeats": True, "content": "json",
+            "transform": {"type": "function", "function": "{content}"},
+        },
+        "content": {"close": "<|end|>", "content": "text"},
+    }
+}  # fmt: skip
+CALL = ["<tool_call>", '{"name": "say", "arguments": {"x": "EN', 'D"}}', "</tool_call>"]
+PARSED = Reciter(
+    {"thought": ["<think>", "Is it EN", "D?", "</think>", "It is ", "5.EN", "D"], "call": [*CALL, "EN", "D."]},
+    special_tokens=["<tool_call>", "</tool_call>", "<|end|>"],
+)
+
+
+def test_the_models_template_reads_what_comes_before_the_stop(mode: str, tmp_path: Path) -> None:
+    checkpoint = PARSED.write(tmp_path / "parsed")
+    config = json.loads((checkpoint / "tokenizer_config.json").read_text()) | {"response_template": TEMPLATE}
+    (checkpoint / "tokenizer_config.json").write_text(json.dumps(config))
+    names = ("--protect", '["reasoning", "tool_calls"]')
+    with served(tmp_path / "log", "stopscan.transformers.serve", str(checkpoint), *names, *MODES[mode]) as url:
+        client = OpenAI(base_url=f"{url}/v1", api_key="none", timeout=60, max_retries=0)
+
+        def ask(name: str, stream: bool, **options: Any) -> tuple[Any, ...]:
+            reply = chat(client, checkpoint, PARSED.prompt(name), stop="END", stream=stream, extra_body=options)
+            *_, last = choices = [chunk.choices[0] for chunk in reply] if stream else reply.choices
+            parts = [choice.delta if stream else choice.message for choice in choices]
+            calls = [(call.function.name, call.function.arguments) for part in parts for call in part.tool_calls or ()]
+            text, thought = (
+                "".join(getattr(part, field, None) or "" for part in parts)
+                for field in ("content", "reasoning_content")
+            )
+            return thought.rstrip(), text, calls, last.finish_reason, last.matched_stop
+
+        for stream in (False, True):
+            assert ask("thought", stream) == ("Is it END?", "It is 5.", [], "stop", "END")
+            assert ask("thought", stream, protect=[]) == ("Is it", "", [], "stop", "END")
+            assert ask("call", stream) == ("", "", [("say", '{"x": "END"}')], "tool_calls", "END")
+        answer = client.responses.create(
+            model=str(checkpoint), input=PARSED.prompt("thought"), stream=False, extra_body={"stop": "END"}
+        )
+        assert (answer.output_text, answer.status, answer.matched_stop) == ("It is 5.", "completed", "END")
 
 
 def test_plain_transformers_serve_does_not_pass(checkpoint: Path, tmp_path: Path) -> None:
