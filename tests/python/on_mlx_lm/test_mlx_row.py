@@ -81,7 +81,7 @@ def test_an_early_eos_is_counted_once(mlx: tuple[Any, Any], reciter: Reciter) ->
     assert (row.finish, row.tokens_seen, row.tokens_kept) == (Finish("eos"), 7, 6)
 
 
-@pytest.mark.parametrize("min_tokens", [0, 2, 6])
+@pytest.mark.parametrize("min_tokens", [0, 2, 8])
 def test_a_stop_that_an_eos_completes_beats_it(mlx: tuple[Any, Any], reciter: Reciter, min_tokens: int) -> None:
     row = RowScanner(mlx[1], "f it<|eos|>", min_tokens=min_tokens)
     ids = [*reciter.token_ids("split"), reciter.eos_token_id]
@@ -108,7 +108,8 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     script = ["to=", "self<|message|>", "Is it EN", "D?", "<|eom|>", "to=user<|message|>", "It is EN", "D."]
     reciter = Reciter({"parts": script}, added_tokens=())
     _, tokenizer = load(reciter.write(tmp_path))
-    tokenizer._response_format = {"transitions": {"reasoning": [("<|eom|>", "header"), ("<|eot|>", "normal")]}}
+    parts = {"header": [("to=self", "reasoning")], "reasoning": [("<|eom|>", "header"), ("<|eot|>", "normal")]}
+    tokenizer._response_format = {"transitions": parts}  # which of the two ends it, a pair of markers cannot say
     with pytest.raises(ValueError, match="no markers for 'reasoning'"):
         RowScanner(tokenizer, "END", protect="reasoning")
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)

@@ -89,6 +89,7 @@ def test_the_region_that_the_answer_begins_in(mlx: tuple[Any, Any], options: dic
     [
         ("think", {"include_stop": True}, "It is 5 or 6 END"),
         ("think", {"stop_token_ids": [" or"]}, "It is 5"),
+        ("think", {"max_tokens": 10}, "It is"),
         ("harmony", {}, "It is 5 or 6 "),
     ],
 )

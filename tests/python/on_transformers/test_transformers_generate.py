@@ -259,7 +259,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, recite
     assert stops.trim(sequence)[0, 1:].tolist() == ids
 
 
-@pytest.mark.parametrize("min_tokens", [0, 2, 6])
+@pytest.mark.parametrize("min_tokens", [0, 2, 8])
 def test_a_stop_that_an_eos_completes_beats_it(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
     stops = Stops(engine.tokenizer, "f it<|eos|>", skip_special_tokens=False, min_tokens=min_tokens)
     engine.generate(reciter.prompt("split"), stops)

@@ -35,6 +35,7 @@ OWN = Reciter(
         "special": ["One", "<|end|>", " two", " three"],
         "long": [f" {number}" for number in range(20)],
         "thought": ["<think>", "Is", "\n\n", "it?", "</think>", "5", "\n\n", "6", " 7"],
+        "opened": ["Is", "\n\n", "it?", "</think>", "5", "\n\n", "6", " 7"],
         "harmonic": ["Is", "\n\n", "it?", "<|message|>", "5", "\n\n", "6", " 7"],
     },
     added_tokens=[*THINKING, "<stop-here>"],
@@ -138,6 +139,11 @@ def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> Non
     assert asked(own["hf"], until, "long", "spelled") == (texts, 21)
 
 
+def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
+    """lm_eval makes one of an EOS that decodes to nothing."""
+    assert asked(own["hf-stopscan"], ["", "b"], "nested")[0] == ["xa"]
+
+
 @pytest.mark.parametrize("until", [["abc", "b"], ["b", "abc"]], ids=str)
 def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) -> None:
     assert asked(own["hf-stopscan"], until, "nested")[0] == ["xa"]
@@ -150,6 +156,7 @@ def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) 
     [
         ("thought", "</think>"),
         ("thought", OWN.token_id("thought", "</think>")),
+        ("opened", "</think>"),
         ("harmonic", OWN.token_id("harmonic", "<|message|>")),
     ],
 )
