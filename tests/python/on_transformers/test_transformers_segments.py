@@ -98,7 +98,7 @@ def test_options_hold_for_segments(engine: Engine, reciter: Reciter) -> None:
 def test_a_row_that_is_over_gets_no_segment_more(engine: Engine, reciter: Reciter) -> None:
     pieces = Pieces()
     stops = Stops(engine.tokenizer, THINK, streamer=pieces)
-    ids = torch.tensor([[1, *reciter.token_ids("think")]])
+    ids = torch.tensor([[1, *reciter.token_ids("think"), reciter.eos_token_id]])
     stops.put(ids[:, :1])
     for length in (5, 17, 19):
         stops(ids[:, :length])
