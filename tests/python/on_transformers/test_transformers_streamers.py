@@ -90,16 +90,17 @@ def test_a_reader_that_goes_ends_the_generation(engine: Engine, reciter: Reciter
 
 
 def test_to_ask_for_the_text_ends_the_generation(engine: Engine, reciter: Reciter) -> None:
-    class Reader(Pieces):
-        def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
-            super().on_finalized_text(text, stream_end)
-            if len(self.texts) == 3:
-                assert stops.texts == ["The quick brown"]
+    stops = Stops(engine.tokenizer, "###", streamer=(pieces := Pieces()))
 
-    stops = Stops(engine.tokenizer, "###", streamer=(reader := Reader()))
+    def ask(_module: Any, _args: Any) -> None:
+        if len(pieces.texts) == 3:
+            assert stops.texts == ["The quick brown"]
+
+    hook = engine.model.register_forward_pre_hook(ask)
     with engine.counted() as steps:
         engine.generate(reciter.prompt("late"), stops)
-    assert (len(steps), reader.ends, stops.finishes) == (3, 1, [Finish("length")])
+    hook.remove()
+    assert (len(steps), pieces.ends, stops.finishes) == (4, 1, [Finish("length")])
 
 
 def test_a_stream_closed_from_another_thread_gets_its_held_text(engine: Engine, reciter: Reciter) -> None:
