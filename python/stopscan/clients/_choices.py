@@ -93,7 +93,6 @@ class ChoiceMachine(Machine):
         if part.over:
             return self._after(choice, part)
         text, closes = self.look(choice)
-        closes = closes or self.options.whole
         if text:
             new = self._changed(event, choice, part, text, part.feed(text), closes)
         elif closes:
