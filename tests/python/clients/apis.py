@@ -168,3 +168,5 @@ APIS = [
         lambda e: e.get("metadata", {}).get("usage"),
     ),
 ]
+
+BY_NAME = {api.name: api for api in APIS}

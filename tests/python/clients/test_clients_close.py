@@ -11,7 +11,7 @@ import anthropic
 import openai
 import pytest
 import wire
-from apis import APIS, MESSAGES, Api, client, genai, run
+from apis import APIS, BY_NAME, MESSAGES, Api, client, genai, run
 from replay import Recording, Replay
 
 from stopscan.clients import ascan_events, scan_events
@@ -20,7 +20,6 @@ httpx2 = pytest.importorskip("httpx2", reason="httpx2 is not installed")
 trio = pytest.importorskip("trio", reason="trio is not installed")
 
 ASYNC = [api for api in APIS if api.aopen]
-BY_NAME = {api.name: api for api in APIS}
 
 
 def endless(api: str) -> Recording:

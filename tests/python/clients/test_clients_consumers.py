@@ -11,7 +11,7 @@ import litellm
 import openai
 import pytest
 import wire
-from apis import APIS, MESSAGES, client, run
+from apis import APIS, BY_NAME, MESSAGES, client, run
 from objects import field
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from pydantic import BaseModel
@@ -21,7 +21,6 @@ from stopscan import StopSet
 from stopscan.clients import ascan_events, scan_events
 from stopscan.clients._openai_chat import Chat
 
-BY_NAME = {api.name: api for api in APIS}
 DELTAS = ["one E", "N", "D two"]
 
 

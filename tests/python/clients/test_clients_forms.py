@@ -6,18 +6,13 @@ from typing import Any
 
 import pytest
 import wire
-from apis import APIS
-from objects import MAKERS, field, text_of
+from apis import BY_NAME
+from objects import text_of
 from replay import Recording, Replay
 
 from stopscan.clients import scan_events, truncate_response
 
-BY_NAME = {api.name: api for api in APIS}
 MIXED = [("reasoning", ["think END", "."]), ("text", ["one E", "N"]), ("call", ["{END}"])]
-
-
-def kinds(events: Any) -> list[str]:
-    return [event["type"].removeprefix("response.") for event in events]
 
 
 @pytest.mark.parametrize("api", sorted(wire.MIXED))
@@ -261,121 +256,6 @@ def test_ollama_thinking_passes_and_the_counts_stay() -> None:
     assert out[-1] == {**events[-1], "done_reason": "stop"}
 
 
-def test_anthropic_the_start_of_a_block_may_have_text() -> None:
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one E"}}
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ND"}}
-    out = list(scan_events([wire.anthropic_start(), start, delta], "END"))
-    assert out[1]["content_block"] == {"type": "text", "text": "one "}
-    assert kinds(out[2:]) == ["content_block_delta", "content_block_stop", "message_delta", "message_stop"]
-    assert out[-2]["usage"] == {"output_tokens": None}
-    out = list(scan_events([start, {"type": "content_block_stop", "index": 0}], "END"))
-    assert out[1] == {**delta, "delta": {"type": "text_delta", "text": "E"}}
-
-
-def test_anthropic_a_start_with_text_that_is_not_touched_is_the_very_object() -> None:
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "one"}}
-    assert next(scan_events([start], "END")) is start
-
-
-def test_anthropic_a_block_of_another_type_is_not_scanned() -> None:
-    start, delta = {"type": "note", "text": "a END"}, {"type": "note_delta", "text": "b END"}
-    events = [wire.anthropic_start(), *wire.anthropic_block(0, start, [delta]), *wire.anthropic_end()]
-    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
-
-
-def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
-    """Signs of life, and another block: each has the text of its own index."""
-    one, two = (
-        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
-        for text in ("one EN", "D")
-    )
-    other = [{"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t"}}]
-    other += [{"type": "content_block_stop", "index": 1}]
-    for between in ([{"type": "ping"}], other):
-        stream = scan_events([one, *between, two], "END")
-        assert [text_of("anthropic", event) for event in stream][:2] == ["one ", None]
-        assert stream.matches[0].offset == 4
-    both = [one, {**two, "index": 1, "delta": {"type": "text_delta", "text": "E"}}]
-    for end in ([], wire.anthropic_end()):
-        out = list(scan_events([*both, *end], "END"))
-        assert "".join(text_of("anthropic", event) or "" for event in out) == "one ENE"
-
-
-def test_anthropic_a_message_that_ends_without_the_end_of_its_block() -> None:
-    events = [e for e in wire.anthropic(["one E"]) if e["type"] != "content_block_stop"]
-    out = list(scan_events(events, "END"))
-    assert [text_of("anthropic", e) for e in out if e["type"] == "content_block_delta"] == ["one ", "E"]
-    assert kinds(out[-3:]) == ["content_block_delta", "message_delta", "message_stop"]
-
-
-def test_anthropic_reading_on_without_the_end_of_the_block_closes_it() -> None:
-    events = [e for e in wire.anthropic(["one END"]) if e["type"] != "content_block_stop"]
-    out = list(scan_events(events, "END", drain=True))
-    assert kinds(out[-3:]) == ["content_block_stop", "message_delta", "message_stop"]
-    assert out[-2]["delta"] == {"stop_reason": "stop_sequence", "stop_sequence": "END"}
-    assert out[-2]["usage"] == {"output_tokens": wire.TOKENS}
-
-
-def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none() -> None:
-    start, text, end = wire.anthropic_text(0, ["one END"])
-    other = wire.anthropic_text(1, ["two"])
-    last, stop = wire.anthropic_end()
-    for events in ([start, text, end, *other, last, stop], [start, text, *other, end, last, stop]):
-        out = list(scan_events(events, "END", drain=True))
-        assert kinds(out) == ["content_block_start", "content_block_delta", *kinds([end, last, stop])]
-        assert out[2] is end
-        assert out[4] is stop
-    late = list(scan_events([start, text, last, end, stop], "END", drain=True))
-    assert kinds(late[2:]) == kinds([end, last, stop])
-
-
-def test_anthropic_every_message_delta_says_the_stop_when_the_stream_is_read_on() -> None:
-    """The API may send several: the last of them counts for who accumulates."""
-    *events, last, stop = wire.anthropic(["one END"])
-    out = list(scan_events([*events, last, last, stop], "END", drain=True))
-    assert [event["delta"]["stop_reason"] for event in out if event["type"] == "message_delta"] == ["stop_sequence"] * 2
-    assert kinds(out[-4:]) == kinds([events[-1], last, last, stop])
-
-
-def test_anthropic_the_closing_events_are_the_clients_objects_and_name_no_usage(server: Replay) -> None:
-    out = list(
-        scan_events(BY_NAME["anthropic"].open(server.url, server.record(Recording(wire.anthropic(["END"])))), "END")
-    )
-    assert [type(event).__name__ for event in out[-3:]] == [
-        "RawContentBlockStopEvent",
-        "RawMessageDeltaEvent",
-        "RawMessageStopEvent",
-    ]
-    assert (out[-2].delta.stop_reason, out[-2].delta.stop_sequence) == ("stop_sequence", "END")
-    assert out[-2].usage.output_tokens is None
-
-
-def test_gemini_parts_of_one_event() -> None:
-    """Text may go on in the next part; a call ends it, and what follows the call is another text."""
-    call = {"functionCall": {"name": "f", "args": {}}}
-    thought = {"text": "END", "thought": True}
-    event = wire.gemini_chunk([wire.candidate(thought, {"text": "a EN"}, {"text": "x"}, call, {"text": "b END"})])
-    for made in (event, MAKERS["gemini"](event)):
-        stream = scan_events([made], "END")
-        first, last = stream
-        parts = field(first, "candidates", 0, "content", "parts")
-        assert [field(part, "text") for part in parts] == ["END", "a EN", "x", None, "b "]
-        assert field(last, "candidates", 0, "content", "parts", 0, "text") == ""
-        assert stream.matches[0].offset == 7
-    for after in ([], [call]):
-        split = wire.gemini_chunk([wire.candidate({"text": "a E"}, {"text": "ND b"}, *after)])
-        stream = scan_events([split], "END")
-        assert field(next(stream), "candidates", 0, "content", "parts") == [{"text": "a "}, {"text": ""}]
-        assert stream.matches[0].offset == 2
-
-
-def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
-    parts = [{"text": "EN"}, {"functionCall": {"name": "f"}}, {"text": "hm", "thought": True}, {"text": "D"}]
-    stream = scan_events([wire.gemini_chunk([wire.candidate(*parts)])], "END")
-    assert "D" in repr(list(stream))
-    assert stream.matches == {}
-
-
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_a_choice_of_text_that_comes_by_itself_is_like_the_others(api: str) -> None:
     choice = {"chat": lambda text: wire.chat_choice(content=text), "completions": wire.completions_choice}[api]
@@ -385,124 +265,10 @@ def test_a_choice_of_text_that_comes_by_itself_is_like_the_others(api: str) -> N
     assert last is end
 
 
-def test_gemini_text_that_comes_by_itself_says_no_usage() -> None:
-    call = wire.gemini_chunk([wire.candidate({"functionCall": {"name": "f"}})], 2)
-    out = list(scan_events([wire.gemini_chunk([wire.candidate({"text": "one E"})], 1), call], "END"))
-    assert [event["usageMetadata"] and event["usageMetadata"]["candidatesTokenCount"] for event in out] == [1, None, 2]
-    assert out[1]["candidates"][0]["content"]["parts"] == [{"text": "E"}]
-
-
-def test_gemini_a_last_event_of_many_parts_when_the_stream_is_read_on() -> None:
-    call = {"functionCall": {"name": "f", "args": {}}}
-    last = wire.gemini_chunk(
-        [wire.candidate({"text": "x"}, call, {"text": "y"}, finishReason="MAX_TOKENS")], wire.TOKENS
-    )
-    out = list(scan_events([wire.gemini_chunk([wire.candidate({"text": "END"})]), last], "END", drain=True))
-    assert out[1]["candidates"][0]["content"]["parts"] == [{"text": ""}, {"text": ""}]
-    assert out[1]["candidates"][0]["finishReason"] == "STOP"
-    assert out[1]["usageMetadata"] is last["usageMetadata"]
-
-
-def test_gemini_a_last_event_of_many_parts_is_rewritten() -> None:
-    call = {"functionCall": {"name": "f", "args": {}}}
-    last = wire.gemini_chunk([wire.candidate({"text": "x END"}, call, {"text": "y"}, finishReason="MAX_TOKENS")], 7)
-    (out,) = scan_events([last], "END")
-    assert out["candidates"] == [wire.candidate({"text": "x "}, finishReason="STOP")]
-    assert out["usageMetadata"] is last["usageMetadata"]
-
-
-def test_gemini_the_logprobs_of_an_event_of_many_parts() -> None:
-    call = {"functionCall": {"name": "f", "args": {}}}
-    chosen = [{"token": token, "logProbability": -1.0} for token in ("a", " E", "ND", "b")]
-    event = wire.gemini_chunk([wire.candidate({"text": "a"}, call, {"text": " END"}, {"text": "b"})])
-    event["candidates"][0]["logprobsResult"] = {"chosenCandidates": chosen}
-    first, _ = scan_events([event], "END")
-    assert first["candidates"][0]["logprobsResult"] == {"chosenCandidates": chosen[:2]}
-    first, _ = scan_events([MAKERS["gemini"](event)], "END")
-    assert [entry.token for entry in first.candidates[0].logprobs_result.chosen_candidates] == ["a", " E"]
-    assert next(scan_events([event], "never")) is event
-
-
-def test_gemini_a_call_that_begins_an_event_ends_the_text_of_the_last() -> None:
-    call = {"functionCall": {"name": "f"}}
-    parts: list[Any] = [[{"text": "EN"}], [call, {"text": "D EN"}], [{"text": "x"}, call, {"text": "D"}]]
-    stream = scan_events([wire.gemini_chunk([wire.candidate(*some)]) for some in parts], "END")
-    told = [event["candidates"][0]["content"]["parts"] for event in stream]
-    assert told == [[{"text": ""}], [{"text": "EN"}], [call, {"text": "D "}], [{"text": "ENx"}, call, {"text": "D"}]]
-    assert stream.matches == {}
-    joined = wire.gemini_chunk([wire.candidate({"text": "a"}, call, call, {"text": "E"}, {"text": "ND"})])
-    stream = scan_events([joined], "END")
-    assert next(stream)["candidates"][0]["content"]["parts"] == [{"text": "a"}, call, call, {"text": ""}, {"text": ""}]
-    assert stream.matches[0].offset == 1
-
-
-def test_gemini_a_last_event_with_a_thought_and_text() -> None:
-    thought = {"text": "END", "thought": True}
-    event = wire.gemini_chunk([wire.candidate(thought, {"text": "one E"}, finishReason="STOP")])
-    assert next(scan_events([event], "END")) is event
-
-
-def test_gemini_text_that_comes_by_itself_is_the_models() -> None:
-    call = {"parts": [{"functionCall": {"name": "f"}}]}
-    for role, index in (({"role": "model"}, {"index": 1}), ({}, {}), ({"role": "user"}, {"index": 0})):
-        contents = ({**role, "parts": [{"text": "E"}]}, call)
-        events = [wire.gemini_chunk([{"content": content, **index}]) for content in contents]
-        for made in (events, [MAKERS["gemini"](event) for event in events]):
-            _, piece, _ = scan_events(made, "END")
-            assert field(piece, "candidates", 0, "content", "role") == role.get("role", "model")
-            assert field(piece, "candidates", 0, "index") == index.get("index")
-            if isinstance(piece, dict):
-                assert piece["candidates"][0].keys() == {"content", *index}
-
-
-def test_gemini_a_last_event_without_content_when_the_stream_is_read_on() -> None:
-    last = {"candidates": [{"index": 0, "finishReason": "MAX_TOKENS"}], "usageMetadata": {"totalTokenCount": 9}}
-    first = wire.gemini_chunk([wire.candidate({"text": "END"})])
-    for events in ([first, last], [MAKERS["gemini"](event) for event in (first, last)]):
-        out = list(scan_events(events, "END", drain=True))
-        assert len(out) == 2
-        assert "STOP" in repr(out[-1])
-        assert "9" in repr(out[-1])
-
-
 def test_chat_a_last_chunk_without_a_delta_when_the_stream_is_read_on() -> None:
     last = wire.chat_chunk([{"index": 0, "delta": None, "finish_reason": "length"}])
     out = list(scan_events([wire.chat_chunk([wire.chat_choice(content="END")]), last], "END", drain=True))
     assert out[-1]["choices"] == [{"index": 0, "delta": None, "finish_reason": "stop", "matched_stop": "END"}]
-
-
-def test_gemini_held_text_comes_before_a_call_of_the_same_event() -> None:
-    call = {"functionCall": {"name": "f", "args": {}}}
-    event = wire.gemini_chunk([wire.candidate({"text": "EN"}, call, {"text": "D"})])
-    assert list(scan_events([event], "END")) == [event], "two texts: no stop, and nothing is held at the call"
-    out = list(
-        scan_events(
-            [wire.gemini_chunk([wire.candidate({"text": "EN"})]), wire.gemini_chunk([wire.candidate(call)])], "END"
-        )
-    )
-    assert [field(e, "candidates", 0, "content", "parts", 0) for e in out] == [{"text": ""}, {"text": "EN"}, call]
-
-
-def test_gemini_signatures_stay_with_their_parts() -> None:
-    event = wire.gemini_chunk([wire.candidate({"text": "one END", "thoughtSignature": "c2ln"})])
-    first, _ = scan_events([MAKERS["gemini"](event)], "END")
-    part = first.candidates[0].content.parts[0]
-    assert (part.text, part.thought_signature) == ("one ", b"sig")
-
-
-def test_gemini_the_reason_is_of_the_clients_own_kind(server: Replay) -> None:
-    out = list(scan_events(BY_NAME["gemini"].open(server.url, server.record(Recording(wire.gemini(["END"])))), "END"))
-    assert out[-1].candidates[0].finish_reason.name == "STOP"
-    assert out[-1].text == ""
-    assert out[-1].usage_metadata is None
-    assert (out[-1].model_version, out[-1].response_id) == ("m", "r")
-
-
-def test_gemini_dicts_of_the_python_client_have_other_names() -> None:
-    dumped = [MAKERS["gemini"](event).model_dump(exclude_none=True) for event in wire.gemini(["one END"])]
-    out = list(scan_events(dumped, "END"))
-    assert out[-1]["candidates"][0]["finish_reason"] == "STOP"
-    assert "usage_metadata" in out[0]
 
 
 def test_bedrock_events_say_what_they_did_beside_the_text() -> None:
