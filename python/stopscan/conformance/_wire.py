@@ -76,5 +76,5 @@ class Wire:
 def _json(text: str, otherwise: Any) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return otherwise

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -28,10 +28,11 @@ class Installation:
     """
 
     def __init__(self, protect: Protect) -> None:
-        self._protect = [protect] if isinstance(protect, str) else list(protect)
+        # It is read again for each request.
+        self._protect = list(protect) if isinstance(protect, Iterable) and not isinstance(protect, str) else protect
+        regions(self._protect, _ANY)
         self._engines: WeakKeyDictionary[Any, Engine] = WeakKeyDictionary()
         self._tools: dict[str, Regions] = {}
-        regions(self._protect, _ANY)
 
     def note_engine(self, reasoning_parser: str, tokenizer: TokenizerLike) -> None:
         """To be called when an engine is made."""

@@ -47,6 +47,12 @@ def test_lines_of_json() -> None:
     assert Wire(200, "", bytearray(b" [1]\n")).json() == [1]
 
 
+def test_json_that_is_too_deep_to_read_is_a_text() -> None:
+    deep = "[" * 100_000
+    wire = Wire(200, "", bytearray(f"data: {deep}\n\n".encode()))
+    assert [*wire.events()] == [Event(None, deep)]
+
+
 def test_events_end_lines_as_the_standard_says() -> None:
     wire = Wire(200, "", bytearray("data: 1\r\rdata: 2\r\n\r\n: no\ndata:3\ndata: 4\u2028\n\ndata: 5\n".encode()))
     assert [event.data for event in wire.events()] == [1, 2, "3\n4\u2028"]
