@@ -98,6 +98,31 @@ def test_an_async_close_is_awaited_after_a_stop() -> None:
     asyncio.run(run())
 
 
+def test_an_async_source_may_have_a_plain_close_or_none() -> None:
+    class Bare:
+        def __init__(self) -> None:
+            self.deltas = iter(["a E", "ND"])
+
+        def __aiter__(self) -> AsyncIterator[str]:
+            return self  # type: ignore[return-value]
+
+        async def __anext__(self) -> str:
+            return next(self.deltas)
+
+    class Plain(Bare):
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    async def read(source: Any) -> list[str]:
+        return [text async for text in ascan(source, "END")]
+
+    plain = Plain()
+    assert asyncio.run(read(Bare())) == asyncio.run(read(plain)) == ["a "]
+    assert plain.closed == 1
+
+
 @pytest.mark.parametrize("make", [scan, split], ids=["scan", "split"])
 def test_a_close_that_fails_changes_nothing(make: Callable[..., Any]) -> None:
     source = Source("one", "two", failures=1)
