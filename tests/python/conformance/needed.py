@@ -32,6 +32,16 @@ KINDS = {
     "fixed": set(),  # or must agree with other keys
 }
 
+GENERATE = {
+    "": {
+        "text": "text",
+        "fixed": "meta_info meta_info.finish_reason",
+        "name": "meta_info.id meta_info.finish_reason.type",
+        "1": "meta_info.prompt_tokens",
+        "count": "meta_info.completion_tokens",
+    },
+}
+
 # By the types of events, where they have some.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
@@ -230,22 +240,6 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "count": "eval_count",
         },
     },
-    ("generate", False): {
-        "": {
-            "text": "text",
-            "fixed": "meta_info meta_info.finish_reason",
-            "name": "meta_info.id meta_info.finish_reason.type",
-            "1": "meta_info.prompt_tokens",
-            "count": "meta_info.completion_tokens",
-        },
-    },
-    ("generate", True): {
-        "": {
-            "text": "text",
-            "fixed": "meta_info meta_info.finish_reason",
-            "name": "meta_info.id meta_info.finish_reason.type",
-            "1": "meta_info.prompt_tokens",
-            "count": "meta_info.completion_tokens",
-        },
-    },
+    ("generate", False): GENERATE,
+    ("generate", True): GENERATE,
 }
