@@ -4,7 +4,7 @@
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
 and makes the tables anew; without a NAME it only makes the tables. A server is added with an entry in `SERVERS`. For
-llama-cpp-python, that environment needs gguf, safetensors and stopscan, too.
+llama-cpp-python, this environment needs gguf, too.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from stopscan.conformance import APIS, COLUMNS, Case, Result, Server, cases
-from stopscan.conformance.__main__ import run
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
+from stopscan_conformance.__main__ import run
+from stopscan_conformance.gguf_file import write_gguf
+from stopscan_conformance.reciter import Reciter
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "conformance.md"
@@ -82,7 +83,7 @@ SERVERS = {
     "llama-cpp-python": Column(
         "llama-cpp-python",
         "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 4096 --port {port}",
-        ("llama-cpp-python", "gguf"),
+        ("llama-cpp-python",),
     ),
     "transformers-stopscan": Column(
         "transformers + stopscan",
@@ -118,8 +119,7 @@ def measure(column: Column, python: str, apis: Sequence[str]) -> dict[str, Any]:
         model = Reciter().write(Path(folder, "reciter"))
         gguf = Path(folder, "reciter.gguf")
         if "{gguf}" in column.command:
-            writer = ROOT / "tests" / "python" / "conformance" / "reciting_gguf.py"
-            subprocess.run([python, str(writer), str(gguf)], check=True)
+            write_gguf(Reciter(), model, gguf)
         places = {"python": python, "bin": str(Path(python).parent), "model": str(model), "gguf": str(gguf)}
         results: dict[Case, Result] = {}
         with served(column, places, Path(folder, "log")) as port:

@@ -1,0 +1,21 @@
+"""Stop sequences of a server, end to end: what the official clients get, against what they should.
+
+The server runs the reciting checkpoint, which `stopscan-conformance reciter DIR` writes. `stopscan-conformance URL`
+prints a table; a test suite takes the same cases:
+
+    SERVER = Server("http://127.0.0.1:8000")
+
+    @pytest.mark.parametrize("case", cases("openai-chat", "anthropic"), ids=str)
+    def test_stops(case: Case) -> None:
+        result = case.run(SERVER)
+        assert result.outcome == "pass", result.detail
+"""
+
+from stopscan_conformance._apis import APIS
+from stopscan_conformance._cases import Case, Result, cases
+from stopscan_conformance._judge import COLUMNS
+from stopscan_conformance._server import Server
+from stopscan_conformance._version import __version__
+from stopscan_conformance.reciter import Reciter
+
+__all__ = ["APIS", "COLUMNS", "Case", "Reciter", "Result", "Server", "__version__", "cases"]

@@ -1,0 +1,81 @@
+"""sglang's `/generate`: each object of a stream has the whole text so far."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from stopscan.finish import from_sglang
+from stopscan_conformance._apis._api import COUNT, NAME, Api, End, Part, Request, differ, lacks, sent_as, short
+
+if TYPE_CHECKING:
+    from stopscan_conformance._connection import Connection
+    from stopscan_conformance._wire import Wire
+
+DONE = "[DONE]"
+
+
+async def read(connection: Connection, request: Request) -> AsyncIterator[Part]:
+    sampling = {**request.limit("max_new_tokens"), **request.named("stop")}
+    body = {"text": request.text, "sampling_params": sampling, "stream": request.stream}
+    said = ""
+    async with connection.http.stream("POST", "/generate", json=body) as reply:
+        if reply.is_error:
+            await reply.aread()
+            reply.raise_for_status()
+        if not request.stream:
+            answer = json.loads(await reply.aread())
+            yield Part(answer["text"], "", from_sglang(answer), _head(answer))
+            return
+        async for line in reply.aiter_lines():
+            data = line.removeprefix("data:").strip()
+            if line.startswith("data:") and data != DONE:
+                answer = json.loads(data)
+                text, said = answer["text"][len(said) :], answer["text"]
+                yield Part(text, "", from_sglang(answer), _head(answer))
+
+
+def _head(answer: dict[str, Any]) -> dict[str, Any]:
+    names = {"id": "id", "prompt_tokens": "prompt", "completion_tokens": "tokens"}
+    return {names[key]: value for key, value in answer.get("meta_info", {}).items() if key in names}
+
+
+def form(wire: Wire, request: Request) -> Iterator[str]:
+    answers = [wire.json()]
+    if request.stream:
+        events = [event.data for event in wire.events()]
+        answers = [event for event in events if event != DONE]
+        if events[-1:] != [DONE] or events.count(DONE) > 1:
+            yield f"{DONE} does not come once, at the end"
+    yield from sent_as(wire, "text/event-stream" if request.stream else "application/json")
+    yield from _answers_form([answer for answer in answers if isinstance(answer, dict)])
+    for answer in answers:
+        yield from lacks("an answer", answer, text=str, meta_info=dict)
+
+
+def _answers_form(answers: list[dict[str, Any]]) -> Iterator[str]:
+    infos = [answer["meta_info"] for answer in answers if isinstance(answer.get("meta_info"), dict)]
+    yield from differ("the stream", infos, "id", "prompt_tokens")
+    for info in infos:
+        yield from lacks("meta_info", info, id=NAME, prompt_tokens=COUNT, completion_tokens=COUNT)
+        yield from lacks("meta_info", info, finish_reason=(dict, type(None)))
+        if info.get("prompt_tokens") == 0:
+            yield "meta_info has 0 as prompt_tokens"
+    ends = [index for index, info in enumerate(infos) if info.get("finish_reason")]
+    if ends != [len(infos) - 1]:
+        yield f"of {len(infos)} answers these have a finish reason: {ends}"
+    for end in ends:
+        yield from lacks("the finish reason", infos[end]["finish_reason"], type=NAME)
+    said = ""
+    for answer in answers:
+        if not str(answer.get("text")).startswith(said):
+            yield f"{short(said)} was taken back"
+        said = str(answer.get("text"))
+
+
+def told(end: End) -> End:
+    return end
+
+
+GENERATE = Api("generate", read, form, told)

@@ -1,0 +1,85 @@
+"""Writes the reciting checkpoint as GGUF, for llama.cpp; it needs the package gguf.
+
+llama.cpp takes no vocabulary that has a text twice. One of RWKV's kind is escaped, and an escape sequence that is cut
+short adds nothing to the text: with other spellings of a byte it tells equal pieces apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import gguf
+from safetensors.numpy import load_file
+
+from stopscan_conformance.reciter import CHAT_TEMPLATE, MAX_TOKENS, Reciter
+
+NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers.0.input_layernorm": "blk.0.attn_norm",
+    "model.layers.0.post_attention_layernorm": "blk.0.ffn_norm",
+    "model.layers.0.self_attn.q_proj": "blk.0.attn_q",
+    "model.layers.0.self_attn.k_proj": "blk.0.attn_k",
+    "model.layers.0.self_attn.v_proj": "blk.0.attn_v",
+    "model.layers.0.self_attn.o_proj": "blk.0.attn_output",
+    "model.layers.0.mlp.gate_proj": "blk.0.ffn_gate",
+    "model.layers.0.mlp.up_proj": "blk.0.ffn_up",
+    "model.layers.0.mlp.down_proj": "blk.0.ffn_down",
+}
+PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
+
+
+def spellings(tokens: list[bytes]) -> list[str]:
+    """The escaped tokens, each unlike all others; of equal ones the last is the plain one, as `encode` finds it."""
+    seen: Counter[bytes] = Counter()
+    escaped = []
+    for token in reversed(tokens):
+        variant, suffix = divmod(seen[token], len(PRINTABLE) + 1)
+        copy = f"\\x{PRINTABLE[suffix - 1]}" if suffix else ""
+        escaped.append(digits(token[0], variant) + "".join(map(digits, token[1:])) + copy)
+        seen[token] += 1
+    return escaped[::-1]
+
+
+def digits(byte: int, variant: int = 0) -> str:
+    """One of nine spellings of a byte: llama.cpp subtracts "0" from whatever stands before "a", and what is more than
+    four bits overflows, or counts for the digit before."""
+    carried, more = divmod(variant, 3)
+    first = (byte // 16 - carried) % 16 + 16 * more
+    return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"
+
+
+def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
+    """Writes to `path` what `checkpoint` has, which the reciter wrote."""
+    weights = load_file(checkpoint / "model.safetensors")
+    size = len(weights["lm_head.weight"])
+    unused = [f"<unused {index}>".encode() for index in range(size - len(reciter.tokens))]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(MAX_TOKENS)
+    writer.add_embedding_length(weights["model.embed_tokens.weight"].shape[1])
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(64)
+    writer.add_head_count(1)
+    writer.add_head_count_kv(1)
+    writer.add_key_length(64)
+    writer.add_value_length(64)
+    writer.add_rope_dimension_count(64)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(size)
+    writer.add_tokenizer_model("rwkv")
+    writer.add_token_list(spellings([*reciter.tokens, *unused]))
+    # llama.cpp ends an answer at a token of this type alone.
+    types = [gguf.TokenType.NORMAL] * size
+    types[reciter.eos_token_id] = gguf.TokenType.CONTROL
+    writer.add_token_types(types)
+    writer.add_eos_token_id(reciter.eos_token_id)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHAT_TEMPLATE)
+    for name, array in weights.items():
+        writer.add_tensor(f"{NAMES[name.removesuffix('.weight')]}.weight", array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

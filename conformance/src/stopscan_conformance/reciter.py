@@ -1,0 +1,209 @@
+"""A tiny real checkpoint that recites scripts, so that any token boundary can be staged in any engine.
+
+One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
+of 128 signs; a token's embedding is the code of its successor, and `lm_head` finds whose code that is: its logit is 32,
+the others are small. So greedy decoding, and sampling at temperature 1, recite a script from its prompt to EOS. The
+tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of its own,
+even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and transformers load
+it; code that reads the vocabulary as a mapping from text to id sees one id per text.
+
+`stopscan-conformance reciter DIR` writes the default checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from itertools import count, pairwise
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from stopscan_conformance.scripts import HARMONY, SCRIPTS, THINKING, Script, default_scripts
+
+__all__ = ["EOS", "HARMONY", "SCRIPTS", "THINKING", "Reciter", "Script"]
+
+EOS = "<|eos|>"
+MAX_TOKENS = 8192
+# The last message's text, which may come in parts.
+CHAT_TEMPLATE = (
+    "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
+    "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
+)
+CODE_BITS = 128
+
+
+class Reciter:
+    """The checkpoint of some scripts, by default of all that the conformance kit asks for.
+
+    Their prompts, texts and token ids are known before `write` makes the files.
+
+    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS. The first
+    piece that is a single byte, an added or a special token is that very token, as `encode` finds it; one alike after
+    it has an id of its own and the same text. Added tokens (by default thinking markers) are text like any other;
+    special tokens (by default Harmony's) are left out where an engine skips them.
+
+    >>> reciter = Reciter({"count": ["1", ", ", "2", ", ", "3"]})
+    >>> reciter.prompt("count"), reciter.text("count")
+    ('[count]', '1, 2, 3')
+    """
+
+    def __init__(
+        self,
+        scripts: Mapping[str, Script] | None = None,
+        *,
+        added_tokens: Sequence[str] = THINKING,
+        special_tokens: Sequence[str] = HARMONY,
+    ) -> None:
+        scripts = default_scripts() if scripts is None else scripts
+        self._scripts = {name: [_encoded(piece) for piece in script] for name, script in scripts.items()}
+        for name, script in self._scripts.items():
+            if b"" in script:
+                raise ValueError(f"script {name!r}: piece {script.index(b'')} is empty")
+        self._added = list(added_tokens)
+        self._special = [*special_tokens, EOS, *map(self.prompt, scripts)]
+        names = [*self._added, *self._special]
+        for name in names:
+            if not name or names.count(name) > 1:
+                raise ValueError(f"token {name!r} is empty, named twice, or in use as a prompt or EOS")
+        self._named = {name.encode(): name for name in names}
+
+        pieces = [piece for script in self._scripts.values() for piece in script]
+        # Of equal tokens `encode` finds the last: those that are to be found come after the pieces.
+        findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
+        self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
+        self.tokens = [*pieces, *self._findable]
+        self.eos_token_id = self._findable[EOS.encode()]
+        starts = {self._findable[self.prompt(name).encode()] for name in scripts}
+        unused = {token: index for token, index in self._findable.items() if index not in {self.eos_token_id, *starts}}
+        ids = (unused.pop(piece, index) for index, piece in enumerate(pieces))
+        self._ids = {name: [next(ids) for _ in script] for name, script in self._scripts.items()}
+
+    def prompt(self, name: str, /) -> str:
+        """The text that starts a script; it is one token."""
+        return f"[{name}]"
+
+    def text(self, name: str, /) -> str:
+        """The whole text of a script, bytes that are not UTF-8 as U+FFFD."""
+        return b"".join(self._scripts[name]).decode(errors="replace")
+
+    def token_ids(self, name: str, /) -> list[int]:
+        """The token ids of a script, one a piece, without the EOS that follows them."""
+        return list(self._ids[name])
+
+    def token_id(self, name: str, piece: str | bytes, /) -> int:
+        """The id of the first such piece in a script, to stop at."""
+        return self._ids[name][self._scripts[name].index(_encoded(piece))]
+
+    def write(self, directory: str | Path, /) -> Path:
+        """The directory, made where missing, with the checkpoint in it."""
+        path = Path(directory)
+        path.mkdir(parents=True, exist_ok=True)
+        size = -len(self.tokens) // 64 * -64
+        files = {
+            "config.json": {
+                "architectures": ["LlamaForCausalLM"],
+                "model_type": "llama",
+                "vocab_size": size,
+                "hidden_size": CODE_BITS,
+                "intermediate_size": 64,
+                "num_hidden_layers": 1,
+                "num_attention_heads": 1,
+                "num_key_value_heads": 1,
+                "head_dim": 64,
+                "max_position_embeddings": MAX_TOKENS,
+                "rms_norm_eps": 1e-5,
+                "rope_theta": 10000.0,
+                "hidden_act": "silu",
+                "tie_word_embeddings": False,
+                "dtype": "float32",
+                "bos_token_id": None,
+                "eos_token_id": self.eos_token_id,
+            },
+            "generation_config.json": {"eos_token_id": self.eos_token_id, "do_sample": False},
+            "tokenizer_config.json": {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "eos_token": EOS,
+                "clean_up_tokenization_spaces": False,
+                "model_max_length": MAX_TOKENS,
+                "chat_template": CHAT_TEMPLATE,
+            },
+        }
+        for file, content in files.items():
+            (path / file).write_text(json.dumps(content, indent=2))
+        self._tokenizer().save(str(path / "tokenizer.json"))
+        (path / "model.safetensors").write_bytes(save(self._weights(size), metadata={"format": "pt"}))
+        return path
+
+    def _tokenizer(self) -> Tokenizer:
+        spelling = _byte_spelling()
+        pieces = len(self.tokens) - len(self._findable)
+        vocabulary = [
+            (self._named.get(token) or "".join(spelling[byte] for byte in token), 0.0 if index >= pieces else -1e6)
+            for index, token in enumerate(self.tokens)
+        ]
+        tokenizer = Tokenizer(models.Unigram(vocabulary))
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        tokenizer.add_tokens([AddedToken(token, normalized=False) for token in self._added])
+        tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in self._special])
+        return tokenizer
+
+    def _weights(self, size: int) -> dict[str, NDArray[np.float32]]:
+        successor = np.full(size, self.eos_token_id)
+        for name, ids in self._ids.items():
+            start = self._findable[self.prompt(name).encode()]
+            for token, following in pairwise([start, *ids, self.eos_token_id]):
+                successor[token] = following
+        codes = _codes(size)
+        hidden = CODE_BITS
+        shapes = {f"self_attn.{name}_proj": (64, hidden) for name in "qkv"} | {"self_attn.o_proj": (hidden, 64)}
+        shapes |= {"mlp.gate_proj": (64, hidden), "mlp.up_proj": (64, hidden), "mlp.down_proj": (hidden, 64)}
+        weights: dict[str, NDArray[np.float32]] = {
+            f"layers.0.{name}": np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()
+        }
+        for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
+            weights[norm] = np.ones(hidden, dtype=np.float32)
+        weights["embed_tokens"] = codes[successor]
+        return {f"model.{name}.weight": array for name, array in weights.items()} | {
+            "lm_head.weight": codes * np.float32(0.25)
+        }
+
+
+def _codes(size: int) -> NDArray[np.float32]:
+    """A row of signs for each token: two rows agree in about half of them, and RMSNorm leaves them as they are."""
+    digests = (blake2b(str(index).encode(), digest_size=CODE_BITS // 8).digest() for index in range(size))
+    bits = np.unpackbits(np.frombuffer(b"".join(digests), dtype=np.uint8)).reshape(size, CODE_BITS)
+    return bits.astype(np.float32) * 2 - 1
+
+
+def _encoded(piece: str | bytes) -> bytes:
+    return piece.encode() if isinstance(piece, str) else piece
+
+
+def _byte_spelling() -> list[str]:
+    """The character that stands for each byte in byte-level vocabularies since GPT-2: itself if it is printable."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = (chr(code) for code in count(256))
+    return [chr(byte) if byte in printable else next(others) for byte in range(256)]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="stopscan-conformance reciter", description="Write a checkpoint that recites the default scripts."
+    )
+    parser.add_argument("directory", type=Path, help="where to write it")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
+    options = parser.parse_args(arguments)
+    reciter = Reciter()
+    directory = reciter.write(options.directory)
+    if options.gguf:
+        from stopscan_conformance.gguf_file import write_gguf
+
+        write_gguf(reciter, directory, options.gguf)
+    print(f"{directory}: {' '.join(map('[{}]'.format, default_scripts()))}")

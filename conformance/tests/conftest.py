@@ -1,0 +1,50 @@
+"""What the tests share: one hypothesis profile, with the same examples in every run and no database in the working
+tree, the reciting checkpoint, and the staged servers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from stopscan_conformance import Reciter
+
+settings.register_profile(
+    "stopscan", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("stopscan")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--thorough", action="store_true", help="ask the staged servers all cases, which takes an hour")
+
+
+@pytest.fixture(scope="session")
+def thorough(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--thorough"))
+
+
+@pytest.fixture(scope="session")
+def reciter() -> Reciter:
+    return Reciter()
+
+
+@pytest.fixture(scope="session")
+def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return reciter.write(tmp_path_factory.mktemp("reciter"))
+
+
+@pytest.fixture(scope="session")
+def staged_url() -> Iterator[str]:
+    """The right server is at `/right` of it, the wrong ones are at their names."""
+    command = [sys.executable, "-m", "staged"]
+    with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        assert port, "the staged server did not start"
+        yield f"http://127.0.0.1:{port}"
+        process.terminate()

@@ -1,0 +1,59 @@
+"""How many of the wrong servers of `staged.dimensions` a choice of cases finds.
+
+    python conformance/tests/measure_mutants.py [--thorough] [--only GLOB]
+
+plays the cases of its API to each until one fails, prints what failed, and the servers that pass all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from fnmatch import fnmatch
+from pathlib import Path
+from urllib.parse import quote
+
+from staged.dimensions import MUTANTS, looks, places, requests, state
+from staged.dimensions.mutant import Mutant
+
+from stopscan_conformance import Case, Server, cases
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--thorough", action="store_true")
+    parser.add_argument("--only", default="*", help="the servers' names")
+    options = parser.parse_args()
+    command = [sys.executable, "-m", "staged"]
+    with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        chosen = [one for one in MUTANTS if fnmatch(one.name, options.only)]
+        passed = [one.name for one in chosen if not found(url, one, options.thorough)]
+        print(f"{len(chosen) - len(passed)} of {len(chosen)} found; not:", *passed, sep="\n  ")
+        process.terminate()
+
+
+def found(url: str, mutant: Mutant, thorough: bool) -> bool:
+    server = Server(f"{url}/{quote(mutant.name)}", model="reciter", timeout=5)
+    began = time.perf_counter()
+    for case in chosen_cases(mutant, thorough):
+        result = case.run(server)
+        if result.outcome == "fail":
+            print(f"{mutant.name} [{time.perf_counter() - began:.1f} s]: {case}: {result.detail[:160]}", flush=True)
+            return True
+    print(f"{mutant.name} [{time.perf_counter() - began:.1f} s]: PASSES", flush=True)
+    return False
+
+
+def chosen_cases(mutant: Mutant, thorough: bool) -> list[Case]:
+    """Those first that are likely to find it: what is found does not depend on the order."""
+    likely = "generated" if mutant in [*places.MUTANTS, *looks.MUTANTS, *requests.MUTANTS, *state.MUTANTS] else "pace"
+    first = {likely: 1, "wrong": 0, "rows": 0, "generated": 2 if likely == "pace" else 1, "cost": 3}
+    return sorted(cases(mutant.api, thorough=thorough), key=lambda case: first.get(case.topic, 2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""The server: one ASGI application for all of them, each under its own name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from staged.forms import Chat, Completions, Form, Generate, Messages, OllamaChat, OllamaGenerate
+from staged.generation import Generation, Scanner, right_decoder
+from staged.request import Ask, Refusal, right_stops
+from staged.responses import Responses
+
+FORMS: dict[str, Form] = {form.path: form for form in (
+    Chat(), Completions(), Responses(), Messages(), OllamaChat(), OllamaGenerate(), Generate(),
+)}  # fmt: skip
+
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+@dataclass
+class Staged:
+    """A server. Each field is a place where it can be wrong, and by default it is right."""
+
+    name: str = "right"
+    model: str = "reciter"
+    told_model: str | None = None  # by answers, if it is another name
+    mark: bytes = b""  # before all of a stream
+    body: Callable[[Any], Any] = lambda body: body  # what is read of a request
+    stops: Callable[[Any], list[str]] = right_stops  # of the request's value
+    ask: Callable[[Ask], Ask] = lambda ask: ask  # and of all of the request
+    status: int = 200
+    dumps: Callable[[Any], str] = json.dumps
+    encoded: Callable[[str], bytes] = str.encode
+    unreadable: int = 400  # what a body that is no JSON object gets
+    scanner: Callable[[list[str]], Any] = Scanner
+    decoder: Callable[[], Any] = right_decoder
+    generation: type[Generation] = Generation
+    chunks: Callable[[Generation], AsyncIterator[tuple[str, str]]] = lambda made: made.texts()
+    told: Callable[[Generation], tuple[str, Any]] = lambda made: made.end
+    counted: Callable[[Generation], int] = lambda made: made.tokens
+    whole_answer: Callable[[Any], Any] = lambda data: data  # the last touch on an answer
+    events: Callable[[AsyncIterator[Any]], AsyncIterator[Any]] = lambda events: events  # and on a stream's events
+    frame: Callable[[str | None, str], str] | None = None  # how an event is written
+    media: str | None = None
+    key: str | None = None  # which clients have to send
+    on_leaving: str = "cancel"  # or "go on"
+    memory: dict[str, Any] = field(default_factory=dict)  # what one request leaves for others: nothing
+
+    async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
+        try:
+            ask = form.read(self.body(body), self.stops)
+            ask.client = client
+            made = self.generation(self, self.ask(ask))
+        except (Refusal, KeyError, TypeError, IndexError) as refusal:
+            await _send_json(send, getattr(refusal, "status", 400), form.error(str(refusal)))
+            return
+        work = asyncio.create_task(self._streamed(form, made, send) if ask.stream else self._whole(form, made, send))
+        leaving = asyncio.create_task(_left(receive))
+        await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        leaving.cancel()
+        if not work.done() and self.on_leaving == "cancel":
+            work.cancel()
+        await asyncio.wait({work})
+
+    async def _whole(self, form: Form, made: Generation, send: Send) -> None:
+        data = self.whole_answer(await form.whole(made))
+        media = "application/json" if self.media is None else self.media
+        await _send(send, self.status, self.dumps(data).encode(), media)
+
+    async def _streamed(self, form: Form, made: Generation, send: Send) -> None:
+        await _begin(send, self.status, form.media if self.media is None else self.media)
+        if self.mark:
+            await send({"type": "http.response.body", "body": self.mark, "more_body": True})
+        write = self.frame or (_line if form.media != "text/event-stream" else _event)
+        async for data in self.events(form.events(made)):
+            name = data.get("type") if form.named and isinstance(data, dict) else None
+            text = data if isinstance(data, str) else self.dumps(data)
+            await send({"type": "http.response.body", "body": self.encoded(write(name, text)), "more_body": True})
+        await send({"type": "http.response.body"})
+
+
+def _event(name: str | None, data: str) -> str:
+    return f"{f'event: {name}' + chr(10) if name else ''}data: {data}\n\n"
+
+
+def _line(name: str | None, data: str) -> str:
+    return f"{data}\n"
+
+
+async def _guarded(staged: Staged, form: Form, raw: bytes, scope: Any, receive: Receive, send: Send) -> None:
+    sent = dict(scope["headers"])
+    try:
+        body = json.loads(raw)
+        if not isinstance(body, dict):
+            raise ValueError("no object")
+    except ValueError:
+        await _send_json(send, staged.unreadable, form.error("the body is no JSON object"))
+        return
+    if staged.key and staged.key not in (sent.get(b"authorization", b"") + sent.get(b"x-api-key", b"")).decode():
+        await _send_json(send, 401, form.error("another key"))
+    elif body.get("model", staged.model).partition(":")[0] != staged.model.partition(":")[0]:
+        await _send_json(send, 404, form.error(f"there is no model {body['model']}"))
+    else:
+        await staged.answer(form, body, receive, send, scope["client"])
+
+
+async def _begin(send: Send, status: int, media: str) -> None:
+    headers = [(b"content-type", media.encode())] if media else []
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+
+
+async def _send_json(send: Send, status: int, data: Any, media: str = "application/json") -> None:
+    await _send(send, status, json.dumps(data).encode(), media)
+
+
+async def _send(send: Send, status: int, body: bytes, media: str) -> None:
+    await _begin(send, status, media)
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def application(every: Iterable[Staged]) -> Any:
+    """All of them, the first part of the path being the name."""
+    servers = {staged.name: staged for staged in every}
+
+    async def app(scope: Any, receive: Receive, send: Send) -> None:
+        _, name, path = scope["path"].split("/", 2)
+        staged, form = servers[name], FORMS.get(f"/{path}")
+        if path == "v1/models":
+            await _send_json(send, 200, {"object": "list", "data": [{"id": staged.model, "object": "model"}]})
+        elif form is None:
+            await _send_json(send, 404, {"error": {"message": "no such route", "type": "invalid_request_error"}})
+        else:
+            body = b""
+            while (message := await receive()).get("more_body") or message.get("body"):
+                body += message["body"]
+                if not message.get("more_body"):
+                    break
+            await _guarded(staged, form, body, scope, receive, send)
+
+    return app

@@ -1,0 +1,142 @@
+"""One answer as it comes: the model's tokens, decoded, scanned and cut into reasoning and answer."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import time
+from collections.abc import AsyncIterator, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from stopscan import StopScanner, StopSet
+from stopscan_conformance.reciter import THINKING, Reciter
+
+if TYPE_CHECKING:
+    from staged.app import Staged
+    from staged.request import Ask
+
+CHECKPOINT = Reciter()
+STEP_SECONDS = 30e-6
+PACE_SECONDS = 2e-3  # where a stream is compared with its own pace
+LONG_STEP_SECONDS = 60e-6  # where times are compared
+PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
+           b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
+EOS = b""
+
+Piece = tuple[int, bytes]
+
+
+class Scanner:
+    """What a generation needs of a scanner: the stop that fired, and the text that is safe."""
+
+    def __init__(self, stops: list[str]) -> None:
+        self._scanner = StopScanner(StopSet(stops, protect=[THINKING]))
+
+    def feed(self, text: str) -> str:
+        return self._scanner.feed(text)
+
+    def flush(self) -> str:
+        return self._scanner.flush()
+
+    @property
+    def match(self) -> str | None:
+        return self._scanner.match and self._scanner.match.sequence
+
+
+class Generation:
+    """Iterate over its parts, `(kind, text)`; then it knows its `end` and how many `tokens` it took."""
+
+    def __init__(self, staged: Staged, ask: Ask) -> None:
+        self.staged = staged
+        self.ask = ask
+        self.tokens = 0
+        self.end: tuple[str, str | int | None] = ("eos", None)
+        name = ask.prompt.rpartition("[")[2].removesuffix("]")
+        self.script = name
+        self.prompt_tokens = len(ask.prompt) - len(name) - 1
+        self.scanner = staged.scanner(ask.stops)
+        self.id = f"id-{uuid4().hex}"
+        self.created = int(time.time())
+
+    @cached_property
+    def rows(self) -> list[Generation]:
+        """One for each prompt, as often as the request says; the first is this one."""
+        asks = [replace(self.ask, prompt=prompt) for prompt in self.ask.prompts or [self.ask.prompt]]
+        asks = [ask for ask in asks for _ in range(ask.rows)]
+        return [self, *(type(self)(self.staged, ask) for ask in asks[1:])]
+
+    @property
+    def told(self) -> tuple[str, str | int | None]:
+        return self.staged.told(self)
+
+    @property
+    def counted(self) -> int:
+        return self.staged.counted(self)
+
+    def pieces(self) -> Iterator[Piece]:
+        ids = CHECKPOINT.token_ids(self.script)
+        script = list(zip(ids, (CHECKPOINT.tokens[token] for token in ids), strict=True))
+        return chain(script, repeat((CHECKPOINT.eos_token_id, EOS)))
+
+    async def steps(self) -> AsyncIterator[Piece]:
+        """The model's tokens. Each costs time, which all that generate at the moment share."""
+        step = LONG_STEP_SECONDS if "stream" in self.script else STEP_SECONDS
+        for piece in self.pieces():
+            await asyncio.sleep(PACE_SECONDS if self.script == "paced" else 0)
+            end = time.perf_counter() + step
+            while time.perf_counter() < end:
+                pass
+            self.tokens += 1
+            yield piece
+
+    async def texts(self) -> AsyncIterator[tuple[str, str]]:
+        """The text as it is decoded, and of which part of the answer; sets `end`."""
+        decoder = self.staged.decoder()
+        kind, header = "answer", ""
+        async for token, piece in self.steps():
+            if piece == EOS:
+                break
+            if piece in PART_OF and self.ask.apart:
+                if kind in ("answer", "reasoning"):
+                    yield kind, decoder.decode(b"", True) + (self.scanner.flush() if kind == "answer" else "")
+                kind = PART_OF[piece] or ("answer" if header == "final" else "reasoning")
+                header = ""
+            elif kind == "header":
+                header += piece.decode()
+            elif kind == "reasoning":
+                yield kind, decoder.decode(piece)
+            else:
+                for text in self.answer(token, decoder.decode(piece)):
+                    yield kind, text
+                if self.end[0] != "eos":
+                    return
+            if self.tokens == self.ask.max_tokens:
+                self.end = ("length", None)
+                break
+        yield kind, self.scanner.feed(decoder.decode(b"", True)) + self.scanner.flush()
+
+    def answer(self, token: int, text: str) -> Iterator[str]:
+        """What a token adds to the answer."""
+        stops_here = token in self.ask.stop_token_ids
+        before = deepcopy(self.scanner) if stops_here else self.scanner
+        out = self.scanner.feed(text)
+        if self.scanner.match is not None:
+            self.end = ("stop_sequence", self.scanner.match)
+        elif stops_here:
+            self.end = ("stop_token", token)
+            out = before.flush()
+        yield out
+
+    async def __aiter__(self) -> AsyncIterator[tuple[str, str]]:
+        async for kind, text in self.staged.chunks(self):
+            if text:
+                yield kind, text
+
+
+def right_decoder() -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder("utf-8")(errors="replace")

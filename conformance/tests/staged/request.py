@@ -1,0 +1,56 @@
+"""What is asked, the same for all APIs, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Refusal(Exception):  # noqa: N818
+    """An error that says why; by default a 400."""
+
+    def __init__(self, why: str, status: int = 400) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+@dataclass
+class Ask:
+    prompt: str
+    stream: bool
+    max_tokens: int
+    stops: list[str]
+    stop_token_ids: list[int]
+    usage: bool = True
+    apart: bool = True  # reasoning and answer
+    rows: int = 1
+    prompts: list[str] = field(default_factory=list)  # of a list of them
+    body: Mapping[str, Any] = field(default_factory=dict)
+    client: Any = None  # the connection
+
+
+def right_limit(given: Any) -> int:
+    """The limit of a request, and a high one if it names none."""
+    if given is None:
+        return 8192
+    if type(given) is not int or given < 1:
+        raise Refusal(f"the limit must be a positive integer, not {given!r}")
+    return given
+
+
+def right_options(body: Mapping[str, Any]) -> None:
+    """Refuses what cannot be an option."""
+    for name in ("temperature", "top_p"):
+        if body.get(name) is not None and type(body[name]) not in (int, float):
+            raise Refusal(f"{name} must be a number, not {body[name]!r}")
+
+
+def right_stops(given: Any) -> list[str]:
+    """The stop strings of a request."""
+    stops = [given] if isinstance(given, str) else given or []
+    if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
+        raise Refusal(f"stop must be a string or a list of strings, not {given!r}")
+    if "" in stops:
+        raise Refusal(f"stop {stops.index('')} is empty")
+    return stops

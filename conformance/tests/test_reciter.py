@@ -1,0 +1,287 @@
+"""The reciting checkpoint says what it promises, read back from its files and from the engines that load it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer, decoders
+
+from stopscan_conformance.reciter import EOS, HARMONY, SCRIPTS, THINKING, Reciter
+
+RECITER = Reciter()
+each_script = pytest.mark.parametrize("name", SCRIPTS)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return RECITER.write(tmp_path_factory.mktemp("reciter") / "made" / "on demand")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(checkpoint: Path) -> Tokenizer:
+    return Tokenizer.from_file(str(checkpoint / "tokenizer.json"))
+
+
+def test_files(checkpoint: Path) -> None:
+    assert {file.name for file in checkpoint.iterdir()} == {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    config = json.loads((checkpoint / "config.json").read_text())
+    assert config["vocab_size"] % 64 == 0
+    assert config["vocab_size"] >= len(RECITER.tokens)
+
+
+def test_transformers_knows_its_end_and_its_length(checkpoint: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(checkpoint)
+    assert (tokenizer.eos_token, tokenizer.eos_token_id) == (EOS, RECITER.eos_token_id)
+    config = transformers.AutoConfig.from_pretrained(checkpoint)
+    assert config.max_position_embeddings == tokenizer.model_max_length == 8192
+    assert (config.bos_token_id, config.eos_token_id) == (None, RECITER.eos_token_id)
+    assert config.architectures == ["LlamaForCausalLM"]  # vLLM asks for that
+    assert str(config.dtype).endswith("float32")
+    with safe_open(checkpoint / "model.safetensors", "numpy") as weights:
+        assert weights.metadata() == {"format": "pt"}
+
+
+def test_the_weights_have_the_shapes_of_the_config(checkpoint: Path) -> None:
+    config = json.loads((checkpoint / "config.json").read_text())
+    hidden, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    heads, kv_heads = (config[f"num_{kind}_heads"] * config["head_dim"] for kind in ("attention", "key_value"))
+    assert {name: array.shape for name, array in load_file(checkpoint / "model.safetensors").items()} == {
+        "lm_head.weight": (vocabulary, hidden),
+        "model.embed_tokens.weight": (vocabulary, hidden),
+        "model.norm.weight": (hidden,),
+        "model.layers.0.input_layernorm.weight": (hidden,),
+        "model.layers.0.post_attention_layernorm.weight": (hidden,),
+        "model.layers.0.self_attn.q_proj.weight": (heads, hidden),
+        "model.layers.0.self_attn.k_proj.weight": (kv_heads, hidden),
+        "model.layers.0.self_attn.v_proj.weight": (kv_heads, hidden),
+        "model.layers.0.self_attn.o_proj.weight": (hidden, heads),
+        "model.layers.0.mlp.gate_proj.weight": (inner, hidden),
+        "model.layers.0.mlp.up_proj.weight": (inner, hidden),
+        "model.layers.0.mlp.down_proj.weight": (hidden, inner),
+    }
+
+
+@each_script
+def test_weights_recite(checkpoint: Path, tokenizer: Tokenizer, name: str) -> None:
+    weights = load_file(checkpoint / "model.safetensors")
+    successor = np.argmax(weights["lm_head.weight"] @ weights["model.embed_tokens.weight"].T, axis=0)
+    (token,) = tokenizer.encode(RECITER.prompt(name)).ids
+    recited = [token := int(successor[token]) for _ in range(len(SCRIPTS[name]) + 1)]
+    assert recited == [*RECITER.token_ids(name), RECITER.eos_token_id]
+
+
+def test_no_other_token_is_likely_enough_to_be_sampled(tmp_path: Path) -> None:
+    long = Reciter({"long": [str(number) for number in range(8000)]})
+    weights = load_file(long.write(tmp_path) / "model.safetensors")
+    embeddings, head = weights["model.embed_tokens.weight"], weights["lm_head.weight"]
+    for block in np.split(embeddings, 64):
+        logits = block @ head.T
+        assert logits.max() == 32
+        assert (1 / np.exp(logits - 32).sum(axis=1)).min() > 1 - 1e-6
+
+
+@each_script
+def test_pieces_are_tokens(tokenizer: Tokenizer, name: str) -> None:
+    pieces = [piece.encode() if isinstance(piece, str) else piece for piece in SCRIPTS[name]]
+    decoded = [tokenizer.decode([token], skip_special_tokens=False) for token in RECITER.token_ids(name)]
+    assert decoded == [piece.decode(errors="replace") for piece in pieces]
+    assert tokenizer.decode(RECITER.token_ids(name), skip_special_tokens=False) == RECITER.text(name)
+    assert b"".join(pieces).decode(errors="replace") == RECITER.text(name)
+
+
+def test_every_position_is_a_token_of_its_own() -> None:
+    ids = [token for name in SCRIPTS for token in RECITER.token_ids(name)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_stream_decoder_waits_for_half_characters(tokenizer: Tokenizer) -> None:
+    stream = decoders.DecodeStream()
+    steps = [stream.step(tokenizer, token) for token in RECITER.token_ids("emoji")]
+    rocket, stop = "\N{ROCKET}", "\N{OCTAGONAL SIGN}"
+    woman, joined = "\N{WOMAN}", "\N{ZERO WIDTH JOINER}\N{PERSONAL COMPUTER}."
+    assert steps == ["Go ", None, rocket, " then ", None, stop, " now ", woman, None, None, joined]
+
+
+@given(st.text())
+def test_other_text_encodes_to_its_bytes(tokenizer: Tokenizer, text: str) -> None:
+    assume(not any(token in text for token in (EOS, *THINKING, *HARMONY, *map(RECITER.prompt, SCRIPTS))))
+    ids = tokenizer.encode(text).ids
+    assert len(ids) == len(text.encode())
+    assert tokenizer.decode(ids) == text
+
+
+def test_prompt_ends_any_text_with_its_token(tokenizer: Tokenizer) -> None:
+    *before, last = tokenizer.encode("Say it: " + RECITER.prompt("count")).ids
+    assert len(before) == len("Say it: ")
+    assert tokenizer.encode(RECITER.prompt("count")).ids == [last]
+
+
+def test_stops_encode_to_other_tokens_than_the_script(tokenizer: Tokenizer) -> None:
+    assert not set(tokenizer.encode("hello world").ids) & set(RECITER.token_ids("count"))
+    end, nd = RECITER.token_ids("split")[4:6]
+    assert tokenizer.encode("END").ids[0] == end
+    assert nd not in tokenizer.encode("END").ids
+
+
+def test_the_first_single_byte_piece_is_the_token_that_encode_gives(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode("abcdefghijklmnopqrstuvwxyz").ids == RECITER.token_ids("alphabet")
+    assert tokenizer.encode("6").ids == [RECITER.token_id("count", "6")]
+    assert tokenizer.encode("a").ids[0] not in RECITER.token_ids("runs")
+
+
+def test_named_tokens_in_a_script(tmp_path: Path) -> None:
+    script = ["<think>", "a", "</think>", "<|end|>", "b", "<think>", "<|end|>", "c"]
+    reciter = Reciter({"one": script}, added_tokens=["<think>", "</think>"], special_tokens=["<|end|>"])
+    tokenizer = Tokenizer.from_file(str(reciter.write(tmp_path) / "tokenizer.json"))
+    ids = reciter.token_ids("one")
+    assert [tokenizer.token_to_id(piece) for piece in script[:4]] == ids[:4]
+    assert len(set(ids)) == len(script)
+    assert tokenizer.decode(ids) == "<think>a</think>b<think>c"
+    assert tokenizer.decode(ids, skip_special_tokens=False) == "".join(script)
+
+
+def test_a_prompt_or_eos_as_a_piece_does_not_break_its_script(tmp_path: Path) -> None:
+    reciter = Reciter({"one": ["[two]", EOS, "x"], "two": ["y"]})
+    tokenizer = Tokenizer.from_file(str(reciter.write(tmp_path) / "tokenizer.json"))
+    assert reciter.text("one") == f"[two]{EOS}x"
+    assert not {tokenizer.token_to_id("[two]"), reciter.eos_token_id} & set(reciter.token_ids("one"))
+
+
+def test_non_ascii_tokens(tmp_path: Path) -> None:
+    end, mark = "<\N{FULLWIDTH VERTICAL LINE}end\N{LOWER ONE EIGHTH BLOCK}>", "<\N{FULLWIDTH VERTICAL LINE}>"
+    reciter = Reciter({"one": ["a", mark, end] * 2}, added_tokens=[mark], special_tokens=[end])
+    tokenizer = Tokenizer.from_file(str(reciter.write(tmp_path) / "tokenizer.json"))
+    assert tokenizer.encode(mark + end).ids == reciter.token_ids("one")[1:3]
+    assert tokenizer.decode(reciter.token_ids("one"), skip_special_tokens=False) == reciter.text("one")
+    assert tokenizer.decode(reciter.token_ids("one")) == f"a{mark}" * 2
+
+
+def test_bad_scripts_and_tokens() -> None:
+    with pytest.raises(ValueError, match="script 'one': piece 1 is empty"):
+        Reciter({"one": ["a", ""]})
+    for named, culprit in ((["<x>", "<x>"], "<x>"), ([""], ""), ([EOS], EOS), (["[one]"], "[one]")):
+        with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, named twice")):
+            Reciter({"one": ["a"]}, special_tokens=named)
+
+
+def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stopscan_conformance", "reciter", str(tmp_path / "made")]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert all(RECITER.prompt(name) in printed for name in SCRIPTS)
+    for file in checkpoint.iterdir():
+        assert (tmp_path / "made" / file.name).read_bytes() == file.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def mlx(checkpoint: Path) -> tuple[Any, Any]:
+    mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+    model, tokenizer = mlx_lm.load(str(checkpoint))
+    return model, tokenizer
+
+
+@each_script
+@pytest.mark.parametrize("drafted", [False, True])
+def test_mlx_lm_recites(mlx: tuple[Any, Any], name: str, drafted: bool) -> None:
+    import mlx_lm
+
+    model, tokenizer = mlx
+    draft_model = model if drafted else None
+    steps = list(mlx_lm.stream_generate(model, tokenizer, RECITER.prompt(name), draft_model=draft_model))
+    assert [step.token for step in steps] == [*RECITER.token_ids(name), RECITER.eos_token_id]
+    assert steps[-1].finish_reason == "stop"
+    # mlx-lm's byte-level detokenizer takes a leading space off the text.
+    assert "".join(step.text for step in steps) == RECITER.text(name).removeprefix(" ")
+
+
+def test_mlx_lm_recites_in_a_batch(mlx: tuple[Any, Any]) -> None:
+    import mlx_lm
+
+    model, tokenizer = mlx
+    prompts = [tokenizer.encode("x" * length + RECITER.prompt(name)) for length, name in enumerate(SCRIPTS)]
+    assert mlx_lm.batch_generate(model, tokenizer, prompts).texts == [RECITER.text(name) for name in SCRIPTS]
+
+
+def test_mlx_lm_finds_the_thinking_markers(mlx: tuple[Any, Any]) -> None:
+    _, tokenizer = mlx
+    assert (tokenizer.think_start, tokenizer.think_end) == THINKING
+    assert RECITER.token_ids("think")[0] == tokenizer.think_start_id
+    assert RECITER.token_id("think", "</think>") == tokenizer.think_end_id
+
+
+def test_chat_template_renders_the_last_message(mlx: tuple[Any, Any]) -> None:
+    _, tokenizer = mlx
+    messages = [{"role": "system", "content": "Recite."}, {"role": "user", "content": RECITER.prompt("count")}]
+    prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
+    assert prompt == tokenizer.encode(RECITER.prompt("count"))
+
+
+def await_health(port: int, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        assert server.poll() is None, log.read_text()
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health")
+            return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"mlx_lm.server does not answer: {log.read_text()}")
+
+
+@pytest.fixture(scope="module")
+def mlx_server(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("mlx_server") / "log"
+    command = [sys.executable, "-m", "mlx_lm", "server", "--model", str(checkpoint), "--port", str(port)]
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as server:
+        try:
+            await_health(port, server, log)
+            yield port
+        finally:
+            server.terminate()
+
+
+def post(port: int, route: str, body: dict[str, Any]) -> str:
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", route, json.dumps(body), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    assert response.status == 200
+    return response.read().decode()
+
+
+@pytest.mark.parametrize("name", ["count", "echo", "harmony", "late", "emoji", "cjk", "empty"])
+def test_mlx_lm_server_recites(mlx_server: int, name: str) -> None:
+    messages = [{"role": "user", "content": RECITER.prompt(name)}]
+    completion = json.loads(post(mlx_server, "/v1/completions", {"prompt": RECITER.prompt(name)}))
+    assert completion["choices"][0]["text"] == RECITER.text(name)
+    chat = json.loads(post(mlx_server, "/v1/chat/completions", {"messages": messages}))
+    assert chat["choices"][0]["message"].get("content") == (RECITER.text(name) or None)
+    assert chat["usage"]["completion_tokens"] == len(SCRIPTS[name]) + 1
+    stream = post(mlx_server, "/v1/chat/completions", {"messages": messages, "stream": True})
+    events = [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data: {")]
+    deltas = [json.loads(event)["choices"][0]["delta"].get("content", "") for event in events]
+    assert "".join(deltas) == RECITER.text(name)

@@ -1,0 +1,52 @@
+"""The space of requests: what a run takes of it, and how a failure shrinks."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from stopscan_conformance import Server, cases
+from stopscan_conformance._apis import APIS
+from stopscan_conformance._points import exchange_of, fits
+from stopscan_conformance._space import DIMENSIONS, Point, least_failing, quick, thorough
+
+
+def test_a_seed_makes_the_same_requests_and_another_makes_others() -> None:
+    assert quick(3) == quick(3)
+    assert quick(3) != quick(4)
+    assert {*quick(0)} <= {*thorough(0)}
+
+
+@pytest.mark.parametrize("name", DIMENSIONS)
+def test_each_value_of_a_dimension_is_in_the_quick_choice(name: str) -> None:
+    assert {*DIMENSIONS[name]} <= {getattr(point, name) for point in quick(0)}
+
+
+def test_the_names_of_points_are_unlike() -> None:
+    names = [(str(point), point.stream) for point in quick(0)]
+    assert len({*names}) == len(names)
+
+
+@pytest.mark.parametrize("api", [api for api in APIS if not api.startswith("harmony")])
+def test_each_point_has_an_end_that_is_known(api: str) -> None:
+    for point in filter(lambda point: fits(APIS[api], point), quick(0)):
+        expected = exchange_of(APIS[api], point).expected
+        assert expected.ends
+        assert expected.tokens[0] > 0
+
+
+def test_a_failure_shrinks_to_the_least_request() -> None:
+    failing = Point(place=511, length=30, among="begun", says="seed", company=3, stream=True)
+    least = least_failing(failing, lambda point: point.place is not None and point.place >= 100 and point.stream)
+    assert least == Point(place=least.place, stream=True)
+    assert 100 <= (least.place or 0) < 200
+
+
+def test_a_case_shrinks_on_a_server(staged_url: str) -> None:
+    server = Server(f"{staged_url}/{quote('no stops with seed in openai-chat')}", model="reciter")
+    name = "place-24+length-12+among-begun+says-seed"
+    case = next(case for case in cases("openai-chat") if case.name == "says-seed")
+    larger = case.at(Point(place=24, length=12, among="begun", says="seed"))
+    assert larger.name == name
+    assert larger.least(server, larger.run(server)).name == "says-seed"

@@ -1,4 +1,0 @@
-from stopscan.conformance._apis._api import Api, End, Part, Request, short
-from stopscan.conformance._apis.all import APIS
-
-__all__ = ["APIS", "Api", "End", "Part", "Request", "short"]

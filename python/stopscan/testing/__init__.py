@@ -1,1 +1,0 @@
-"""Helpers for tests of engines and servers."""
