@@ -20,6 +20,77 @@ pub const MAX_REGIONS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopSetError(ErrorKind);
 
+/// What is wrong with a set, for hosts that answer by it.
+///
+/// ```
+/// use stopscan::{StopSet, StopSetErrorKind};
+///
+/// let error = StopSet::new(["END", ""]).unwrap_err();
+/// assert_eq!((error.kind(), error.index()), (StopSetErrorKind::Empty, Some(1)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopSetErrorKind {
+    /// A stop or a marker is empty.
+    Empty,
+    /// A string has two meanings.
+    TwoMeanings,
+    /// A marker can never be reached.
+    Unreachable,
+    /// A region is missing, or there twice, or the graph of regions is none.
+    Region,
+    /// A pattern cannot be scanned for.
+    Pattern,
+    /// What counts as a loop is out of range.
+    Repeat,
+    /// The text cannot begin where it should.
+    Start,
+    /// There is too much of something.
+    TooLarge,
+}
+
+impl StopSetError {
+    /// What is wrong.
+    ///
+    /// ```
+    /// use stopscan::{StopSet, StopSetErrorKind};
+    ///
+    /// let error = StopSet::builder().stop(["a"]).visible(["a"]).build().unwrap_err();
+    /// assert_eq!(error.kind(), StopSetErrorKind::TwoMeanings);
+    /// ```
+    pub fn kind(&self) -> StopSetErrorKind {
+        match &self.0 {
+            ErrorKind::Empty { .. } | ErrorKind::EmptyMarker { .. } => StopSetErrorKind::Empty,
+            ErrorKind::TwoRoles { .. } | ErrorKind::TwoClosings { .. } | ErrorKind::TwoLeads { .. } => {
+                StopSetErrorKind::TwoMeanings
+            }
+            ErrorKind::Unreachable { .. } => StopSetErrorKind::Unreachable,
+            ErrorKind::UnknownRegion { .. }
+            | ErrorKind::TwoRegions { .. }
+            | ErrorKind::NoRegions
+            | ErrorKind::RegionsAndPairs => StopSetErrorKind::Region,
+            ErrorKind::NothingProtected | ErrorKind::TwoStarts => StopSetErrorKind::Start,
+            ErrorKind::Pattern { .. } | ErrorKind::PatternsTooLarge { .. } => StopSetErrorKind::Pattern,
+            ErrorKind::Repeat { .. } => StopSetErrorKind::Repeat,
+            ErrorKind::TooLarge { .. } | ErrorKind::TooManyRegions { .. } => StopSetErrorKind::TooLarge,
+        }
+    }
+
+    /// The place of the culprit in the list that it was given in, if it was one of a list.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert_eq!(StopSet::builder().patterns(["a", "("]).build().unwrap_err().index(), Some(1));
+    /// ```
+    pub fn index(&self) -> Option<usize> {
+        match &self.0 {
+            ErrorKind::Empty { index, .. } | ErrorKind::Pattern { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     Empty { role: Role, index: usize },
@@ -32,8 +103,11 @@ pub(crate) enum ErrorKind {
     TwoRegions { name: String },
     NoRegions,
     NothingProtected,
+    TwoStarts,
+    RegionsAndPairs,
     Pattern { index: usize, pattern: String, problem: String },
     PatternsTooLarge { patterns: usize },
+    Repeat { name: &'static str, value: usize, bound: &'static str, limit: usize },
     TooLarge { bytes: usize },
     TooManyRegions { regions: usize },
 }
@@ -66,7 +140,12 @@ impl fmt::Display for StopSetError {
             ErrorKind::PatternsTooLarge { patterns } => {
                 write!(f, "the {patterns} patterns together need too large an automaton")
             }
+            ErrorKind::Repeat { name, value, bound, limit } => {
+                write!(f, "{name} of repeat is {value}, and must be {bound} {limit}")
+            }
             ErrorKind::NothingProtected => write!(f, "start_protected needs a set that protects a region"),
+            ErrorKind::TwoStarts => write!(f, "region and start_protected exclude each other"),
+            ErrorKind::RegionsAndPairs => write!(f, "regions and protect exclude each other"),
             ErrorKind::TooLarge { bytes } => {
                 write!(f, "the stops and markers have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")
             }

@@ -36,38 +36,35 @@
 //! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids in the place of text: a [`Vocabulary`] has the bytes of
 //! each, and a [`TokenDecoder`] makes the text of a stream of them.
 //!
-//! Feature `serde`: a [`Snapshot`] can be written and read.
+//! Feature `serde`: a [`Snapshot`] can be written and read, and a [`Vocabulary`] is made from Hugging Face's
+//! `tokenizer.json`.
 //!
 //! DESIGN.md, in the repository, says how it works and why it is fast.
 
 mod automaton;
 mod error;
-mod held;
+mod formats;
+mod graph;
 mod patterns;
 mod plain;
 #[cfg(feature = "python")]
 mod python;
-mod regions;
-mod roles;
-mod segment_set;
-mod segmenter;
-mod snapshot;
-mod stop_match;
-mod stop_scanner;
-mod stop_set;
+mod repeat;
 mod stream;
 mod tokens;
 mod vocabulary;
-mod words;
 
-pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError};
-pub use segment_set::{SegmentSet, SegmentSetBuilder};
-pub use segmenter::{Segment, Segmenter, Segments};
-pub use snapshot::Snapshot;
-pub use stop_match::StopMatch;
-pub use stop_scanner::{Output, StopScanner};
-pub use stop_set::{Options, StopSet, StopSetBuilder};
-pub use tokens::{Finish, TokenDecoder, TokenOptions, TokenScanner, TokenSegmenter};
+pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
+pub use formats::{Format, State};
+pub use graph::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder, Target, keep};
+pub use repeat::{Loop, Loops, Repeat};
+pub use stream::{
+    Emit, Options, Output, Segment, Segmented, Segmenter, Segments, Snapshot, SnapshotError, StopMatch, StopScanner,
+    Stream, Text,
+};
+pub use tokens::{
+    EndReason, Finish, TokenDecoder, TokenOptions, TokenOptionsError, TokenScanner, TokenSegmenter, TokenStream,
+};
 pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
 
 /// Runs the document's examples.

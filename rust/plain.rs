@@ -2,7 +2,7 @@
 
 use std::array;
 
-use crate::stop_match::code_points;
+use crate::stream::code_points;
 
 /// Marks a byte that begins a word.
 const BEGINS: u8 = 1;

@@ -6,8 +6,8 @@
 
 use std::sync::OnceLock;
 
+use crate::graph::Words;
 use crate::plain::Plain;
-use crate::words::Words;
 
 mod prefilter;
 mod trie;
@@ -76,7 +76,7 @@ impl Automaton {
     /// The automaton of `words`, which are distinct and not empty, and which of them can never complete. Those that are
     /// `hopeless` for another reason are left out.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
-        let mut order: Vec<u32> = (0..words.len() as u32).collect();
+        let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by_key(|&word| words.text(word as usize));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
@@ -106,6 +106,20 @@ impl Automaton {
             return self.leap(state, text);
         }
         self.walk(state, text)
+    }
+
+    /// Reads `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns its index, and how many
+    /// bytes that took.
+    #[inline]
+    pub(crate) fn read(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
+        let mut end = 0;
+        loop {
+            end += self.advance(state, &text.as_bytes()[end..])?;
+            if let Some(index) = self.completed(*state, armed) {
+                return Some((index, end));
+            }
+            // A stop, in unarmed text.
+        }
     }
 
     /// The word that completes at `state`: the longest of all, or in unarmed text of the markers.
@@ -149,13 +163,28 @@ impl Automaton {
         self.outputs[number] != NONE && self.outputs[number] != self.outputs[self.fallbacks[number] as usize]
     }
 
-    /// Bytes of one column are the same to all states.
-    pub(crate) fn column(&self, byte: u8) -> u8 {
-        self.columns[byte as usize]
+    /// The longest word with which another one ends.
+    pub(crate) fn word_inside(&self, word: usize) -> Option<usize> {
+        let state = self.state(self.words.text(word).as_bytes())?;
+        let output = self.outputs[self.fallbacks[self.number(state)] as usize];
+        output.checked_sub(1).map(|word| word as usize)
+    }
+
+    /// The first state of each length of text, from 0 on: longer ones have greater states.
+    pub(crate) fn levels(&self) -> Vec<State> {
+        let below = |&number: &u32| {
+            Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
+        };
+        std::iter::successors(Some(0), below).map(|number| number << self.shift).collect()
+    }
+
+    /// The state of the longest proper suffix.
+    pub(crate) fn fallback(&self, state: State) -> State {
+        self.fallbacks[self.number(state)] << self.shift
     }
 
     /// The text of `state`.
-    pub(crate) fn text(&self, state: State) -> String {
+    pub(crate) fn text(&self, state: State) -> Vec<u8> {
         let mut number = self.number(state);
         let mut bytes = Vec::new();
         while number != 0 {
@@ -163,13 +192,13 @@ impl Automaton {
             number = self.first_child.partition_point(|&first| first as usize <= number) - 1;
         }
         bytes.reverse();
-        String::from_utf8_lossy(&bytes).into_owned()
+        bytes
     }
 
     /// The state whose text is `text`, if there is one.
-    pub(crate) fn state(&self, text: &str) -> Option<State> {
+    pub(crate) fn state(&self, text: &[u8]) -> Option<State> {
         let mut number = 0;
-        for &byte in text.as_bytes() {
+        for &byte in text {
             number = self.child(number, byte)?;
         }
         Some((number as u32) << self.shift)

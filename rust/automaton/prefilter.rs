@@ -2,7 +2,7 @@
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 
-use crate::words::Words;
+use crate::graph::Words;
 
 /// Only this many bytes of a word are compared, so that a near miss costs no more than that: the full comparison
 /// is the automaton's, which is linear.
@@ -24,7 +24,7 @@ pub(crate) struct Prefilter {
 impl Prefilter {
     /// A prefilter for `words`, or `None` when they are too many for the vector search.
     pub(crate) fn new(words: &Words) -> Option<Prefilter> {
-        let mut prefixes: Vec<&[u8]> = words.iter().map(prefix).collect();
+        let mut prefixes: Vec<&[u8]> = words.with_literals().map(prefix).collect();
         prefixes.sort_unstable();
         prefixes.dedup();
         let longest = prefixes.iter().map(|prefix| prefix.len()).max()?;

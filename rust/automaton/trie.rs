@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT};
+use crate::graph::{Kind, Words};
 use crate::plain::Plain;
-use crate::words::{Kind, Words};
 
 /// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
 pub(super) struct Trie<'a> {
@@ -21,7 +21,7 @@ impl<'a> Trie<'a> {
         let (columns, shift) = columns(words);
         let automaton = Automaton {
             words: Words::default(),
-            markers: vec![NONE; words.len()],
+            markers: vec![NONE; words.len_with_literals()],
             plain: Plain::new(order.iter().map(|&word| words.text(word as usize).as_bytes()[0])),
             columns,
             shift,
@@ -35,7 +35,7 @@ impl<'a> Trie<'a> {
             marker_holds: Vec::new(),
             prefilter: OnceLock::new(),
         };
-        let mut trie = Trie { words, order, config, pruned: vec![false; words.len()], automaton };
+        let mut trie = Trie { words, order, config, pruned: vec![false; words.len_with_literals()], automaton };
         trie.automaton.marker_holds.extend(trie.holds_markers().then_some(0));
         trie
     }
@@ -172,7 +172,7 @@ impl<'a> Trie<'a> {
 /// A column for each byte that stands in a word, and the base-2 logarithm of the row width they need.
 fn columns(words: &Words) -> (Columns, u32) {
     let mut columns = [0; 256];
-    for byte in words.iter().flat_map(str::bytes) {
+    for byte in words.with_literals().flat_map(str::bytes) {
         columns[byte as usize] = 1;
     }
     let mut count = 1;

@@ -1,15 +1,31 @@
 //! Regular expressions as stops.
 //!
-//! regex-syntax reads a pattern and regex-automata makes a DFA of all of a set's. A `Machine` is that DFA beside what
-//! else could complete first, as one table; `Threads` read a stream with it.
+//! regex-syntax reads a pattern. What is made of it is a deterministic automaton over classes of characters, for matches
+//! that begin at one place (`dfa`); where other stops can complete first, beside all that has begun later (`least`).
+//! `Places` are where matches may have begun in a stream, `reader` reads text for them, and `Threads` are what a stream
+//! keeps and asks. Patterns come from the users of servers: what they cost is counted before it is spent (`work`).
 
+mod alphabet;
+mod begun;
+mod bounds;
+mod compile;
+mod dfa;
+mod draft;
+mod kind;
+mod least;
+mod list;
 mod machine;
+mod nfa;
+mod places;
+mod reader;
+mod size;
 mod snapshot;
-mod source;
 mod syntax;
 mod threads;
+mod work;
 
+pub(crate) use compile::{Compiled, Compiler};
+pub(crate) use list::PatternList;
 pub(crate) use machine::Machine;
 pub(crate) use snapshot::Begun;
-pub(crate) use source::{Refusal, Source};
-pub(crate) use threads::{MAX_HELD, PatternHit, Threads};
+pub(crate) use threads::{Found, PatternHit, Threads};

@@ -8,32 +8,70 @@ use regex_syntax::ast::{
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
+use super::size;
+use super::work::Work;
+
 /// How deep groups and repetitions may nest. This file recurses as deep.
 const NESTING: u32 = 50;
 
-/// The pattern as the automaton is built from it; an error says what is wrong with it.
-pub(super) fn parse(pattern: &str) -> Result<Hir, String> {
-    let parser = ParserBuilder::new().nest_limit(NESTING).build();
-    let mut ast = { parser }.parse(pattern).map_err(|error| error.kind().to_string())?;
-    make_ascii(&mut ast);
-    let hir = TranslatorBuilder::new().build().translate(pattern, &ast).map_err(|error| error.kind().to_string())?;
+/// A pattern that was read.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) hir: Hir,
+    /// How many characters and classes it has, repetitions written out.
+    pub(super) positions: usize,
+}
+
+/// The pattern as the automaton is built from it. What its classes take is spent of `class_work`. An error says what is wrong with it.
+pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
+    let mut ast = parse_ast(pattern)?;
+    size::check(pattern, &ast)?;
+    make_ascii(&mut ast)?;
+    size::check_classes(&ast, class_work)?;
+    let hir = TranslatorBuilder::new().build().translate(pattern, &ast);
+    let hir = hir.map_err(|error| explained(&error.kind().to_string()))?;
     match hir.properties().minimum_len() {
-        None => return Err("it can never match".into()),
-        Some(0) => return Err("it can match the empty string".into()),
-        Some(_) => check_looks(&hir, true, true)?,
+        None => Err("it can never match".into()),
+        Some(0) => Err("it can match the empty string; let it need a character, as a+ does where a* needs none".into()),
+        Some(_) => {
+            check_looks(&hir, true)?;
+            Ok(Parsed { hir, positions: size::positions(&ast) })
+        }
     }
-    Ok(hir)
+}
+
+fn parse_ast(pattern: &str) -> Result<Ast, String> {
+    let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
+    parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))
+}
+
+/// What is wrong with a pattern that was read, but whose automaton is too large.
+#[cold]
+pub(super) fn too_many_states(pattern: &str) -> String {
+    parse_ast(pattern).map_or_else(|problem| problem, |ast| size::too_many_states(pattern, &ast))
+}
+
+/// What the parser says, and what to write instead.
+fn explained(problem: &str) -> String {
+    if problem.starts_with("look-around") {
+        return format!("{problem}; write \\b, (?m)^ or (?m)$, or what stands there as part of the pattern");
+    }
+    if problem.starts_with("backreferences") {
+        return format!("{problem}; write the alternatives out, such as (aa|bb)");
+    }
+    if problem.starts_with("repetition") {
+        return format!("{problem}; write \\{{ for a brace, and \\* for a star");
+    }
+    problem.into()
 }
 
 /// Makes `\d`, `\s`, `\w` and `\b` ASCII: the automata of the Unicode ones are a hundred times as large, and their
 /// tables would be half of the library.
-fn make_ascii(ast: &mut Ast) {
+fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     match ast {
-        Ast::ClassPerl(class) => {
-            let kind = ClassSet::Item(ClassSetItem::Ascii(ascii(class)));
-            *ast = Ast::class_bracketed(ClassBracketed { span: class.span, negated: false, kind });
-        }
-        Ast::ClassBracketed(class) => make_set_ascii(&mut class.kind),
+        Ast::ClassPerl(class) => *ast = Ast::class_bracketed(ascii(class)),
+        Ast::ClassBracketed(class) => make_set_ascii(&mut class.kind)?,
+        Ast::ClassUnicode(_) => return Err(no_properties()),
         Ast::Assertion(assertion) => {
             let item = |kind| FlagsItem { span: assertion.span, kind };
             let items = vec![item(FlagsItemKind::Negation), item(FlagsItemKind::Flag(Flag::Unicode))];
@@ -41,70 +79,79 @@ fn make_ascii(ast: &mut Ast) {
             let span = assertion.span;
             *ast = Ast::group(Group { span, kind, ast: Box::new(ast.clone()) });
         }
-        Ast::Repetition(repetition) => make_ascii(&mut repetition.ast),
-        Ast::Group(group) => make_ascii(&mut group.ast),
-        Ast::Alternation(alternation) => alternation.asts.iter_mut().for_each(make_ascii),
-        Ast::Concat(concat) => concat.asts.iter_mut().for_each(make_ascii),
-        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) | Ast::ClassUnicode(_) => {}
+        Ast::Repetition(repetition) => make_ascii(&mut repetition.ast)?,
+        Ast::Group(group) => make_ascii(&mut group.ast)?,
+        Ast::Alternation(alternation) => alternation.asts.iter_mut().try_for_each(make_ascii)?,
+        Ast::Concat(concat) => concat.asts.iter_mut().try_for_each(make_ascii)?,
+        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) => {}
     }
+    Ok(())
 }
 
-fn make_set_ascii(set: &mut ClassSet) {
+fn make_set_ascii(set: &mut ClassSet) -> Result<(), String> {
     match set {
         ClassSet::Item(item) => make_item_ascii(item),
         ClassSet::BinaryOp(operation) => {
-            make_set_ascii(&mut operation.lhs);
-            make_set_ascii(&mut operation.rhs);
+            make_set_ascii(&mut operation.lhs)?;
+            make_set_ascii(&mut operation.rhs)
         }
     }
 }
 
-fn make_item_ascii(item: &mut ClassSetItem) {
+fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
     match item {
-        ClassSetItem::Perl(class) => *item = ClassSetItem::Ascii(ascii(class)),
-        ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind),
-        ClassSetItem::Union(union) => union.items.iter_mut().for_each(make_item_ascii),
+        ClassSetItem::Perl(class) => *item = ClassSetItem::Bracketed(Box::new(ascii(class))),
+        ClassSetItem::Unicode(_) => return Err(no_properties()),
+        ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
+        ClassSetItem::Union(union) => {
+            // `\S` and its like are most of all characters. Beside them everything gets brackets of its own: under
+            // `(?i)` each pair of brackets is folded by itself, before it is negated.
+            let is_wide = |item: &ClassSetItem| matches!(item, ClassSetItem::Perl(class) if class.negated);
+            let wide = union.items.iter().any(is_wide);
+            union.items.iter_mut().try_for_each(make_item_ascii)?;
+            for item in union.items.iter_mut().filter(|item| wide && !matches!(item, ClassSetItem::Bracketed(_))) {
+                let (span, kind) = (*item.span(), ClassSet::Item(item.clone()));
+                *item = ClassSetItem::Bracketed(Box::new(ClassBracketed { span, negated: false, kind }));
+            }
+        }
         _ => {}
     }
+    Ok(())
 }
 
-fn ascii(class: &ClassPerl) -> ClassAscii {
+fn ascii(class: &ClassPerl) -> ClassBracketed {
     let kind = match class.kind {
         ClassPerlKind::Digit => ClassAsciiKind::Digit,
         ClassPerlKind::Space => ClassAsciiKind::Space,
         ClassPerlKind::Word => ClassAsciiKind::Word,
     };
-    ClassAscii { span: class.span, kind, negated: class.negated }
+    let set = ClassSet::Item(ClassSetItem::Ascii(ClassAscii { span: class.span, kind, negated: false }));
+    ClassBracketed { span: class.span, negated: class.negated, kind: set }
 }
 
-/// Whether what looks around stands only where a stream can decide it at once: `\b` and `(?m)^` at the beginning look
-/// at the character before, `\b` at the end at the one behind. `first` and `last` tell whether `hir` is there.
-fn check_looks(hir: &Hir, first: bool, last: bool) -> Result<(), String> {
+#[cold]
+fn no_properties() -> String {
+    "\\p{…} is not taken; write the ranges, such as [а-яё]".into()
+}
+
+/// Whether a stream can decide what looks around: the end of the text only if nothing is to follow, which `last` says.
+fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
-        HirKind::Look(Look::WordAscii) if first || last => Ok(()),
-        HirKind::Look(Look::StartLF) if first => Ok(()),
-        HirKind::Look(look) => Err(refusal(*look).into()),
-        HirKind::Capture(capture) => check_looks(&capture.sub, first, last),
-        HirKind::Repetition(repetition) => check_looks(&repetition.sub, false, false),
-        HirKind::Alternation(branches) => branches.iter().try_for_each(|branch| check_looks(branch, first, last)),
+        HirKind::Look(Look::End) if !last => {
+            Err("$ and \\z are taken at the end of a pattern or branch only; (?m)$ is the end of a line".into())
+        }
+        HirKind::Look(Look::StartCRLF | Look::EndCRLF) => Err("(?R) is not taken; write \\r?\\n".into()),
+        HirKind::Look(
+            Look::Start | Look::End | Look::StartLF | Look::EndLF | Look::WordAscii | Look::WordAsciiNegate,
+        ) => Ok(()),
+        HirKind::Look(_) => Err("of what looks around, only ^, $, \\A, \\z, \\b and \\B are taken; write \\b".into()),
+        HirKind::Capture(capture) => check_looks(&capture.sub, last),
+        HirKind::Repetition(repetition) => check_looks(&repetition.sub, last && repetition.max == Some(1)),
+        HirKind::Alternation(branches) => branches.iter().try_for_each(|branch| check_looks(branch, last)),
         HirKind::Concat(parts) => parts.iter().enumerate().try_for_each(|(at, part)| {
-            let (before, behind) = (&parts[..at], &parts[at + 1..]);
-            check_looks(part, first && before.iter().all(has_no_width), last && behind.iter().all(has_no_width))
+            let no_width = |part: &Hir| part.properties().maximum_len() == Some(0);
+            check_looks(part, last && parts[at + 1..].iter().all(no_width))
         }),
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => Ok(()),
-    }
-}
-
-fn has_no_width(hir: &Hir) -> bool {
-    hir.properties().maximum_len() == Some(0)
-}
-
-fn refusal(look: Look) -> &'static str {
-    match look {
-        Look::End | Look::EndLF | Look::EndCRLF => "$ and \\z need the end of the text, which a stream does not know",
-        Look::Start => "^ and \\A are not taken; (?m)^ at the beginning is, for the beginning of a line",
-        Look::StartLF => "(?m)^ is taken at the beginning only",
-        Look::WordAscii => "\\b is taken at the beginning and at the end only",
-        _ => "of what looks around, only \\b at either end and (?m)^ at the beginning are taken",
     }
 }

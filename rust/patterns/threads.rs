@@ -1,200 +1,245 @@
-//! Reads a stream with a machine.
+//! What a stream knows of its set's patterns, and how a text is read for them and for strings together.
 
-use super::machine::{Machine, length};
-use super::source::Before;
-use crate::held::Held;
-use crate::stop_match::Place;
+use super::machine::Machine;
+use super::places::Places;
+use super::reader::{Hit, read, read_unarmed};
+use crate::automaton::{Automaton, State};
+use crate::graph::Words;
+use crate::stream::{Held, Place};
 
-/// The most code points that a thread may go on without an explicit limit. Only runs of one kind of character, such as
-/// digits, get so far.
-pub(crate) const MAX_HELD: usize = 65_536;
-
-/// Up to so many threads, comparing each with each is the quickest way to find equal ones.
-const FEW: usize = 8;
-
-/// The places where a match may have begun, the earliest first. No two are in one state: what they have before them is
-/// the same then, and the earlier one wins.
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {
-    /// What stands before the next character.
-    pub(super) before: Before,
-    pub(super) list: Vec<Thread>,
+    pub(super) places: Places,
     /// The text since the first thread began, for streams that hide no stop and so hold none of it.
     text: Held,
+    /// Where the strings would stand if no match had completed in unarmed text, if that is elsewhere: such a match ends
+    /// the stops that contain it, and no marker.
+    pub(super) markers: Option<State>,
+    /// How many bytes are held for those markers.
+    held_for_markers: usize,
+    /// How many bytes may be the beginning of a pattern that is plain text, if there are such patterns.
+    begun_by_literals: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Thread {
-    pub(super) start: Place,
-    /// What stands before it.
-    pub(super) before: Before,
-    pub(super) state: usize,
+/// What completes first.
+pub(crate) enum Found {
+    /// A marker or a stop that is a string: its index among the region's words, and where it ends in the text that was
+    /// read, in bytes.
+    Word {
+        index: usize,
+        end: usize,
+    },
+    Pattern(PatternHit),
 }
 
-/// A pattern that matched, where it began in the stream, and where it ends in the text that was read.
+/// A pattern that matched, where its match begins in the stream, and where it ends in the text that was read, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
     pub(crate) start: Place,
-    /// In bytes. It ends before the character that confirms it.
+    /// It is before the character that confirms it.
     pub(crate) end: usize,
-    /// Where the character ends with which it completes, in bytes.
+    /// Where the character ends with which it completes.
     pub(crate) completed: usize,
-}
-
-/// A match that completes with a character.
-struct Found {
-    pattern: usize,
-    start: Place,
-    /// Whether it ended before that character.
-    confirmed: bool,
 }
 
 impl Threads {
     pub(crate) fn new() -> Threads {
-        Threads { before: Before::Start, list: Vec::new(), text: Held::default() }
+        Threads {
+            places: Places::new(),
+            text: Held::default(),
+            markers: None,
+            held_for_markers: 0,
+            begun_by_literals: 0,
+        }
     }
 
-    /// Reads `text`, which begins at `place`, up to the character that completes a match; in unarmed text, all of it.
-    pub(crate) fn read(
+    /// Reads `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
+    /// `machine` is that of the region's patterns, `state` where its strings stand.
+    pub(crate) fn read_beside(
         &mut self,
-        machine: &Machine,
+        automaton: &Automaton,
+        machine: Option<&Machine>,
+        state: &mut State,
         text: &str,
         place: Place,
         armed: bool,
-        max_held: usize,
-    ) -> Option<PatternHit> {
-        let bytes = text.as_bytes();
-        let (mut at, mut here) = (0, place);
-        while at < bytes.len() {
-            if self.list.is_empty() {
-                let passed = self.pass_over(machine, &bytes[at..]);
-                here.pass(&text[at..at + passed]);
-                at += passed;
-                if at == bytes.len() {
-                    break;
+    ) -> Option<Found> {
+        let mut stops_begin = None;
+        let word = match (machine, armed) {
+            (Some(machine), false) => {
+                let (latest, marker) = pass_stops(automaton, machine, state, text, place);
+                stops_begin = latest;
+                marker
+            }
+            _ => automaton.read(state, text, armed),
+        };
+        let words = automaton.words();
+        let word = self.marker_first(automaton, state, text, word);
+        let seen = &text[..word.map_or(text.len(), |(_, end)| end)];
+        match machine {
+            Some(machine) if armed => {
+                let hit = read(&mut self.places, machine, seen, place);
+                if let Some(hit) = hit.filter(|hit| word.is_none_or(|word| beats(hit, machine, words, word, place))) {
+                    let Hit { pattern, start, end, completed } = hit;
+                    return Some(Found::Pattern(PatternHit { pattern, start, end, completed }));
                 }
             }
-            let end = at + length(bytes[at]) as usize;
-            let found = self.step(machine, &bytes[at..end], here);
-            if let Some(found) = found.filter(|_| armed) {
-                let Found { pattern, start, confirmed } = found;
-                return Some(PatternHit { pattern, start, end: if confirmed { at } else { end }, completed: end });
+            Some(machine) => {
+                let matches_begin = read_unarmed(&mut self.places, machine, seen, place);
+                if let Some(start) = stops_begin {
+                    self.places.end_through(start);
+                }
+                if let Some(start) = matches_begin {
+                    self.end_strings_through(automaton, machine, state, place.bytes + seen.len() - start);
+                }
             }
-            here = Place { bytes: here.bytes + end - at, code_points: here.code_points + 1 };
-            let too_long = self.list.iter().take_while(|thread| here.code_points - thread.start.code_points > max_held);
-            self.list.drain(..too_long.count());
-            at = end;
+            None => {}
         }
-        None
+        let is_marker = |(index, _)| (words.stops()..words.len()).contains(&index);
+        if machine.is_none() || word.is_some_and(is_marker) {
+            self.forget(seen); // no match crosses a marker
+        }
+        if let Some(state) = self.markers {
+            self.follow_markers(automaton, state);
+        }
+        // A literal that completes is a stop: its text has been kept until here.
+        self.begun_by_literals = match machine {
+            Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
+            _ => 0,
+        };
+        word.map(|(index, end)| match (index.checked_sub(words.len()), machine) {
+            (Some(literal), Some(machine)) => {
+                let length = Place::after(words.text(index));
+                let mut start = place;
+                start.pass(&text[..end]);
+                start =
+                    Place { code_points: start.code_points - length.code_points, bytes: start.bytes - length.bytes };
+                Found::Pattern(PatternHit { pattern: machine.literals[literal], start, end, completed: end })
+            }
+            _ => Found::Word { index, end },
+        })
     }
 
-    /// The match that the end of the text, at `place`, confirms.
+    /// The strings would stand at `state` if no match had completed in unarmed text.
+    pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
+        self.markers = Some(state);
+        self.held_for_markers = automaton.held(state, false);
+    }
+
+    /// The first of `word` and a marker that completes although a match in it ended the strings.
+    fn marker_first(
+        &mut self,
+        automaton: &Automaton,
+        state: &State,
+        text: &str,
+        word: Option<(usize, usize)>,
+    ) -> Option<(usize, usize)> {
+        let Some(markers) = &mut self.markers else {
+            return word;
+        };
+        let seen = word.map_or(text.len(), |(_, end)| end);
+        let marker = automaton.read(markers, &text[..seen], false);
+        if *markers == *state {
+            (self.markers, self.held_for_markers) = (None, 0);
+        }
+        let length = |index: usize| automaton.words().text(index).len();
+        let first =
+            |marker: &(usize, usize)| word.is_none_or(|word| marker.1 < word.1 || length(marker.0) > length(word.0));
+        marker.filter(first).or(word)
+    }
+
+    /// Ends the stops that began so many bytes ago or earlier: a match that began there completed in unarmed text.
+    fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
+        if machine.length(*state) < length {
+            return;
+        }
+        let words = automaton.words();
+        if words.len() > words.stops() {
+            self.markers.get_or_insert(*state);
+        }
+        // A character makes the state longer by one at most, so all fallbacks of a stream are at most its characters.
+        while machine.length(*state) >= length {
+            *state = automaton.fallback(*state);
+        }
+    }
+
+    /// The match that the end of the text confirms.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
-        self.list.iter().find_map(|thread| {
-            let pattern = machine.facts(thread.state).pending_at_end.checked_sub(1)?;
-            Some(PatternHit { pattern: pattern as usize, start: thread.start, end: 0, completed: 0 })
-        })
+        let (pattern, start) = self.places.confirmed_at_end(machine)?;
+        Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
     /// Forgets what has begun; the text before the next character is `text`.
     pub(crate) fn forget(&mut self, text: &str) {
-        self.list.clear();
-        self.look_at(text.as_bytes());
+        self.places.forget(text);
         self.text = Held::default();
+        self.markers = None;
+        self.held_for_markers = 0;
+        self.begun_by_literals = 0;
     }
 
-    /// How many bytes before `end` the first thread began.
-    pub(crate) fn held(&self, end: Place) -> usize {
-        self.list.first().map_or(0, |thread| end.bytes - thread.start.bytes)
+    /// How many bytes of the text, of which `delta` is the end, are to be held. A stream that hides no stop holds none
+    /// for a match; its text is kept here.
+    pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
+        if hides_stops {
+            return self.places.held().max(self.held_for_markers);
+        }
+        self.text.pass(delta, self.begun_bytes());
+        self.held_for_markers
     }
 
-    /// Keeps the text since the first thread began, of which `delta` is the end.
-    pub(crate) fn keep_text(&mut self, delta: &str, held: usize) {
-        self.text.pass(delta, held);
+    /// How many bytes were read since the first match began, of an expression or of plain text.
+    pub(super) fn begun_bytes(&self) -> usize {
+        self.places.held().max(self.begun_by_literals)
     }
 
+    /// The text since the first match began, for streams that hide no stop.
     pub(crate) fn text(&self) -> &str {
         self.text.as_str()
     }
 
-    fn look_at(&mut self, passed: &[u8]) {
-        if let Some(&last) = passed.last() {
-            self.before = Before::after(last);
-        }
+    /// The text that is held for a marker although a match in it ended the strings.
+    pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
+        let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
+        String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
     }
 
-    /// Passes over what begins nothing; returns how many bytes that is.
-    fn pass_over(&mut self, machine: &Machine, bytes: &[u8]) -> usize {
-        let mut before = self.before;
-        let begins = |&byte: &u8| {
-            let begins = machine.begins(byte, before);
-            before = Before::after(byte);
-            begins
-        };
-        let passed = bytes.iter().position(begins).unwrap_or(bytes.len());
-        self.look_at(&bytes[..passed]);
-        passed
-    }
-
-    /// Moves every thread over a character, with one that begins there. Of the matches that complete, the one that
-    /// began first is found.
-    fn step(&mut self, machine: &Machine, character: &[u8], here: Place) -> Option<Found> {
-        if machine.begins(character[0], self.before) {
-            let state = machine.start(self.before);
-            self.list.push(Thread { start: here, before: self.before, state });
-        }
-        self.look_at(character);
-        let mut found = None;
-        for thread in &mut self.list {
-            let (next, completed) = advance(machine, thread.state, character);
-            if found.is_none() {
-                let start = thread.start;
-                found = completed.map(|(pattern, confirmed)| Found { pattern, start, confirmed });
-            }
-            thread.state = next;
-        }
-        self.list.retain(|thread| thread.state != 0);
-        self.merge();
-        found
-    }
-
-    fn merge(&mut self) {
-        if self.list.len() <= FEW {
-            for index in (1..self.list.len()).rev() {
-                let state = self.list[index].state;
-                if self.list[..index].iter().any(|thread| thread.state == state) {
-                    self.list.remove(index);
-                }
-            }
-            return;
-        }
-        let mut order: Vec<(usize, usize)> = self.list.iter().map(|thread| thread.state).zip(0..).collect();
-        order.sort_unstable();
-        for pair in order.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-            self.list[pair[1].1].state = 0;
-        }
-        self.list.retain(|thread| thread.state != 0);
+    /// Keeps `text`, of which so many bytes may be the beginning of a pattern that is plain text.
+    pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
+        self.begun_by_literals = begun_by_literals;
+        self.text.pass(text, text.len());
     }
 }
 
-/// The state after a character, 0 if the thread ends; and the pattern that completes with it, if one does, and whether
-/// it ended before.
-fn advance(machine: &Machine, mut state: usize, character: &[u8]) -> (usize, Option<(usize, bool)>) {
-    let pending = machine.facts(state).pending;
-    let mut confirms = false;
-    for &byte in character {
-        let entry = machine.next(state, byte);
-        confirms |= entry.confirms();
-        state = entry.state();
-        if state == 0 {
-            break;
+/// Reads unarmed text up to a marker. Returns where the latest stop begins that completes in it, in bytes of the stream;
+/// and the marker.
+fn pass_stops(
+    automaton: &Automaton,
+    machine: &Machine,
+    state: &mut State,
+    text: &str,
+    place: Place,
+) -> (Option<usize>, Option<(usize, usize)>) {
+    let (mut end, mut latest) = (0, None);
+    while let Some(length) = automaton.advance(state, &text.as_bytes()[end..]) {
+        end += length;
+        if let Some(marker) = automaton.completed(*state, false) {
+            return (latest, Some((marker, end)));
+        }
+        if let Some(stop) = automaton.completed(*state, true) {
+            latest = latest.max(Some(place.bytes + end - machine.shortest[stop] as usize));
         }
     }
-    let facts = machine.facts(state);
-    let completed = match facts.matched.checked_sub(1) {
-        Some(pattern) => Some((pattern as usize, false)),
-        None => pending.checked_sub(1).filter(|_| confirms).map(|pattern| (pattern as usize, true)),
-    };
-    (if facts.live { state } else { 0 }, completed)
+    (latest, None)
+}
+
+/// Whether a match comes before a string that completes too: the one that completes first; with the same character the
+/// one that began first; from the same place on the one that ended before that character.
+fn beats(hit: &Hit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
+    let start = place.bytes + end - words.text(index).len();
+    // Of one and the same match, a string comes before the patterns, and they in their order.
+    let rank = |pattern: usize| pattern + 1;
+    let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
+    (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
 }

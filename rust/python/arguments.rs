@@ -3,10 +3,11 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
-use crate::error::StopSetError;
+use crate::{Options, Snapshot, SnapshotError};
 
 /// A list of strings that are named by their place in it: stops, or markers.
 pub(super) struct Strings<'py> {
@@ -96,6 +97,37 @@ pub(super) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
     })
 }
 
+/// From so many code points on, CPython is not asked for the UTF-8 of a string: it would keep that as long as the string.
+const KEPT: usize = 256;
+
+/// What `action` does with the text of `string`. Nothing of a long one is left in memory afterwards.
+#[inline(always)]
+pub(super) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
+    match string.len()? <= KEPT {
+        true => action(string.to_str()?),
+        false => with_long_text(string, action),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
+    if string.call_method0(intern!(string.py(), "isascii"))?.is_truthy()? {
+        return action(string.to_str()?); // it is its own UTF-8
+    }
+    let bytes = string.encode_utf8()?;
+    action(std::str::from_utf8(bytes.as_bytes()).map_err(|error| PyValueError::new_err(error.to_string()))?)
+}
+
+/// What `action` gives. Other threads run meanwhile if the text is so long that it takes a millisecond.
+#[inline(always)]
+pub(super) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce() -> T + Send) -> T {
+    /// In bytes; patterns take up to a microsecond for each.
+    const LONG: usize = 1_024;
+
+    if text.len() < LONG { action() } else { py.detach(action) }
+}
+
 fn named(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     let reason: String = error.getattr("reason")?.extract()?;
     error.setattr("reason", format!("{name}: {reason}"))
@@ -112,8 +144,37 @@ pub(super) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, 
     PyTypeError::new_err(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
-pub(super) fn value_error(error: StopSetError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+/// The options of a stream.
+pub(super) fn options(
+    include_stop: bool,
+    start_protected: bool,
+    region: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Options> {
+    let options = Options::default().include_stop(include_stop).start_protected(start_protected);
+    match region.filter(|region| !region.is_none()) {
+        None => Ok(options),
+        Some(region) => Ok(options.region(text(string(region, "region")?, || "region".into())?)),
+    }
+}
+
+/// `object` as a snapshot.
+pub(super) fn read_snapshot(object: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
+    let bytes = object.cast::<PyBytes>().map_err(|_| unexpected(object, "snapshot", "bytes", ""))?;
+    Ok(Snapshot::from_bytes(bytes.as_bytes())?)
+}
+
+/// New bytes, or the error that there is no memory.
+pub(super) fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, bytes.len(), |target| {
+        target.copy_from_slice(bytes);
+        Ok(())
+    })
+}
+
+impl From<SnapshotError> for PyErr {
+    fn from(error: SnapshotError) -> PyErr {
+        PyValueError::new_err(error.to_string())
+    }
 }
 
 pub(super) fn hash(value: impl Hash) -> u64 {

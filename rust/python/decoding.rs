@@ -1,174 +1,166 @@
 //! Who decodes the tokens of a stream: the core, or for other vocabularies a window over the tokenizer's own `decode`.
 
+use std::borrow::Cow;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBytes, PyList};
 
 use super::token_arguments::{token_id, unknown};
 use super::vocabulary::Vocabulary;
-use crate::tokens::{Finish, Limits, Native, Reader, TokenStream};
+use crate::TokenOptionsError;
+use crate::stream::{Emit, Reader, Stream, Writer};
+use crate::tokens::{Decode, Native, Sink};
 
-pub(super) enum Decoding<R: Reader> {
-    Native(Native<R>),
-    Window(Window<R>),
+pub(super) enum Decoding {
+    Native(Native),
+    /// The Python object `stopscan.tokens._window.Window`.
+    Window(Window),
 }
 
-/// A stream that a Python object decodes: `stopscan.tokens._window.Window`.
-pub(super) struct Window<R: Reader> {
-    pub(super) decoder: Py<PyAny>,
-    /// The decoder after the prompt.
-    pub(super) start: Py<PyAny>,
-    stream: TokenStream<R>,
+pub(super) struct Window {
+    now: Py<PyAny>,
+    /// The window after the prompt.
+    start: Py<PyAny>,
+    skips_special: bool,
 }
 
-/// Pieces of text, each with the number of the last token that has a part in it.
-type Pieces = Vec<(String, usize)>;
+/// Pieces of text, each with the number of the last token that has a part in it, and a special token that is skipped.
+type Read = (Vec<(String, usize)>, Option<String>);
 
-impl<R: Reader> Window<R> {
-    fn feed(&mut self, py: Python<'_>, id: u32) -> PyResult<()> {
-        self.stream.begin();
-        if self.stream.is_over() {
-            return Ok(());
-        }
-        if self.stream.ends_at(id) {
-            return self.read_end(py, id);
-        }
-        let armed = self.stream.is_armed();
-        let number = self.stream.number();
-        let step = self.decoder.bind(py).call_method1("step", (id, number))?;
-        let (pieces, marker): (Pieces, Option<String>) = step.extract()?;
-        read(&mut self.stream, &pieces, armed);
-        if let Some(marker) = marker {
-            self.stream.read_marker(&marker);
-        }
-        if self.stream.count() {
-            self.end(py, Finish::Length, armed)?;
-        }
-        Ok(())
-    }
-
-    /// Reads a token that ends the stream. A stop that its text completes ends it first.
-    fn read_end(&mut self, py: Python<'_>, id: u32) -> PyResult<()> {
-        let mut with_token = self.stream.clone();
-        read(&mut with_token, &self.tail(py, Some(id))?, true);
-        with_token.end(Finish::Closed);
-        if with_token.finish == Some(Finish::StopSequence) {
-            self.stream = with_token;
-        }
-        self.end(py, self.stream.end_of(id), true)?;
-        self.stream.ledger.seen += 1;
-        Ok(())
-    }
-
-    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.stream.begin();
-        let armed = self.stream.was_armed();
-        self.end(py, Finish::Closed, armed)
-    }
-
-    fn end(&mut self, py: Python<'_>, finish: Finish, armed: bool) -> PyResult<()> {
-        let tail = if self.stream.is_over() { Vec::new() } else { self.tail(py, None)? };
-        read(&mut self.stream, &tail, armed);
-        self.stream.end(finish);
-        Ok(())
-    }
-
-    fn tail(&self, py: Python<'_>, id: Option<u32>) -> PyResult<Pieces> {
-        self.decoder.bind(py).call_method1("tail", (id, self.stream.number()))?.extract()
-    }
-}
-
-fn read<R: Reader>(stream: &mut TokenStream<R>, pieces: &Pieces, armed: bool) {
-    for (text, token) in pieces {
-        stream.read(text, *token, armed);
-    }
-}
-
-fn copy(py: Python<'_>, decoder: &Py<PyAny>) -> PyResult<Py<PyAny>> {
-    decoder.call_method0(py, "copy")
-}
-
-impl<R: Reader> Decoding<R> {
+impl Decoding {
     pub(super) fn new(
         vocabulary: &Bound<'_, Vocabulary>,
-        reader: R,
-        limits: Limits,
-        skip_special: bool,
+        skips_special: bool,
         prompt: &[Bound<'_, PyAny>],
-    ) -> PyResult<Decoding<R>> {
+    ) -> PyResult<Decoding> {
         let py = vocabulary.py();
-        let stream = TokenStream::new(reader, limits);
         let Vocabulary { core, native, .. } = vocabulary.get();
-        if *native {
-            let mut native = Native::from_stream(core, stream, skip_special);
-            for token in prompt {
-                let id = token_id(token, "prompt_token_ids")?;
-                let read = id.is_some_and(|id| native.read_prompt(id).is_ok());
-                if !read {
-                    return Err(PyValueError::new_err(format!("prompt_token_ids: {}", unknown(token).value(py))));
-                }
+        if !native {
+            let prompt = PyList::new(py, prompt)?;
+            let start = vocabulary.call_method1("_window", (skips_special, prompt))?.unbind();
+            return Ok(Decoding::Window(Window { now: fork(py, &start)?, start, skips_special }));
+        }
+        let mut native = Native::new(core, skips_special);
+        for token in prompt {
+            let id = token_id(token, "prompt_token_ids")?;
+            if id.is_none_or(|id| native.read_prompt(id).is_err()) {
+                return Err(PyValueError::new_err(format!("prompt_token_ids: {}", unknown(token).value(py))));
             }
-            return Ok(Decoding::Native(native));
         }
-        let prompt = PyList::new(py, prompt)?;
-        let start = vocabulary.call_method1("_window", (skip_special, prompt))?.unbind();
-        Ok(Decoding::Window(Window { decoder: copy(py, &start)?, start, stream }))
+        Ok(Decoding::Native(native))
     }
 
-    pub(super) fn stream(&self) -> &TokenStream<R> {
+    /// Refuses a marker that could not be found.
+    pub(super) fn check<E: Emit>(&self, py: Python<'_>, stream: &Stream<E>) -> PyResult<()> {
+        let marker = match self {
+            Decoding::Native(native) => return native.check(stream).map_err(refused),
+            Decoding::Window(window) => {
+                let markers = PyList::new(py, stream.graph().all_markers())?;
+                window.now.bind(py).call_method1("spelled", (markers,))?.extract::<Option<String>>()?
+            }
+        };
+        marker.map_or(Ok(()), |marker| Err(refused(TokenOptionsError::SpelledMarker(marker))))
+    }
+}
+
+fn refused(error: TokenOptionsError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn fork(py: Python<'_>, window: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    window.call_method0(py, "copy")
+}
+
+impl Window {
+    fn read(
+        &self,
+        name: &str,
+        id: Option<u32>,
+        number: usize,
+        sink: &mut impl Sink,
+    ) -> PyResult<Option<Cow<'static, str>>> {
+        let (pieces, special): Read =
+            Python::attach(|py| self.now.bind(py).call_method1(name, (id, number))?.extract())?;
+        pieces.iter().for_each(|(text, token)| sink(text, *token));
+        Ok(special.map(Cow::Owned))
+    }
+}
+
+impl Decode for Decoding {
+    type Error = PyErr;
+
+    fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> PyResult<Option<Cow<'_, str>>> {
         match self {
-            Decoding::Native(native) => &native.stream,
-            Decoding::Window(window) => &window.stream,
+            Decoding::Native(native) => Ok(native.step(id, number, sink)?),
+            Decoding::Window(window) => window.read("step", Some(id), number, sink),
         }
     }
 
-    pub(super) fn stream_mut(&mut self) -> &mut TokenStream<R> {
+    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> PyResult<Option<Cow<'_, str>>> {
         match self {
-            Decoding::Native(native) => &mut native.stream,
-            Decoding::Window(window) => &mut window.stream,
+            Decoding::Native(native) => Ok(native.tail(id, number, sink)?),
+            Decoding::Window(window) => window.read("tail", id, number, sink),
         }
     }
 
-    /// Whether a token of whole characters that begins nothing is just its text.
-    pub(super) fn is_idle(&self) -> bool {
+    fn reset(&mut self) -> PyResult<()> {
+        match self {
+            Decoding::Native(native) => Ok(native.reset()?),
+            Decoding::Window(window) => {
+                window.now = Python::attach(|py| fork(py, &window.start))?;
+                Ok(())
+            }
+        }
+    }
+
+    fn fork(&self) -> PyResult<Decoding> {
+        match self {
+            Decoding::Native(native) => Ok(Decoding::Native(native.clone())),
+            Decoding::Window(Window { now, start, skips_special }) => Python::attach(|py| {
+                let (now, start) = (fork(py, now)?, start.clone_ref(py));
+                Ok(Decoding::Window(Window { now, start, skips_special: *skips_special }))
+            }),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
         matches!(self, Decoding::Native(native) if native.is_idle())
     }
 
-    /// Reads a token; what is safe then is in the stream.
-    pub(super) fn feed(&mut self, py: Python<'_>, id: u32) -> PyResult<()> {
+    fn skips_special(&self) -> bool {
         match self {
-            Decoding::Native(native) => Ok(native.feed(id)?),
-            Decoding::Window(window) => window.feed(py, id),
+            Decoding::Native(native) => native.skips_special(),
+            Decoding::Window(window) => window.skips_special,
         }
     }
 
-    pub(super) fn close(&mut self, py: Python<'_>) -> PyResult<()> {
+    fn write(&self, writer: &mut Writer) -> PyResult<()> {
         match self {
-            Decoding::Native(native) => native.close(),
-            Decoding::Window(window) => window.close(py)?,
-        }
-        Ok(())
-    }
-
-    pub(super) fn reset(&mut self, py: Python<'_>) -> PyResult<()> {
-        match self {
-            Decoding::Native(native) => native.reset(),
-            Decoding::Window(window) => {
-                window.decoder = copy(py, &window.start)?;
-                window.stream.reset();
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Decoding<R>> {
-        Ok(match self {
-            Decoding::Native(native) => Decoding::Native(native.clone()),
-            Decoding::Window(Window { decoder, start, stream }) => Decoding::Window(Window {
-                decoder: copy(py, decoder)?,
-                start: start.clone_ref(py),
-                stream: stream.clone(),
+            Decoding::Native(native) => Ok(native.write(writer)?),
+            Decoding::Window(Window { now, start, .. }) => Python::attach(|py| {
+                for window in [start, now] {
+                    writer.bytes(window.call_method0(py, "state")?.bind(py).cast::<PyBytes>()?.as_bytes());
+                }
+                Ok(())
             }),
-        })
+        }
+    }
+
+    fn resumed(&self, reader: &mut Reader<'_>) -> PyResult<Option<Decoding>> {
+        match self {
+            Decoding::Native(native) => Ok(native.resumed(reader)?.map(Decoding::Native)),
+            Decoding::Window(Window { start, skips_special, .. }) => Python::attach(|py| {
+                let (Some(first), Some(last)) = (reader.bytes(), reader.bytes()) else {
+                    return Ok(None);
+                };
+                let resumed = |state| start.call_method1(py, "resumed", (PyBytes::new(py, state),));
+                Ok(Some(Decoding::Window(Window {
+                    start: resumed(first)?,
+                    now: resumed(last)?,
+                    skips_special: *skips_special,
+                })))
+            }),
+        }
     }
 }

@@ -3,14 +3,15 @@ use std::sync::Mutex;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
-use super::arguments::string;
+use super::arguments::{string, with_text};
+use super::deltas::Deltas;
 use super::guarded::in_use;
-use super::segmenter::Segmenter;
+use super::show::segment;
 use super::source::Source;
 use super::stop_match::StopMatch;
-use super::stop_scanner::StopScanner;
+use crate::{Segmented, Text};
 
 /// What ``StopStream`` and ``SegmentStream`` have in common: an iterator over an iterable of deltas.
 ///
@@ -22,9 +23,9 @@ pub(super) struct DeltaStream {
 }
 
 pub(super) enum Reader {
-    Stops(StopScanner),
-    /// With the segments of a delta that were not given out yet.
-    Segments(Segmenter, Mutex<VecDeque<Py<PyTuple>>>),
+    Text(Deltas<Text>),
+    /// With the segments that were not given out yet.
+    Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
 #[pymethods]
@@ -39,7 +40,7 @@ impl DeltaStream {
         if let Reader::Segments(_, ready) = &self.reader
             && let Some(segment) = take(ready)?
         {
-            return Ok(Some(segment.into_bound(py).into_any()));
+            return Ok(Some(segment.into_bound(py)));
         }
         while !self.source.ended() {
             let Some(delta) = self.source.next(py) else {
@@ -47,15 +48,14 @@ impl DeltaStream {
             };
             let delta = delta?;
             let delta = string(&delta, "delta")?;
-            let text = delta.to_str()?;
-            if let Reader::Stops(scanner) = &self.reader
-                && scanner.pass_over(text)
-                && !text.is_empty()
-            {
-                return Ok(Some(delta.clone().into_any()));
-            }
-            if let Some(safe) = self.read(delta, text)? {
-                return Ok(Some(safe));
+            let safe = with_text(delta, |text| match &self.reader {
+                Reader::Text(stream) if stream.pass_over(text).is_some() && !text.is_empty() => {
+                    Ok(Some(delta.clone().into_any()))
+                }
+                _ => self.read(delta, text),
+            })?;
+            if safe.is_some() {
+                return Ok(safe);
             }
         }
         self.source.take_error().map(|()| None)
@@ -86,8 +86,8 @@ impl DeltaStream {
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
         match &self.reader {
-            Reader::Stops(scanner) => scanner.r#match(py),
-            Reader::Segments(segmenter, _) => segmenter.r#match(py),
+            Reader::Text(stream) => stream.found(py),
+            Reader::Segments(stream, _) => stream.found(py),
         }
     }
 
@@ -95,8 +95,8 @@ impl DeltaStream {
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         match &self.reader {
-            Reader::Stops(scanner) => scanner.held(py),
-            Reader::Segments(segmenter, _) => segmenter.held(py),
+            Reader::Text(stream) => stream.held(py),
+            Reader::Segments(stream, _) => stream.held(py),
         }
     }
 
@@ -104,8 +104,8 @@ impl DeltaStream {
     #[getter]
     fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         match &self.reader {
-            Reader::Stops(scanner) => scanner.unused(py),
-            Reader::Segments(segmenter, _) => segmenter.unused(py),
+            Reader::Text(stream) => stream.unused(py),
+            Reader::Segments(stream, _) => stream.unused(py),
         }
     }
 }
@@ -115,25 +115,27 @@ impl DeltaStream {
         Ok(DeltaStream { reader, source: Source::new(deltas)? })
     }
 
-    pub(super) fn segmenter(&self) -> Option<&Segmenter> {
+    pub(super) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
         match &self.reader {
-            Reader::Stops(_) => None,
-            Reader::Segments(segmenter, _) => Some(segmenter),
+            Reader::Text(stream) => stream.region(py),
+            Reader::Segments(stream, _) => stream.region(py),
         }
     }
 
     #[inline(never)]
     fn read<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
-            Reader::Stops(scanner) => {
-                let (safe, stopped) = scanner.read(delta, text)?;
+            Reader::Text(stream) => {
+                let (safe, stopped) = stream.read(delta, text, true)?;
                 (not_empty(safe), stopped)
             }
-            Reader::Segments(segmenter, ready) => {
-                if let Some(segment) = segmenter.pass(delta, text)? {
-                    return Ok(Some(segment.into_any()));
+            Reader::Segments(stream, ready) => {
+                if let Some(node) = stream.pass_over(text)
+                    && !text.is_empty()
+                {
+                    return segment(stream.set.get(), node, delta).map(|segment| Some(segment.into_any()));
                 }
-                let (segments, stopped) = segmenter.read(delta, text, true)?;
+                let (segments, stopped) = stream.read(delta, text, true)?;
                 (first(segments, ready)?, stopped)
             }
         };
@@ -145,8 +147,8 @@ impl DeltaStream {
 
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.reader {
-            Reader::Stops(scanner) => Ok(not_empty(scanner.flush(py)?)),
-            Reader::Segments(segmenter, ready) => first(segmenter.end(py)?, ready),
+            Reader::Text(stream) => Ok(not_empty(stream.flush(py)?)),
+            Reader::Segments(stream, ready) => first(stream.flush(py)?, ready),
         }
     }
 }
@@ -156,19 +158,16 @@ fn not_empty(text: Bound<'_, PyString>) -> Option<Bound<'_, PyAny>> {
 }
 
 /// The first of `segments`; the others are ready for the next calls.
-fn first<'py>(
-    segments: Vec<Bound<'py, PyTuple>>,
-    ready: &Mutex<VecDeque<Py<PyTuple>>>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let mut segments = segments.into_iter();
+fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let mut segments = segments.iter();
     let first = segments.next();
     if segments.len() > 0 {
         let mut ready = ready.try_lock().map_err(|_| in_use("stream", "thread"))?;
         ready.extend(segments.map(Bound::unbind));
     }
-    Ok(first.map(Bound::into_any))
+    Ok(first)
 }
 
-fn take(ready: &Mutex<VecDeque<Py<PyTuple>>>) -> PyResult<Option<Py<PyTuple>>> {
+fn take(ready: &Mutex<VecDeque<Py<PyAny>>>) -> PyResult<Option<Py<PyAny>>> {
     Ok(ready.try_lock().map_err(|_| in_use("stream", "thread"))?.pop_front())
 }

@@ -1,30 +1,28 @@
 //! The state of one stream as Python objects share it: behind a lock, with a way past it for the commonest delta.
 
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicUsize};
+use std::sync::{Mutex, TryLockError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use super::stop_match::StopMatch;
-use crate::regions::{Cursor, Regions};
-use crate::segmenter::Segmenter;
-use crate::stop_scanner::StopScanner;
-use crate::stream::Face;
+use crate::graph::{Cursor, Graph};
+use crate::stream::{Place, code_points};
+use crate::{Emit, Stream};
 
-/// What is behind the lock: a scanner or segmenter of the core, or one with a decoder.
-pub(super) trait Core: Face {
+/// What is behind the lock: a stream, or one with a decoder.
+pub(super) trait Core {
+    type Emit: Emit;
+
+    fn stream(&self) -> &Stream<Self::Emit>;
+
+    fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
+
     /// Whether plain text changes nothing but how much was read.
-    fn is_idle(&self) -> bool {
-        self.stream().is_idle()
-    }
+    fn is_idle(&self) -> bool;
 }
-
-impl Core for StopScanner {}
-
-impl Core for Segmenter {}
 
 /// A lock costs a fifth of a `feed`. Under the GIL the commonest delta, in which nothing begins, does without: it
 /// changes nothing but how much was read, and while the stream is idle that is counted here.
@@ -33,8 +31,8 @@ pub(super) struct Guarded<C> {
     passed: AtomicUsize,
     /// How many of them continue a code point.
     continued: AtomicUsize,
-    /// The region that is open while the stream is idle.
-    region: AtomicU32,
+    /// The node at which an idle stream is.
+    node: AtomicU32,
     state: Mutex<State<C>>,
 }
 
@@ -55,7 +53,7 @@ impl<C: Core> Guarded<C> {
         let guarded = Guarded {
             passed: AtomicUsize::new(NOT_IDLE),
             continued: AtomicUsize::new(0),
-            region: AtomicU32::new(0),
+            node: AtomicU32::new(0),
             state: Mutex::new(State { core, found }),
         };
         // Nobody else has it yet.
@@ -65,36 +63,40 @@ impl<C: Core> Guarded<C> {
 
     /// What `action` does with the state, unless another thread is at it.
     pub(super) fn with<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
-        let mut state = self.state.try_lock().map_err(|_| in_use("scanner", "thread"))?;
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(in_use("scanner", "thread")),
+        };
         if self.is_idle() {
+            let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
             let read = &mut state.core.stream_mut().read;
-            read.bytes += self.passed.load(Relaxed);
-            read.code_points += self.passed.load(Relaxed) - self.continued.load(Relaxed);
+            *read = *read + Place { bytes, code_points: bytes - continued };
             self.passed.store(NOT_IDLE, Relaxed);
         }
         let result = action(&mut state);
         if state.core.is_idle() {
-            self.region.store(state.core.stream().cursor.region, Relaxed);
+            self.node.store(state.core.stream().cursor.node, Relaxed);
             self.continued.store(0, Relaxed);
             self.passed.store(0, Relaxed);
         }
         Ok(result)
     }
 
-    /// The region in which `text` is, if reading it changes nothing but how much was read; then it is read.
+    /// The node at which `text` is, if reading it changes nothing but how much was read; then it is read.
     #[inline(always)]
-    pub(super) fn pass_over(&self, regions: &Regions, text: &str) -> Option<u32> {
+    pub(super) fn pass_over(&self, graph: &Graph, text: &str) -> Option<u32> {
         let passed = self.passed.load(Relaxed);
         if !GIL || passed == NOT_IDLE {
             return None;
         }
-        let region = self.region.load(Relaxed);
-        let code_points = regions.plain(region).code_points(text).or_else(|| read_over(regions, region, text))?;
+        let node = self.node.load(Relaxed);
+        let code_points = graph.plain(node).code_points(text).or_else(|| read_over(graph, node, text))?;
         self.passed.store(passed + text.len(), Relaxed);
         if code_points != text.len() {
             self.continued.store(self.continued.load(Relaxed) + text.len() - code_points, Relaxed);
         }
-        Some(region)
+        Some(node)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -114,14 +116,6 @@ impl<C: Core> Guarded<C> {
             false => self.with(|state| state.found.as_ref().map(|found| found.clone_ref(py))),
         }
     }
-
-    pub(super) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.with(|state| PyString::new(py, state.core.stream().held.as_str()))
-    }
-
-    pub(super) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.with(|state| PyString::new(py, state.core.stream().unused()))
-    }
 }
 
 impl<C: Core> State<C> {
@@ -135,19 +129,13 @@ impl<C: Core> State<C> {
 }
 
 /// As for plain text, but for any that changes nothing: one in which words begin, but none ends and none goes on.
-fn read_over(regions: &Regions, region: u32, text: &str) -> Option<usize> {
-    let mut cursor = Cursor::start(region);
-    let ended = regions.read(&mut cursor, text, true).is_some();
-    (!ended && cursor == Cursor::start(region)).then(|| crate::stop_match::code_points(text))
+fn read_over(graph: &Graph, node: u32, text: &str) -> Option<usize> {
+    let mut cursor = Cursor::start(node);
+    let ended = graph.read_words(&mut cursor, text, true).is_some();
+    (!ended && cursor == Cursor::start(node)).then(|| code_points(text))
 }
 
 #[cold]
 pub(super) fn in_use(name: &str, by: &str) -> PyErr {
     PyRuntimeError::new_err(format!("the {name} is in use by another {by}"))
-}
-
-/// The text that `delta` released as a Python string: the delta's own object when it is the whole of its text.
-#[inline]
-pub(super) fn same_or_new<'py>(delta: &Bound<'py, PyString>, text: &str, safe: &str) -> Bound<'py, PyString> {
-    if std::ptr::eq(safe, text) { delta.clone() } else { PyString::new(delta.py(), safe) }
 }

@@ -3,14 +3,19 @@
 use pyo3::prelude::*;
 
 mod arguments;
+mod classes;
 mod decoding;
 mod delta_stream;
+mod deltas;
 mod finish;
+mod formats;
+mod given;
 mod guarded;
-mod reading;
+mod repeat;
 mod segment_set;
 mod segment_stream;
 mod segmenter;
+mod show;
 mod source;
 mod stop_match;
 mod stop_scanner;
@@ -19,12 +24,15 @@ mod stop_stream;
 mod token_arguments;
 mod token_scanner;
 mod token_segmenter;
-mod token_state;
 mod tokens;
 mod vocabulary;
 
 #[pymodule]
 mod _stopscan {
+    #[pymodule_export]
+    use super::formats::formats;
+    #[pymodule_export]
+    use super::repeat::Repeat;
     #[pymodule_export]
     use super::segment_set::SegmentSet;
     #[pymodule_export]

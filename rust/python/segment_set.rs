@@ -2,7 +2,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::arguments::{Strings, hash, items, string, text, value_error};
+use super::arguments::{hash, string};
+use super::given::{Given, names, shown, tuple};
+use super::repeat::Repeat;
+use super::show::new_string;
 use super::stop_set::{Rebuild, rebuild};
 
 /// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
@@ -12,6 +15,9 @@ use super::stop_set::{Rebuild, rebuild};
 /// first. Only the markers and stops of the region that is open are live; the earliest end wins, the longest at the
 /// same character. ``stop``, ``visible``, ``patterns`` and ``max_held`` are those of ``StopSet``; the stops live in the
 /// regions of ``stop_in``, by default in all. A ``SegmentSet`` in the place of ``markers`` is that set.
+///
+/// ``"tool_call/in reasoning"`` is a state of the region ``tool_call``: mappings name states, segments name regions.
+/// ``keep("tool_call")`` in the place of ``"tool_call"`` leads to that region with the marker as its first text.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is both, a region that is missing, a marker that
 /// can never be reached because another one of its region ends inside it, more than 100 regions, or more than
@@ -25,9 +31,8 @@ use super::stop_set::{Rebuild, rebuild};
 pub(super) struct SegmentSet {
     pub(super) core: crate::SegmentSet,
     /// The names of the regions; a stream begins in the first.
-    #[pyo3(get)]
-    pub(super) regions: Py<PyTuple>,
-    /// The name of each region once more: an array is quicker than a tuple.
+    pub(super) regions: Vec<Py<PyString>>,
+    /// The name of each node's region.
     pub(super) names: Vec<Py<PyString>>,
     /// The hidden stops.
     #[pyo3(get)]
@@ -38,70 +43,70 @@ pub(super) struct SegmentSet {
     /// The patterns.
     #[pyo3(get)]
     patterns: Py<PyTuple>,
-    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
-    #[pyo3(get)]
-    max_held: Option<usize>,
     /// The regions in which stops fire.
     #[pyo3(get)]
     stop_in: Py<PyTuple>,
     given: Given,
 }
 
-/// What a set was made of, each thing once.
-#[derive(PartialEq, Eq, Hash)]
-struct Given {
-    markers: Vec<(String, Vec<(String, String)>)>,
-    stop: Vec<String>,
-    visible: Vec<String>,
-    patterns: Vec<String>,
-    max_held: Option<usize>,
-    stop_in: Vec<String>,
-}
-
 #[pymethods]
 impl SegmentSet {
     #[new]
-    #[pyo3(signature = (markers, /, *, stop = None, visible = None, patterns = None, stop_in = None, max_held = None))]
+    #[pyo3(signature = (markers, /, *, stop = None, visible = None, patterns = None, stop_in = None, max_held = None, repeat = None))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         markers: &Bound<'_, PyAny>,
         stop: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         patterns: Option<&Bound<'_, PyAny>>,
         stop_in: Option<&Bound<'_, PyAny>>,
-        max_held: Option<usize>,
+        max_held: Option<&Bound<'_, PyAny>>,
+        repeat: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<SegmentSet>> {
         if let Ok(segments) = markers.cast::<SegmentSet>() {
-            return match stop.or(visible).or(patterns).or(stop_in).is_some() || max_held.is_some() {
-                false => Ok(segments.clone().unbind()),
-                true => Err(PyTypeError::new_err("a SegmentSet is complete: it takes no stops or options")),
+            return match [stop, visible, patterns, stop_in, max_held, repeat].iter().all(Option::is_none) {
+                true => Ok(segments.clone().unbind()),
+                false => Err(PyTypeError::new_err("a SegmentSet is complete: it takes no stops or options")),
             };
         }
-        Py::new(markers.py(), SegmentSet::compile(markers, stop, visible, patterns, stop_in, max_held)?)
+        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        let names = given.read_regions(markers, "markers")?;
+        given.read_stop_in(stop_in)?;
+        Py::new(markers.py(), SegmentSet::compile(markers.py(), given, &names)?)
     }
 
-    /// The region that is open after ``prefix``, the assistant's own part of a prompt: some chat templates end with
+    /// The region, or the state of one, that is open after ``prefix``, the assistant's own part of a prompt: some chat templates end with
     /// ``<think>``. The user's words are not to be in it.
     ///
     /// >>> SegmentSet({"answer": {"<think>": "reasoning"}, "reasoning": {}}).region_after("<think>\n")
     /// 'reasoning'
     #[pyo3(signature = (prefix, /))]
-    fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Py<PyString>> {
-        let name = self.core.region_after(string(prefix, "prefix")?.to_str()?);
-        Ok(self.name(self.core.region(name).unwrap_or_default(), prefix.py()))
+    fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        new_string(prefix.py(), self.core.region_after(string(prefix, "prefix")?.to_str()?))
     }
 
-    /// The markers of each region, and the region that each leads to; a new dict each time.
+    /// The names of the regions; a stream begins in the first.
     #[getter]
-    fn markers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let regions = PyDict::new(py);
-        for (region, markers) in &self.given.markers {
-            let leads = PyDict::new(py);
-            for (marker, lead) in markers {
-                leads.set_item(marker, lead)?;
-            }
-            regions.set_item(region, leads)?;
-        }
-        Ok(regions)
+    fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.regions)
+    }
+
+    /// The markers of each region and state, and where each leads; a new dict each time.
+    #[getter]
+    fn markers<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.given.graph(py)
+    }
+
+    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
+    #[getter]
+    fn max_held(&self) -> Option<usize> {
+        self.given.max_held
+    }
+
+    /// What counts as a loop, ``None`` if none is a stop.
+    #[getter]
+    fn repeat(&self) -> Option<Repeat> {
+        self.given.repeat.map(Repeat)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -113,18 +118,9 @@ impl SegmentSet {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut repr = format!("SegmentSet({}", self.markers(py)?.repr()?);
-        for (name, value) in [("stop", &self.stop), ("visible", &self.visible), ("patterns", &self.patterns)] {
-            if !value.bind(py).is_empty() {
-                repr += &format!(", {name}={}", value.bind(py).repr()?);
-            }
-        }
-        if self.given.stop_in.len() < self.names.len() {
-            repr += &format!(", stop_in={}", self.stop_in.bind(py).repr()?);
-        }
-        if let Some(max_held) = self.max_held {
-            repr += &format!(", max_held={max_held}");
-        }
+        let markers = self.markers(py)?.into_pyobject(py)?;
+        let mut repr = format!("SegmentSet({}", markers.repr()?);
+        repr += &shown(&self.options(py)?)?;
         Ok(repr + ")")
     }
 
@@ -138,94 +134,42 @@ impl SegmentSet {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
         let (py, set) = (slf.py(), slf.get());
-        let options = PyDict::new(py);
-        options.set_item("stop", &set.stop)?;
-        options.set_item("visible", &set.visible)?;
-        options.set_item("patterns", &set.patterns)?;
-        options.set_item("stop_in", &set.stop_in)?;
-        options.set_item("max_held", set.max_held)?;
-        rebuild(slf.get_type(), PyTuple::new(py, [set.markers(py)?])?, options)
+        rebuild(slf.get_type(), PyTuple::new(py, [set.markers(py)?])?, set.options(py)?)
     }
 }
 
 impl SegmentSet {
-    fn compile(
-        markers: &Bound<'_, PyAny>,
-        stop: Option<&Bound<'_, PyAny>>,
-        visible: Option<&Bound<'_, PyAny>>,
-        patterns: Option<&Bound<'_, PyAny>>,
-        stop_in: Option<&Bound<'_, PyAny>>,
-        max_held: Option<usize>,
-    ) -> PyResult<SegmentSet> {
-        let py = markers.py();
-        let (stop, visible) = (Strings::new(stop, "stop")?, Strings::new(visible, "visible stop")?);
-        let patterns = Strings::new(patterns, "pattern")?;
-        let builder = crate::SegmentSet::builder().stop(stop.texts()?).visible(visible.texts()?);
-        let mut builder = builder.patterns(patterns.texts()?);
-        if let Some(max_held) = max_held {
-            builder = builder.max_held(max_held);
-        }
-        let mut given = Given {
-            markers: Vec::new(),
-            stop: distinct(stop.texts()?),
-            visible: distinct(visible.texts()?),
-            patterns: distinct(patterns.texts()?),
-            max_held,
-            stop_in: Vec::new(),
-        };
-        let mut names = Vec::new();
-        for (name, leads) in items(markers, "markers")? {
-            let region = text(&name, || "region".into())?.to_owned();
-            let leads = read_leads(&leads, &region)?;
-            builder = builder.region(region.as_str(), leads.iter().map(|(marker, lead)| (marker, lead)));
-            given.markers.push((region, leads));
-            names.push(name.unbind());
-        }
-        let live = match stop_in.filter(|stop_in| !stop_in.is_none()) {
-            None => given.markers.iter().map(|(name, _)| name.clone()).collect(),
-            Some(stop_in) => {
-                let live = Strings::new(Some(stop_in), "stop_in")?;
-                live.texts()?.into_iter().map(str::to_owned).collect::<Vec<_>>()
-            }
-        };
-        let core = builder.stop_in(&live).build().map_err(value_error)?;
-        given.stop_in =
-            core.regions().filter(|name| live.iter().any(|other| other == name)).map(str::to_owned).collect();
+    fn compile(py: Python<'_>, mut given: Given, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {
+        let core = given.compile(py, |builder: crate::SegmentSetBuilder| builder)?;
+        let (names, regions) = names(py, &core, keys)?;
         Ok(SegmentSet {
-            core,
-            regions: PyTuple::new(py, &names)?.unbind(),
             names,
-            stop: PyTuple::new(py, &given.stop)?.unbind(),
-            visible: PyTuple::new(py, &given.visible)?.unbind(),
-            patterns: PyTuple::new(py, &given.patterns)?.unbind(),
-            max_held,
-            stop_in: PyTuple::new(py, &given.stop_in)?.unbind(),
+            regions,
+            stop: tuple(py, &given.stop)?,
+            visible: tuple(py, &given.visible)?,
+            patterns: tuple(py, &given.patterns)?,
+            stop_in: tuple(py, given.stop_in.as_deref().unwrap_or_default())?,
+            core,
             given,
         })
     }
 
     /// `segments` itself if it is a set, or the set it makes.
     pub(super) fn of(segments: &Bound<'_, PyAny>) -> PyResult<Py<SegmentSet>> {
-        SegmentSet::new(segments, None, None, None, None, None)
+        SegmentSet::new(segments, None, None, None, None, None, None)
     }
 
-    pub(super) fn name(&self, region: u32, py: Python<'_>) -> Py<PyString> {
-        self.names[region as usize].clone_ref(py)
+    /// The options that make it again.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        options.set_item("stop", &self.stop)?;
+        options.set_item("visible", &self.visible)?;
+        options.set_item("patterns", &self.patterns)?;
+        if !self.core.lives_by_default() {
+            options.set_item("stop_in", &self.stop_in)?;
+        }
+        options.set_item("max_held", self.given.max_held)?;
+        options.set_item("repeat", self.repeat())?;
+        Ok(options)
     }
-}
-
-fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, String)>> {
-    let name = format!("markers of region {region:?}");
-    let mut leads = Vec::new();
-    for (marker, lead) in items(object, &name)? {
-        let marker = text(&marker, || name.clone())?.to_owned();
-        let lead_name = format!("marker {marker:?}");
-        leads.push((marker, text(string(&lead, &lead_name)?, || lead_name.clone())?.to_owned()));
-    }
-    Ok(leads)
-}
-
-fn distinct(texts: Vec<&str>) -> Vec<String> {
-    let mut seen = std::collections::HashSet::new();
-    texts.into_iter().filter(|text| seen.insert(*text)).map(str::to_owned).collect()
 }

@@ -17,9 +17,8 @@ pub(super) struct SegmentStream;
 impl SegmentStream {
     /// The region that is open.
     #[getter]
-    fn region(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyString>>> {
-        let segmenter = slf.as_super().get().segmenter();
-        segmenter.map(|segmenter| segmenter.region(slf.py())).transpose()
+    fn region(slf: &Bound<'_, Self>) -> PyResult<Py<PyString>> {
+        slf.as_super().get().region(slf.py())
     }
 }
 
@@ -39,6 +38,6 @@ pub(super) fn split(
     include_stop: bool,
 ) -> PyResult<Py<SegmentStream>> {
     let segmenter = Segmenter::new(segments, region, include_stop)?;
-    let stream = DeltaStream::new(Reader::Segments(segmenter, Mutex::default()), deltas)?;
+    let stream = DeltaStream::new(Reader::Segments(segmenter.stream, Mutex::default()), deltas)?;
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
 }

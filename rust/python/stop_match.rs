@@ -6,7 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use super::arguments::{hash, string};
-use crate::stop_match::code_points;
+use super::given::size;
+use super::show::new_string;
+use crate::stream::code_points;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
 ///
@@ -22,6 +24,9 @@ pub(super) struct StopMatch {
     /// The pattern that matched, ``None`` for a string.
     #[pyo3(get)]
     pattern: Option<Py<PyString>>,
+    /// After how many characters a loop repeats, ``None`` for any other stop.
+    #[pyo3(get)]
+    period: Option<usize>,
     /// Where the stop begins, in code points.
     #[pyo3(get)]
     offset: usize,
@@ -32,19 +37,22 @@ pub(super) struct StopMatch {
 
 impl StopMatch {
     pub(super) fn from_core(py: Python<'_>, found: crate::StopMatch<'_>) -> PyResult<Py<StopMatch>> {
-        let sequence = PyString::new(py, found.sequence()).unbind();
-        let pattern = found.pattern().map(|pattern| PyString::new(py, pattern).unbind());
-        Py::new(py, StopMatch { sequence, pattern, offset: found.offset(), end: found.end() })
+        let sequence = new_string(py, found.sequence())?.unbind();
+        let pattern = found.pattern().map(|pattern| new_string(py, pattern).map(Bound::unbind)).transpose()?;
+        Py::new(py, StopMatch { sequence, pattern, period: found.period(), offset: found.offset(), end: found.end() })
     }
 
-    fn key<'a>(&'a self, py: Python<'a>) -> PyResult<(usize, usize, &'a str, Option<&'a str>)> {
+    fn key<'a>(&'a self, py: Python<'a>) -> PyResult<Key<'a>> {
         let pattern = self.pattern.as_ref().map(|pattern| pattern.bind(py).to_str()).transpose()?;
-        Ok((self.offset, self.end, self.sequence.bind(py).to_str()?, pattern))
+        Ok((self.offset, self.end, self.sequence.bind(py).to_str()?, pattern, self.period))
     }
 }
 
 /// What makes a match again.
-type Arguments = (Py<PyString>, usize, Option<Py<PyString>>);
+type Arguments = (Py<PyString>, usize, Option<Py<PyString>>, Option<usize>);
+
+/// What a match is compared by.
+type Key<'a> = (usize, usize, &'a str, Option<&'a str>, Option<usize>);
 
 #[pymethods]
 impl StopMatch {
@@ -54,14 +62,21 @@ impl StopMatch {
     }
 
     #[new]
-    #[pyo3(signature = (sequence, offset, pattern = None))]
-    fn new(sequence: Bound<'_, PyAny>, offset: usize, pattern: Option<Bound<'_, PyAny>>) -> PyResult<StopMatch> {
+    #[pyo3(signature = (sequence, offset, pattern = None, period = None))]
+    fn new(
+        sequence: Bound<'_, PyAny>,
+        offset: &Bound<'_, PyAny>,
+        pattern: Option<Bound<'_, PyAny>>,
+        period: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<StopMatch> {
+        let offset = size(offset, "offset")?;
+        let period = period.map(|period| size(period, "period")).transpose()?;
         let text = string(&sequence, "sequence")?;
         let pattern =
             pattern.map(|pattern| Ok::<_, PyErr>(string(&pattern, "pattern")?.clone().unbind())).transpose()?;
         let end = offset.checked_add(code_points(text.to_str()?));
         let end = end.ok_or_else(|| PyValueError::new_err(format!("offset {offset} is too large")))?;
-        Ok(StopMatch { sequence: text.clone().unbind(), pattern, offset, end })
+        Ok(StopMatch { sequence: text.clone().unbind(), pattern, period, offset, end })
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -78,15 +93,14 @@ impl StopMatch {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let repr = format!("StopMatch({}, {}", self.sequence.bind(py).repr()?, self.offset);
-        match &self.pattern {
-            None => Ok(repr + ")"),
-            Some(pattern) => Ok(format!("{repr}, {})", pattern.bind(py).repr()?)),
-        }
+        let pattern = self.pattern.as_ref().map(|pattern| Ok::<_, PyErr>(format!(", {}", pattern.bind(py).repr()?)));
+        let period = self.period.map(|period| format!(", period={period}"));
+        Ok(repr + &pattern.transpose()?.unwrap_or_default() + &period.unwrap_or_default() + ")")
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Arguments) {
-        let StopMatch { sequence, offset, pattern, .. } = slf.get();
+        let StopMatch { sequence, offset, pattern, period, .. } = slf.get();
         let pattern = pattern.as_ref().map(|pattern| pattern.clone_ref(slf.py()));
-        (slf.get_type(), (sequence.clone_ref(slf.py()), *offset, pattern))
+        (slf.get_type(), (sequence.clone_ref(slf.py()), *offset, pattern, *period))
     }
 }

@@ -1,10 +1,12 @@
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
-use super::arguments::{Strings, hash, pairs, string, value_error};
+use super::arguments::{hash, options, read_text, string, with_text};
+use super::given::{Given, names, shown, tuple};
+use super::repeat::Repeat;
+use super::show::new_string;
 use super::stop_match::StopMatch;
-use crate::Options;
 
 /// A compiled set of stops: immutable, hashable, picklable, shared by any number of threads and scanners.
 ///
@@ -17,6 +19,10 @@ use crate::Options;
 /// ``\b``: hidden stops, of which the match that completes first wins. One that has more than ``max_held`` code points
 /// and is not complete is given up, and its text released; a pattern that could hold ordinary text for ever needs that.
 ///
+/// ``regions`` are the regions of a graph as in ``SegmentSet``, whose markers stay in the text here; the stops live in
+/// the regions of ``stop_in``, by default in all. ``protect`` is short for a graph of the region ``answer``, in which the
+/// stops live, and one region for each pair, which is named after its opening marker.
+///
 /// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be scanned for,
 /// or more than 8,000,000 bytes of UTF-8 or 99 pairs; ``TypeError`` for what is no string; ``UnicodeEncodeError`` for a
 /// lone surrogate.
@@ -26,6 +32,8 @@ use crate::Options;
 #[pyclass(module = "stopscan", frozen)]
 pub(super) struct StopSet {
     pub(super) core: crate::StopSet,
+    /// The name of each node's region.
+    pub(super) names: Vec<Py<PyString>>,
     /// The hidden stops.
     #[pyo3(get)]
     stop: Py<PyTuple>,
@@ -35,44 +43,96 @@ pub(super) struct StopSet {
     /// The patterns.
     #[pyo3(get)]
     patterns: Py<PyTuple>,
-    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
-    #[pyo3(get)]
-    max_held: Option<usize>,
     /// The opening and closing markers of the protected regions.
     #[pyo3(get)]
     protect: Py<PyTuple>,
+    /// The regions in which stops fire.
+    #[pyo3(get)]
+    stop_in: Py<PyTuple>,
+    given: Given,
 }
 
 #[pymethods]
 impl StopSet {
     #[new]
-    #[pyo3(signature = (stop = None, /, *, patterns = None, visible = None, protect = None, max_held = None))]
+    #[pyo3(signature = (
+        stop = None, /, *, patterns = None, visible = None, protect = None, regions = None, stop_in = None,
+        max_held = None, repeat = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         stop: Option<&Bound<'_, PyAny>>,
         patterns: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         protect: Option<&Bound<'_, PyAny>>,
-        max_held: Option<usize>,
+        regions: Option<&Bound<'_, PyAny>>,
+        stop_in: Option<&Bound<'_, PyAny>>,
+        max_held: Option<&Bound<'_, PyAny>>,
+        repeat: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<StopSet>> {
         if let Some(stops) = stop.and_then(|stop| stop.cast::<StopSet>().ok()) {
-            return match patterns.or(visible).or(protect).is_some() || max_held.is_some() {
-                false => Ok(stops.clone().unbind()),
-                true => Err(PyTypeError::new_err("a StopSet is complete: it takes no other stops or options")),
+            let others = [patterns, visible, protect, regions, stop_in, max_held, repeat];
+            return match others.iter().all(Option::is_none) {
+                true => Ok(stops.clone().unbind()),
+                false => Err(PyTypeError::new_err("a StopSet is complete: it takes no other stops or options")),
             };
         }
-        Py::new(py, StopSet::compile(py, stop, patterns, visible, protect, max_held)?)
+        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        given.read_pairs(protect)?;
+        let mut names = Vec::new();
+        if let Some(regions) = regions.filter(|regions| !regions.is_none()) {
+            if !given.protect.is_empty() {
+                return Err(PyValueError::new_err("regions and protect exclude each other"));
+            }
+            names = given.read_regions(regions, "regions")?;
+            if given.regions.as_ref().is_some_and(Vec::is_empty) {
+                return Err(PyValueError::new_err("there are no regions"));
+            }
+        }
+        given.read_stop_in(stop_in)?;
+        Py::new(py, StopSet::compile(py, given, &names)?)
+    }
+
+    /// The graph of regions that was given; a new dict each time. ``None`` if there was none.
+    #[getter]
+    fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.given.graph(py)
+    }
+
+    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
+    #[getter]
+    fn max_held(&self) -> Option<usize> {
+        self.given.max_held
+    }
+
+    /// The region, or the state of one, that is open after ``prefix``, the assistant's own part of a prompt: some chat
+    /// templates end with ``<think>``. The user's words are not to be in it.
+    ///
+    /// >>> StopSet("END", protect=[("<think>", "</think>")]).region_after("<think>\n")
+    /// '<think>'
+    #[pyo3(signature = (prefix, /))]
+    fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        new_string(prefix.py(), self.core.region_after(string(prefix, "prefix")?.to_str()?))
     }
 
     /// The match that a scanner reports for the whole of ``text``, or ``None``.
     ///
     /// >>> StopSet(["b", "ab"]).find("xab")
     /// StopMatch('ab', 1)
-    #[pyo3(signature = (text, /, *, start_protected = false))]
-    fn find(&self, py: Python<'_>, text: &Bound<'_, PyAny>, start_protected: bool) -> PyResult<Option<Py<StopMatch>>> {
-        let options = Options { start_protected, ..Options::default() };
-        let found = self.core.find_with(string(text, "text")?.to_str()?, options).map_err(value_error)?;
-        found.map(|found| StopMatch::from_core(py, found)).transpose()
+    #[pyo3(signature = (text, /, *, start_protected = false, region = None))]
+    fn find(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        start_protected: bool,
+        region: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<StopMatch>>> {
+        let options = options(false, start_protected, region)?;
+        with_text(string(text, "text")?, |text| {
+            let found = read_text(py, text, || self.core.find_with(text, &options))?;
+            found.map(|found| StopMatch::from_core(py, found)).transpose()
+        })
     }
 
     /// The text before the match that a scanner reports for the whole of ``text``, and that match.
@@ -81,23 +141,26 @@ impl StopSet {
     ///
     /// >>> StopSet("END").truncate("The END.")
     /// ('The ', StopMatch('END', 4))
-    #[pyo3(signature = (text, /, *, include_stop = false, start_protected = false))]
+    #[pyo3(signature = (text, /, *, include_stop = false, start_protected = false, region = None))]
     fn truncate<'py>(
         &self,
         text: &Bound<'py, PyAny>,
         include_stop: bool,
         start_protected: bool,
+        region: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Bound<'py, PyString>, Option<Py<StopMatch>>)> {
-        let options = Options { include_stop, start_protected };
-        let text = string(text, "text")?;
-        let (kept, found) = self.core.truncate_with(text.to_str()?, options).map_err(value_error)?;
-        match found {
-            None => Ok((text.clone(), None)),
-            Some(found) => Ok((PyString::new(text.py(), kept), Some(StopMatch::from_core(text.py(), found)?))),
-        }
+        let options = options(include_stop, start_protected, region)?;
+        let string = string(text, "text")?;
+        with_text(string, |text| {
+            let (kept, found) = read_text(string.py(), text, || self.core.truncate_with(text, &options))?;
+            match found {
+                None => Ok((string.clone(), None)),
+                Some(found) => Ok((new_string(string.py(), kept)?, Some(StopMatch::from_core(string.py(), found)?))),
+            }
+        })
     }
 
-    /// How many stops there are: hidden, visible and patterns.
+    /// How many stops there are: hidden, visible, patterns, and loops.
     fn __len__(&self) -> usize {
         self.core.len()
     }
@@ -107,34 +170,23 @@ impl StopSet {
         true
     }
 
+    /// What counts as a loop, ``None`` if none is a stop.
+    #[getter]
+    fn repeat(&self) -> Option<Repeat> {
+        self.given.repeat.map(Repeat)
+    }
+
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<StopSet>().is_ok_and(|other| {
-            let (one, other) = (self, other.get());
-            let strings =
-                |set: &StopSet| set.core.stop().eq(other.core.stop()) && set.core.visible().eq(other.core.visible());
-            let regions = |set: &StopSet| set.core.protect().eq(other.core.protect());
-            let patterns =
-                |set: &StopSet| set.core.patterns().eq(other.core.patterns()) && set.max_held == other.max_held;
-            strings(one) && regions(one) && patterns(one)
-        })
+        other.cast::<StopSet>().is_ok_and(|other| self.given == other.get().given)
     }
 
     fn __hash__(&self) -> u64 {
-        let core = &self.core;
-        let strings = (core.stop().collect::<Vec<_>>(), core.visible().collect::<Vec<_>>());
-        hash((strings, core.protect().collect::<Vec<_>>(), core.patterns().collect::<Vec<_>>(), self.max_held))
+        hash(&self.given)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut repr = format!("StopSet({}", self.stop.bind(py).repr()?);
-        for (name, value) in [("patterns", &self.patterns), ("visible", &self.visible), ("protect", &self.protect)] {
-            if !value.bind(py).is_empty() {
-                repr += &format!(", {name}={}", value.bind(py).repr()?);
-            }
-        }
-        if let Some(max_held) = self.max_held {
-            repr += &format!(", max_held={max_held}");
-        }
+        repr += &shown(&self.options(py)?)?;
         Ok(repr + ")")
     }
 
@@ -148,51 +200,51 @@ impl StopSet {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
         let set = slf.get();
-        let options = PyDict::new(slf.py());
-        options.set_item("patterns", &set.patterns)?;
-        options.set_item("visible", &set.visible)?;
-        options.set_item("protect", &set.protect)?;
-        options.set_item("max_held", set.max_held)?;
-        rebuild(slf.get_type(), PyTuple::new(slf.py(), [&set.stop])?, options)
+        rebuild(slf.get_type(), PyTuple::new(slf.py(), [&set.stop])?, set.options(slf.py())?)
     }
 }
 
 impl StopSet {
-    fn compile(
-        py: Python<'_>,
-        stop: Option<&Bound<'_, PyAny>>,
-        patterns: Option<&Bound<'_, PyAny>>,
-        visible: Option<&Bound<'_, PyAny>>,
-        protect: Option<&Bound<'_, PyAny>>,
-        max_held: Option<usize>,
-    ) -> PyResult<StopSet> {
-        let (stop, visible) = (Strings::new(stop, "stop")?, Strings::new(visible, "visible stop")?);
-        let patterns = Strings::new(patterns, "pattern")?;
-        let builder = crate::StopSet::builder().stop(stop.texts()?).visible(visible.texts()?);
-        let mut builder = builder.patterns(patterns.texts()?);
-        if let Some(max_held) = max_held {
-            builder = builder.max_held(max_held);
-        }
-        for pair in &pairs(protect)? {
-            let markers = pair.texts()?;
-            builder = builder.protect([(markers[0], markers[1])]);
-        }
-        let core = builder.build().map_err(value_error)?;
+    fn compile(py: Python<'_>, mut given: Given, keys: &[Bound<'_, PyString>]) -> PyResult<StopSet> {
+        let pairs = given.protect.clone();
+        let core = given.compile(py, |builder: crate::StopSetBuilder| builder.protect(pairs))?;
+        given.protect = core.protect().map(|(open, close)| (open.to_owned(), close.to_owned())).collect();
         Ok(StopSet {
-            stop: PyTuple::new(py, core.stop().collect::<Vec<_>>())?.unbind(),
-            visible: PyTuple::new(py, core.visible().collect::<Vec<_>>())?.unbind(),
-            patterns: PyTuple::new(py, core.patterns().collect::<Vec<_>>())?.unbind(),
-            max_held,
-            protect: PyTuple::new(py, core.protect().collect::<Vec<_>>())?.unbind(),
+            names: names(py, &core, keys)?.0,
+            stop: tuple(py, &given.stop)?,
+            visible: tuple(py, &given.visible)?,
+            patterns: tuple(py, &given.patterns)?,
+            protect: PyTuple::new(py, &given.protect)?.unbind(),
+            stop_in: tuple(py, given.stop_in.as_deref().unwrap_or_default())?,
             core,
+            given,
         })
     }
 
     /// `stop` itself if it is a set, or the set it makes.
     pub(super) fn of(stop: &Bound<'_, PyAny>) -> PyResult<Py<StopSet>> {
-        StopSet::new(stop.py(), Some(stop), None, None, None, None)
+        StopSet::new(stop.py(), Some(stop), None, None, None, None, None, None, None)
+    }
+
+    /// The options that make it again.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = PyDict::new(py);
+        options.set_item("patterns", &self.patterns)?;
+        options.set_item("visible", &self.visible)?;
+        options.set_item("protect", &self.protect)?;
+        options.set_item("regions", self.given.graph(py)?)?;
+        if !self.core.lives_by_default() {
+            options.set_item("stop_in", &self.stop_in)?;
+        }
+        options.set_item("max_held", self.given.max_held)?;
+        options.set_item("repeat", self.repeat())?;
+        Ok(options)
     }
 }
+
+/// What a pickle calls, with what, and the state that it sets.
+pub(super) type Pickle<'py> =
+    (Bound<'py, PyAny>, (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>), Bound<'py, PyBytes>);
 
 /// What a pickle calls, and with what.
 pub(super) type Rebuild<'py> = (Bound<'py, PyAny>, (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>));
@@ -212,12 +264,13 @@ pub(super) fn rebuild<'py>(
 /// >>> truncate("The END.", "END")
 /// ('The ', StopMatch('END', 4))
 #[pyfunction]
-#[pyo3(signature = (text, stop, /, *, include_stop = false, start_protected = false))]
+#[pyo3(signature = (text, stop, /, *, include_stop = false, start_protected = false, region = None))]
 pub(super) fn truncate<'py>(
     text: &Bound<'py, PyAny>,
     stop: &Bound<'py, PyAny>,
     include_stop: bool,
     start_protected: bool,
+    region: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyString>, Option<Py<StopMatch>>)> {
-    StopSet::of(stop)?.get().truncate(text, include_stop, start_protected)
+    StopSet::of(stop)?.get().truncate(text, include_stop, start_protected, region)
 }

@@ -17,14 +17,15 @@ pub(super) struct StopStream;
 /// >>> list(scan(["The E", "ast. EN", "D."], "END"))
 /// ['The ', 'East. ']
 #[pyfunction]
-#[pyo3(signature = (deltas, stop, /, *, include_stop = false, start_protected = false))]
+#[pyo3(signature = (deltas, stop, /, *, include_stop = false, start_protected = false, region = None))]
 pub(super) fn scan(
     deltas: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
     include_stop: bool,
     start_protected: bool,
+    region: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<StopStream>> {
-    let scanner = StopScanner::new(stop, include_stop, start_protected)?;
-    let stream = DeltaStream::new(Reader::Stops(scanner), deltas)?;
+    let scanner = StopScanner::new(stop, include_stop, start_protected, region)?;
+    let stream = DeltaStream::new(Reader::Text(scanner.stream), deltas)?;
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
 }

@@ -1,25 +1,25 @@
-//! What the scanner and the segmenter of token ids have in common: a stream of tokens, with a way past its lock.
+//! A stream of tokens as Python objects share it, with a way past its lock.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::decoding::Decoding;
-use super::finish::closed;
-use super::guarded::Guarded;
-use super::reading::Reading;
+use super::deltas::set_start;
+use super::finish::{finished, reason_of};
+use super::guarded::{Core, Guarded};
+use super::show::{Show, new_string};
 use super::stop_match::StopMatch;
-use super::token_arguments::items;
-use super::token_state::{TokenState, restore, state};
+use super::token_arguments::{items, token_id, unknown};
 use super::vocabulary::Vocabulary;
-use crate::regions::Regions;
-use crate::stream::Face;
-use crate::tokens::{Ends, Limits, Reader};
+use crate::stream::{Emit, SettledText};
+use crate::tokens::{Decode, Ends, Limits, TokenStream};
+use crate::{Options, Snapshot, Stream};
 
-pub(super) struct Tokens<R: Reader> {
+pub(super) struct Tokens<E: Show> {
     /// How many tokens were fed.
     seen: AtomicUsize,
     max_tokens: usize,
@@ -27,41 +27,68 @@ pub(super) struct Tokens<R: Reader> {
     end_bits: u64,
     limits: Arc<Limits>,
     pub(super) vocabulary: Py<Vocabulary>,
-    reading: Guarded<Reading<R>>,
+    pub(super) set: Py<E::Class>,
+    guarded: Guarded<TokenStream<E, Decoding>>,
 }
 
-/// What a pickle has beside the vocabulary, the set and the options.
-pub(super) type State = (TokenState, Option<Py<PyAny>>);
+impl<E: Emit> Core for TokenStream<E, Decoding> {
+    type Emit = E;
 
-impl<R: Reader> Tokens<R> {
+    fn stream(&self) -> &Stream<E> {
+        &self.decoded.stream
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream<E> {
+        &mut self.decoded.stream
+    }
+
+    fn is_idle(&self) -> bool {
+        TokenStream::is_idle(self)
+    }
+}
+
+impl<E: Show> Tokens<E> {
     pub(super) fn new(
         tokenizer: &Bound<'_, PyAny>,
-        reader: R,
+        set: Py<E::Class>,
+        options: &Options,
         limits: Limits,
         skip_special: bool,
         prompt: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Tokens<R>> {
+    ) -> PyResult<Tokens<E>> {
+        let py = tokenizer.py();
+        let stream = Stream::with_options(E::core(set.get()), options)?;
         let vocabulary = Vocabulary::of(tokenizer)?;
         let prompt = prompt.map_or(Ok(Vec::new()), |ids| items(ids, "prompt_token_ids"))?;
-        let decoding = Decoding::new(vocabulary.bind(tokenizer.py()), reader, limits, skip_special, &prompt)?;
-        Ok(Tokens::from_reading(vocabulary, Reading { decoding, finish: None }))
+        let decoding = Decoding::new(vocabulary.bind(py), skip_special, &prompt)?;
+        decoding.check(py, &stream)?;
+        Ok(Tokens::of(vocabulary, set, TokenStream::with_decoder(decoding, stream, limits)))
     }
 
-    fn from_reading(vocabulary: Py<Vocabulary>, reading: Reading<R>) -> Tokens<R> {
-        let stream = reading.decoding.stream();
+    fn of(vocabulary: Py<Vocabulary>, set: Py<E::Class>, stream: TokenStream<E, Decoding>) -> Tokens<E> {
+        let limits = &stream.decoded.limits;
         Tokens {
-            seen: AtomicUsize::new(stream.ledger.seen),
-            max_tokens: stream.limits.max_tokens,
-            end_bits: stream.limits.ends.bits(),
-            limits: stream.limits.clone(),
+            seen: AtomicUsize::new(stream.tokens_seen()),
+            max_tokens: limits.max_tokens,
+            end_bits: limits.ends.bits(),
+            limits: limits.clone(),
             vocabulary,
-            reading: Guarded::new(reading, None),
+            set,
+            guarded: Guarded::new(stream, None),
         }
     }
 
-    /// The text of a token and the region it is in, if reading it changes nothing but counters; then it is read.
     #[inline(always)]
-    pub(super) fn pass(&self, regions: &Regions, token_id: &Bound<'_, PyAny>) -> Option<(u32, &Py<PyString>)> {
+    pub(super) fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
+        match self.pass(token_id) {
+            Some((node, text)) => E::whole(self.set.get(), node, text.bind(token_id.py())),
+            None => self.read(token_id),
+        }
+    }
+
+    /// The text of a token and the node it is at, if reading it changes nothing but counters; then it is read.
+    #[inline(always)]
+    fn pass(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, &Py<PyString>)> {
         let id: u32 = token_id.extract().ok()?;
         let seen = self.seen.load(Relaxed) + 1;
         let ends = self.end_bits & Ends::bit(id) != 0 && self.limits.ends.contains(id);
@@ -70,61 +97,97 @@ impl<R: Reader> Tokens<R> {
         }
         let vocabulary = self.vocabulary.get();
         let text = vocabulary.ready.get(id as usize)?.as_ref()?;
-        let region = self.reading.pass_over(regions, vocabulary.core.text(id))?;
+        let node = self.guarded.pass_over(E::core(self.set.get()).graph(), vocabulary.core.text(id))?;
         self.seen.store(seen, Relaxed);
-        Some((region, text))
+        Some((node, text))
     }
 
-    /// What `show` makes of what is safe now that a token was read.
     #[cold]
-    pub(super) fn feed<T>(
+    fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
+        self.with(|stream| {
+            if stream.decoded.is_over() {
+                stream.decoded.out.clear();
+            } else {
+                let id = token_id(token, "token_id")?.ok_or_else(|| unknown(token))?;
+                stream.step(id)?;
+            }
+            E::safe(token.py(), self.set.get(), stream.safe())
+        })?
+    }
+
+    pub(super) fn feed_many<'py>(&self, token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
+        let tokens = items(token_ids, "token_ids")?;
+        let vocabulary = self.vocabulary.get();
+        self.with(|stream| {
+            let ids: Option<Vec<u32>> = tokens.iter().map(|token| token.extract().ok()).collect();
+            match ids.filter(|ids| vocabulary.native && ids.iter().all(|&id| vocabulary.core.contains(id))) {
+                Some(ids) => {
+                    stream.decoded.out.clear();
+                    ids.into_iter().try_for_each(|id| stream.read(id))?;
+                }
+                None => {
+                    let mut trial = stream.fork()?;
+                    trial.decoded.out.clear();
+                    for token in &tokens {
+                        if trial.decoded.is_over() {
+                            break;
+                        }
+                        trial.read(token_id(token, "token_ids")?.ok_or_else(|| unknown(token))?)?;
+                    }
+                    *stream = trial;
+                }
+            }
+            E::safe(token_ids.py(), self.set.get(), stream.safe())
+        })?
+    }
+
+    pub(super) fn close<'py>(
         &self,
-        token_id: &Bound<'_, PyAny>,
-        show: impl FnOnce(&R::Safe) -> PyResult<T>,
-    ) -> PyResult<T> {
-        self.with(|reading| show(reading.feed(token_id, "token_id")?))?
+        py: Python<'py>,
+        reason: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, E::Out>> {
+        let reason = reason_of(&reason.unwrap_or_else(|| PyString::intern(py, "eos").into_any()))?;
+        self.with(|stream| {
+            stream.end(reason)?;
+            E::safe(py, self.set.get(), stream.safe())
+        })?
     }
 
-    pub(super) fn feed_many(&self, token_ids: &Bound<'_, PyAny>) -> PyResult<R::Safe> {
-        let ids = items(token_ids, "token_ids")?;
-        self.with(|reading| reading.feed_many(token_ids.py(), &ids))?
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Tokens<E>> {
+        let stream = self.with(|stream| stream.fork())??;
+        Ok(Tokens::of(self.vocabulary.clone_ref(py), self.set.clone_ref(py), stream))
     }
 
-    pub(super) fn close<T>(
-        &self,
-        py: Python<'_>,
-        reason: Option<Bound<'_, PyAny>>,
-        show: impl FnOnce(&R::Safe) -> PyResult<T>,
-    ) -> PyResult<T> {
-        let finish = closed(&reason.unwrap_or_else(|| PyString::new(py, "eos").into_any()))?;
-        self.with(|reading| show(reading.close(py, finish)?))?
+    pub(super) fn reset(&self) -> PyResult<()> {
+        self.with(|stream| stream.restart())?
     }
 
-    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Tokens<R>> {
-        let reading = self.with(|reading| reading.copy(py))??;
-        Ok(Tokens::from_reading(self.vocabulary.clone_ref(py), reading))
+    pub(super) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
+        self.with(|stream| stream.to_snapshot())?
     }
 
-    pub(super) fn reset(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(|reading| reading.reset(py))?
+    pub(super) fn restore(&self, _: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
+        self.with(|stream| Ok(stream.take_snapshot(snapshot)??))?
+    }
+
+    pub(super) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
+        let node = self.with(|stream| stream.decoded.stream.cursor.node)?;
+        Ok(E::names(self.set.get())[node as usize].clone_ref(py))
     }
 
     pub(super) fn finish(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match self.reading.is_idle() {
+        match self.guarded.is_idle() {
             true => Ok(None),
-            false => self.with(|reading| reading.finish(py))?,
+            false => self.with(|stream| finished(py, stream))?,
         }
     }
 
     pub(super) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        self.with(|reading| {
-            let found = reading.stream().stop_match();
-            found.map(|found| StopMatch::from_core(py, found)).transpose()
-        })?
+        self.with(|stream| stream.stop_match().map(|found| StopMatch::from_core(py, found)).transpose())?
     }
 
     pub(super) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.with(|reading| PyString::new(py, reading.stream().held.as_str()))
+        self.with(|stream| new_string(py, stream.held()))?
     }
 
     pub(super) fn seen(&self) -> usize {
@@ -132,46 +195,45 @@ impl<R: Reader> Tokens<R> {
     }
 
     pub(super) fn kept(&self) -> PyResult<usize> {
-        self.with(|reading| reading.decoding.stream().ledger.kept)
+        self.with(|stream| stream.tokens_kept())
     }
 
-    /// The options that make it again.
-    pub(super) fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    /// What makes such a stream again.
+    pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let (stop_token_ids, eos_token_ids) = self.limits.ends.ids();
         let options = PyDict::new(py);
         options.set_item("stop_token_ids", stop_token_ids)?;
         options.set_item("eos_token_ids", eos_token_ids)?;
         options.set_item("min_tokens", self.limits.min_tokens)?;
         options.set_item("max_tokens", Some(self.limits.max_tokens).filter(|&max| max != usize::MAX))?;
-        self.with(|reading| match &reading.decoding {
-            Decoding::Native(native) => options.set_item("skip_special_tokens", native.skips_special()),
-            Decoding::Window(_) => Ok(()), // it is in the window
+        self.with(|stream| {
+            options.set_item("skip_special_tokens", stream.decoder.skips_special())?;
+            options.set_item("include_stop", stream.decoded.stream.include_stop)?;
+            set_start(&stream.decoded.stream, &options)
         })??;
-        Ok(options)
-    }
-
-    pub(super) fn state(&self, py: Python<'_>) -> PyResult<State> {
-        self.with(|reading| Ok((state(py, &reading.decoding)?, reading.finish(py)?)))?
-    }
-
-    pub(super) fn restore(&self, py: Python<'_>, (state, finish): State) -> PyResult<()> {
-        self.with(|reading| {
-            restore(py, &mut reading.decoding, state)?;
-            reading.finish = finish;
-            Ok(())
-        })?
+        Ok((PyTuple::new(py, [self.vocabulary.as_any(), self.set.as_any()])?, options))
     }
 
     /// What `action` does with the state, unless another thread is at it.
-    pub(super) fn with<T>(&self, action: impl FnOnce(&mut Reading<R>) -> T) -> PyResult<T> {
-        self.reading.with(|state| {
-            let reading = &mut state.core;
-            let stream = reading.decoding.stream_mut();
-            stream.pass(self.seen.load(Relaxed) - stream.ledger.seen);
-            let result = action(reading);
-            self.seen.store(reading.decoding.stream().ledger.seen, Relaxed);
+    pub(super) fn with<T>(&self, action: impl FnOnce(&mut TokenStream<E, Decoding>) -> T) -> PyResult<T> {
+        self.guarded.with(|state| {
+            let stream = &mut state.core;
+            stream.decoded.pass(self.seen.load(Relaxed) - stream.tokens_seen());
+            let result = action(stream);
+            self.seen.store(stream.tokens_seen(), Relaxed);
             result
         })
+    }
+}
+
+impl Tokens<crate::Segmented> {
+    pub(super) fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = PyDict::new(py);
+        self.with(|stream| {
+            let tally = stream.decoded.ledger.tally.iter().flat_map(|tally| &tally.counts);
+            self.set.get().regions.iter().zip(tally).try_for_each(|(name, count)| counts.set_item(name, count))
+        })??;
+        Ok(counts)
     }
 }
 

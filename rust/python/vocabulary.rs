@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
 
-use crate::vocabulary::byte_level::Spelling;
-use crate::vocabulary::{Kind, Strays, VocabularyBuilder};
+use crate::vocabulary::{Kind, Strays, VocabularyBuilder, VocabularyError, tokenizer_json};
 
 /// The bytes of each token id, and the ready text of those that are whole characters.
 ///
-/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this. Of ``tokens``, a string or bytes are text, an int
-/// is a byte of a run, and ``None`` is a gap. Without ``tokens`` it is not native.
+/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this. ``tokens`` are the bytes of a ``tokenizer.json``, or
+/// a list, of which a string or bytes are text, an int is a byte of a run, and ``None`` is a gap. Without it, it is not
+/// native.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(super) struct Vocabulary {
     /// Without tokens if it is not native.
@@ -27,20 +27,22 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     #[new]
     #[pyo3(signature = (
-        tokens, *, special = HashSet::new(), firsts = HashMap::new(), strays = "parts", spelled = false,
-        strip_first_space = false, special_ends_character = false
+        tokens, *, special = HashSet::new(), firsts = HashMap::new(), strays = "parts", strip_first_space = false,
+        special_ends_character = false
     ))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        tokens: Option<&Bound<'_, PyList>>,
+        tokens: Option<&Bound<'_, PyAny>>,
         special: HashSet<u32>,
         firsts: HashMap<u32, String>,
         strays: &str,
-        spelled: bool,
         strip_first_space: bool,
         special_ends_character: bool,
     ) -> PyResult<Vocabulary> {
+        if let Some(json) = tokens.and_then(|tokens| tokens.cast::<PyBytes>().ok()) {
+            let json = json.as_bytes();
+            return Ok(Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json)).map_err(refused)?));
+        }
         let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
             return Err(PyValueError::new_err(format!("strays: no such way as {strays:?}")));
         };
@@ -48,20 +50,17 @@ impl Vocabulary {
             .strays(strays)
             .strip_first_space(strip_first_space)
             .special_ends_character(special_ends_character);
-        let spelling = spelled.then(Spelling::new);
-        for (id, token) in tokens.into_iter().flatten().enumerate() {
+        let Some(tokens) = tokens else {
+            return Ok(Vocabulary { native: false, ..Vocabulary::compiled(py, builder.build().map_err(refused)?) });
+        };
+        for (id, token) in tokens.cast::<PyList>()?.iter().enumerate() {
             let id = id as u32;
-            builder = add(builder, &token, special.contains(&id), spelling.as_ref())?;
+            builder = add(builder, &token, special.contains(&id))?;
             if let Some(first) = firsts.get(&id) {
                 builder = builder.at_start(&**first);
             }
         }
-        let core = builder.build().map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let ready = (0..core.len() as u32).map(|id| {
-            let plain = core.kind(id).is_some_and(Kind::is_plain);
-            plain.then(|| PyString::new(py, core.text(id)).unbind())
-        });
-        Ok(Vocabulary { ready: ready.collect(), core, native: tokens.is_some() })
+        Ok(Vocabulary::compiled(py, builder.build().map_err(refused)?))
     }
 
     /// What makes this vocabulary once more.
@@ -76,7 +75,10 @@ impl Vocabulary {
             }
             tokens.append(match (kind, core.bytes(id)) {
                 (Some(kind), Some(bytes)) if kind.has(Kind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
-                (Some(kind), _) if kind.has(Kind::WHOLE) => PyString::new(py, core.text(id)).into_any(),
+                (Some(kind), _) if kind.has(Kind::WHOLE) => match &self.ready[id as usize] {
+                    Some(ready) => ready.bind(py).clone().into_any(),
+                    None => PyString::new(py, core.text(id)).into_any(),
+                },
                 (_, Some(bytes)) => PyBytes::new(py, bytes).into_any(),
                 _ => py.None().into_bound(py),
             })?;
@@ -102,6 +104,14 @@ impl Vocabulary {
 }
 
 impl Vocabulary {
+    fn compiled(py: Python<'_>, core: crate::Vocabulary) -> Vocabulary {
+        let ready = (0..core.len() as u32).map(|id| {
+            let plain = core.kind(id).is_some_and(Kind::is_plain);
+            plain.then(|| PyString::new(py, core.text(id)).unbind())
+        });
+        Vocabulary { ready: ready.collect(), core, native: true }
+    }
+
     /// `tokenizer` itself if it is a vocabulary, or the one that Python makes of it.
     pub(super) fn of(tokenizer: &Bound<'_, PyAny>) -> PyResult<Py<Vocabulary>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -125,26 +135,20 @@ struct Options {
     special_ends_character: bool,
 }
 
-fn add(
-    builder: VocabularyBuilder,
-    token: &Bound<'_, PyAny>,
-    special: bool,
-    spelling: Option<&Spelling>,
-) -> PyResult<VocabularyBuilder> {
+fn add(builder: VocabularyBuilder, token: &Bound<'_, PyAny>, special: bool) -> PyResult<VocabularyBuilder> {
     if token.is_none() {
         return Ok(builder.gap());
     }
     if token.is_instance_of::<PyInt>() {
         return Ok(builder.byte(token.extract()?));
     }
-    let spelled;
-    let bytes = match (token.cast::<PyString>(), spelling) {
-        (Ok(text), Some(spelling)) => {
-            spelled = spelling.bytes(text.to_str()?);
-            &spelled
-        }
-        (Ok(text), None) => text.to_str()?.as_bytes(),
-        _ => token.cast::<PyBytes>()?.as_bytes(),
+    let bytes = match token.cast::<PyString>() {
+        Ok(text) => text.to_str()?.as_bytes(),
+        Err(_) => token.cast::<PyBytes>()?.as_bytes(),
     };
     Ok(if special { builder.special(bytes) } else { builder.text(bytes) })
+}
+
+fn refused(error: VocabularyError) -> PyErr {
+    PyValueError::new_err(error.to_string())
 }

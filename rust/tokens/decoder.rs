@@ -103,7 +103,7 @@ impl TokenDecoder {
 }
 
 /// Takes the pieces of the decoded text, in order, each with the number of the last token that has a part in it.
-pub(crate) trait Sink: FnMut(&str, usize) {}
+pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
 
@@ -120,18 +120,21 @@ pub(crate) struct Decoder {
     pub(crate) started: bool,
     /// Whether there was a stray byte in the run that is being read ([`Strays::Runs`]).
     pub(crate) stray: bool,
+    /// The token of a space that is a byte token and left out, because the stream begins with it. In a run that turns
+    /// out to be no UTF-8 that byte is U+FFFD, too.
+    pub(crate) space: Option<u32>,
 }
 
 impl Decoder {
     pub(crate) fn new(vocabulary: &Vocabulary) -> Decoder {
         let started = !vocabulary.has_firsts();
-        Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false }
+        Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
     /// Whether the text of a token of whole characters is just that.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.len == 0 && self.started && !self.stray
+        self.len == 0 && self.started && !self.stray && self.space.is_none()
     }
 
     /// Reads a token, the `number`th of the stream.
@@ -158,7 +161,9 @@ impl Decoder {
         if kind.has(Kind::WHOLE) || strays != Strays::Parts {
             self.flush(strays, sink);
         }
-        if first {
+        if first && kind.has(Kind::BYTE) && strays == Strays::Runs && vocabulary.first(id).is_empty() {
+            self.space = Some(number as u32);
+        } else if first {
             self.read_bytes(strays, vocabulary.first(id), number, sink);
         } else if kind.has(Kind::WHOLE) {
             sink(vocabulary.text(id), number);
@@ -170,11 +175,15 @@ impl Decoder {
     /// Makes what was read so far the prompt: what decoding makes of its end is no text of the stream.
     pub(crate) fn end_prompt(&mut self) {
         self.prompted = self.len;
+        self.space = None;
     }
 
     /// Ends a run, or the stream: what begins a character is none.
     pub(crate) fn flush(&mut self, strays: Strays, sink: &mut impl Sink) {
-        self.give_up(strays, sink);
+        if self.len > 0 {
+            self.give_up(strays, sink);
+        }
+        self.space = None;
         self.stray = false;
     }
 
@@ -218,6 +227,7 @@ impl Decoder {
             Ok(character) => {
                 self.len = 0;
                 self.prompted = 0;
+                self.space = None;
                 sink(character, number);
             }
             Err(error) if error.error_len().is_none() => {
@@ -232,6 +242,9 @@ impl Decoder {
 
     /// Gives out the beginning of a character as what decoding makes of it, but for what that makes of the prompt.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
+        if let Some(token) = self.space.take() {
+            sink(REPLACEMENT, token as usize);
+        }
         let tokens = &self.tokens[..self.len as usize];
         match (strays, tokens.last()) {
             (_, None) => {}

@@ -30,7 +30,6 @@ impl Ends {
         self.bits & Ends::bit(id) != 0 && (self.is_stop(id) || self.eos.binary_search(&id).is_ok())
     }
 
-    #[cfg(feature = "python")]
     pub(crate) fn ids(&self) -> (&[u32], &[u32]) {
         (&self.stop, &self.eos)
     }

@@ -75,15 +75,10 @@ impl Ledger {
             self.token = token;
             self.starts.pop_front();
         }
-        let last = self.token;
-        if let Some(&(_, token)) = self.starts.front().filter(|next| next.0 == self.settled) {
-            self.token = token;
-            self.starts.pop_front();
-        }
         if self.settled == self.read && self.starts.capacity() > SPARE {
             self.starts = VecDeque::new();
         }
-        last
+        self.token
     }
 
     /// Notes that the text of so many tokens was emitted at once in a region, while nothing was held.

@@ -1,26 +1,23 @@
 //! From token ids to safe text.
 
+mod decoded;
 mod decoder;
 mod ends;
+mod finish;
 mod ledger;
 mod native;
 mod options;
-mod reader;
-mod scanner;
-mod segmenter;
+mod snapshot;
 mod stream;
 
 pub use decoder::TokenDecoder;
-pub use options::TokenOptions;
-pub use scanner::TokenScanner;
-pub use segmenter::TokenSegmenter;
-pub use stream::Finish;
+pub use finish::{EndReason, Finish};
+pub use options::{TokenOptions, TokenOptionsError};
+pub use stream::{TokenScanner, TokenSegmenter, TokenStream};
 #[cfg(feature = "python")]
 pub(crate) use {
-    decoder::Decoder,
+    decoder::Sink,
     ends::Ends,
-    ledger::{Ledger, Tally},
-    native::Native,
-    reader::{Reader, Safe},
-    stream::{Limits, TokenStream},
+    native::{Decode, Native},
+    options::Limits,
 };

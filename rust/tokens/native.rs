@@ -1,152 +1,147 @@
-use super::decoder::Decoder;
-use super::ends::Ends;
-use super::options::TokenOptions;
-use super::reader::Reader;
-use super::stream::{Finish, Limits, TokenStream};
+use std::borrow::Cow;
+
+use super::decoder::{Decoder, Sink};
+use super::options::{Limits, TokenOptions, TokenOptionsError};
+use crate::stream::{Emit, Fingerprint, Reader, Stream, Writer};
 use crate::vocabulary::{Kind, UnknownToken, Vocabulary};
 
-/// A stream of token ids that the core decodes, and whose text `R` reads.
-#[derive(Clone, Debug)]
-pub(crate) struct Native<R: Reader> {
-    vocabulary: Vocabulary,
-    skip_special: bool,
-    /// The state after the prompt.
-    pub(crate) start: Decoder,
-    pub(crate) decoder: Decoder,
-    pub(crate) stream: TokenStream<R>,
+/// What makes the text of a stream of tokens.
+pub trait Decode: Sized {
+    type Error;
+
+    /// Reads a token, the `number`th of the stream; the pieces of text that it completes go to `sink`. Returns the text
+    /// of a special token that is skipped. After an error it is as before.
+    fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
+
+    /// The rest of the text, if the stream ends here, or with one more token; as `step`, but nothing changes.
+    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
+
+    /// Goes back to the end of the prompt.
+    fn reset(&mut self) -> Result<(), Self::Error>;
+
+    /// One in the same state that goes on independently.
+    #[cfg(feature = "python")]
+    fn fork(&self) -> Result<Self, Self::Error>;
+
+    /// Whether the text of a token of whole characters is just that.
+    #[cfg(feature = "python")]
+    fn is_idle(&self) -> bool;
+
+    fn skips_special(&self) -> bool;
+
+    fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
+
+    /// The one that `write` wrote, with this one's vocabulary.
+    fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 
-impl<R: Reader> Native<R> {
-    pub(crate) fn new(vocabulary: &Vocabulary, reader: R, options: &TokenOptions) -> Result<Native<R>, UnknownToken> {
-        let limits = Limits {
-            ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids),
-            min_tokens: options.min_tokens,
-            max_tokens: options.max_tokens.unwrap_or(usize::MAX),
-        };
-        let stream = TokenStream::new(reader, limits);
-        let mut native = Native::from_stream(vocabulary, stream, options.skip_special_tokens);
-        for &id in &options.prompt_token_ids {
-            native.read_prompt(id)?;
-        }
-        Ok(native)
-    }
+/// Decodes with a [`Vocabulary`].
+#[derive(Clone, Debug)]
+pub struct Native {
+    pub(crate) vocabulary: Vocabulary,
+    skip_special: bool,
+    /// The state after the prompt.
+    start: Decoder,
+    now: Decoder,
+}
 
-    pub(crate) fn from_stream(vocabulary: &Vocabulary, stream: TokenStream<R>, skip_special: bool) -> Native<R> {
+impl Native {
+    pub(crate) fn new(vocabulary: &Vocabulary, skip_special: bool) -> Native {
         let start = Decoder::new(vocabulary);
-        Native { vocabulary: vocabulary.clone(), skip_special, decoder: start.clone(), start, stream }
+        Native { vocabulary: vocabulary.clone(), skip_special, now: start.clone(), start }
     }
 
     /// Reads a token of what the stream continues, before any of its own.
     pub(crate) fn read_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
+        self.read(id, 0, &mut |_, _| ())?;
+        self.now.end_prompt();
+        self.start = self.now.clone();
+        Ok(())
+    }
+
+    /// Whether `id` is a token of whole characters, and is only its text here.
+    #[inline]
+    pub(super) fn is_plain(&self, id: u32) -> bool {
+        self.vocabulary.kind(id).is_some_and(Kind::is_plain) && self.now.is_idle()
+    }
+
+    fn read(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
         let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
         let skipped = self.skip_special && kind.has(Kind::SPECIAL);
-        self.start.read(&self.vocabulary, (id, kind), skipped, 0, &mut |_, _| ());
-        self.start.end_prompt();
-        self.decoder = self.start.clone();
+        self.now.read(&self.vocabulary, (id, kind), skipped, number, sink);
+        Ok(skipped)
+    }
+
+    /// Refuses a marker that could not be found.
+    pub(crate) fn check<E: Emit>(&self, stream: &Stream<E>) -> Result<(), TokenOptionsError> {
+        let graph = stream.graph();
+        let spelled = |marker: &&str| self.vocabulary.spells_with_special(marker);
+        match graph.all_markers().find(spelled).filter(|_| self.skip_special) {
+            Some(marker) => Err(TokenOptionsError::SpelledMarker(marker.into())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Decode for Native {
+    type Error = UnknownToken;
+
+    fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
+        let skipped = self.read(id, number, sink)?;
+        Ok(skipped.then(|| self.vocabulary.text(id).into()))
+    }
+
+    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
+        let mut end = self.clone();
+        // An id that ends the stream need not be a token's.
+        let skipped = id.is_some_and(|id| end.read(id, number, sink).unwrap_or_default());
+        end.now.flush(end.vocabulary.strays(), sink);
+        Ok(id.filter(|_| skipped).map(|id| self.vocabulary.text(id).into()))
+    }
+
+    fn reset(&mut self) -> Result<(), UnknownToken> {
+        self.now = self.start.clone();
         Ok(())
-    }
-
-    /// Reads `id` if it is only its text and nothing is held; returns whether it did.
-    #[inline]
-    pub(crate) fn pass(&mut self, id: u32) -> bool {
-        let passes = self.is_plain(id) && self.stream.reader.stream_mut().pass_plain(self.vocabulary.text(id));
-        if passes {
-            self.stream.pass(1);
-        }
-        passes
-    }
-
-    /// The text of a token of whole characters.
-    #[inline]
-    pub(crate) fn text(&self, id: u32) -> &str {
-        self.vocabulary.text(id)
-    }
-
-    /// Reads a token.
-    pub(crate) fn feed(&mut self, id: u32) -> Result<(), UnknownToken> {
-        self.stream.begin();
-        if self.stream.is_over() {
-            return Ok(());
-        }
-        if self.stream.ends_at(id) {
-            self.read_end(id);
-            return Ok(());
-        }
-        let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
-        let armed = self.stream.is_armed();
-        self.read_token(id, kind, armed);
-        if self.stream.count() {
-            self.flush(Finish::Length, armed);
-        }
-        Ok(())
-    }
-
-    /// Ends the stream for another reason.
-    pub(crate) fn close(&mut self) {
-        self.stream.begin();
-        self.flush(Finish::Closed, self.stream.was_armed());
-    }
-
-    /// Goes back to the start of the stream, after the prompt.
-    pub(crate) fn reset(&mut self) {
-        self.decoder = self.start.clone();
-        self.stream.reset();
     }
 
     #[cfg(feature = "python")]
-    pub(crate) fn skips_special(&self) -> bool {
+    fn fork(&self) -> Result<Native, UnknownToken> {
+        Ok(self.clone())
+    }
+
+    #[cfg(feature = "python")]
+    fn is_idle(&self) -> bool {
+        self.now.is_idle()
+    }
+
+    fn skips_special(&self) -> bool {
         self.skip_special
     }
 
-    #[cfg(feature = "python")]
-    pub(crate) fn vocabulary(&self) -> &Vocabulary {
-        &self.vocabulary
+    fn write(&self, writer: &mut Writer) -> Result<(), UnknownToken> {
+        self.start.write(writer);
+        self.now.write(writer);
+        Ok(())
     }
 
-    /// Whether `id` is only its text here, and not the last that is wanted.
-    #[inline]
-    fn is_plain(&self, id: u32) -> bool {
-        let plain = self.vocabulary.kind(id).is_some_and(Kind::is_plain);
-        let last = self.stream.number() >= self.stream.limits.max_tokens;
-        plain && !last && self.is_idle() && !self.stream.limits.ends.contains(id)
+    fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Native>, UnknownToken> {
+        let mut states = || Some((Decoder::from_bytes(reader)?, Decoder::from_bytes(reader)?));
+        Ok(states().map(|(start, now)| Native { start, now, vocabulary: self.vocabulary.clone(), ..*self }))
     }
+}
 
-    /// Whether nothing is begun: no character, no stop, no end.
-    #[inline]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.decoder.is_idle() && self.stream.is_idle()
-    }
+/// What streams of tokens with the same options have in common.
+pub(super) fn print(limits: &Limits, skips_special: bool, mut print: Fingerprint) -> Fingerprint {
+    limits.print(&mut print);
+    print.number(skips_special.into());
+    print
+}
 
-    fn read_token(&mut self, id: u32, kind: Kind, armed: bool) {
-        let number = self.stream.number();
-        let skipped = self.skip_special && kind.has(Kind::SPECIAL);
-        let stream = &mut self.stream;
-        let mut sink = |text: &str, token| stream.read(text, token, armed);
-        self.decoder.read(&self.vocabulary, (id, kind), skipped, number, &mut sink);
-        if skipped {
-            stream.read_marker(self.vocabulary.text(id));
-        }
-    }
-
-    /// Reads a token that ends the stream. A stop that its text completes ends it first; without text it completes none.
-    fn read_end(&mut self, id: u32) {
-        if let Some(kind) = self.vocabulary.kind(id)
-            && !(self.skip_special && kind.has(Kind::SPECIAL))
-        {
-            let mut with_token = self.clone();
-            with_token.read_token(id, kind, true);
-            with_token.flush(Finish::Closed, true);
-            if with_token.stream.finish == Some(Finish::StopSequence) {
-                *self = with_token;
-            }
-        }
-        self.flush(self.stream.end_of(id), true);
-        self.stream.ledger.seen += 1;
-    }
-
-    fn flush(&mut self, finish: Finish, armed: bool) {
-        let stream = &mut self.stream;
-        self.decoder.flush(self.vocabulary.strays(), &mut |text, token| stream.read(text, token, armed));
-        stream.end(finish);
+impl TokenOptions {
+    /// The decoder that the options tell.
+    pub(super) fn decoder(&self, vocabulary: &Vocabulary) -> Result<Native, UnknownToken> {
+        let mut native = Native::new(vocabulary, self.skip_special_tokens);
+        self.prompt_token_ids.iter().try_for_each(|&id| native.read_prompt(id))?;
+        Ok(native)
     }
 }

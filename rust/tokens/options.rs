@@ -1,13 +1,21 @@
+use std::error::Error;
+use std::fmt;
+
+use super::ends::Ends;
+use crate::stream::Fingerprint;
+use crate::vocabulary::UnknownToken;
+
 /// What a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter) is to know beside the
 /// stops.
 ///
 /// ```
 /// use stopscan::TokenOptions;
 ///
-/// let options = TokenOptions { eos_token_ids: vec![2], max_tokens: Some(100), ..TokenOptions::default() };
+/// let options = TokenOptions::default().eos_token_ids([2]).max_tokens(100);
 /// assert!(options.skip_special_tokens);
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TokenOptions {
     /// Tokens that end the stream; their text is not emitted.
     pub stop_token_ids: Vec<u32>,
@@ -17,7 +25,7 @@ pub struct TokenOptions {
     pub min_tokens: usize,
     /// The stream ends with so many tokens.
     pub max_tokens: Option<usize>,
-    /// Whether special tokens have no text. A marker that is one opens or closes its region all the same.
+    /// Whether special tokens have no text. A stop or a marker that is one counts all the same.
     pub skip_special_tokens: bool,
     /// What the stream continues: it decides on a leading space, and the stream may complete its last character.
     pub prompt_token_ids: Vec<u32>,
@@ -33,5 +41,130 @@ impl Default for TokenOptions {
             skip_special_tokens: true,
             prompt_token_ids: Vec::new(),
         }
+    }
+}
+
+impl TokenOptions {
+    /// The same with other `stop_token_ids`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().stop_token_ids([1, 2]).stop_token_ids, [1, 2]);
+    /// ```
+    pub fn stop_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
+        TokenOptions { stop_token_ids: ids.into(), ..self }
+    }
+
+    /// The same with other `eos_token_ids`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().eos_token_ids([2]).eos_token_ids, [2]);
+    /// ```
+    pub fn eos_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
+        TokenOptions { eos_token_ids: ids.into(), ..self }
+    }
+
+    /// The same with another `min_tokens`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().min_tokens(3).min_tokens, 3);
+    /// ```
+    pub fn min_tokens(self, min_tokens: usize) -> TokenOptions {
+        TokenOptions { min_tokens, ..self }
+    }
+
+    /// The same with a limit of `max_tokens`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().max_tokens(3).max_tokens, Some(3));
+    /// ```
+    pub fn max_tokens(self, max_tokens: usize) -> TokenOptions {
+        TokenOptions { max_tokens: Some(max_tokens), ..self }
+    }
+
+    /// The same with another `skip_special_tokens`.
+    ///
+    /// ```
+    /// assert!(!stopscan::TokenOptions::default().skip_special_tokens(false).skip_special_tokens);
+    /// ```
+    pub fn skip_special_tokens(self, skip_special_tokens: bool) -> TokenOptions {
+        TokenOptions { skip_special_tokens, ..self }
+    }
+
+    /// The same with other `prompt_token_ids`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().prompt_token_ids([7]).prompt_token_ids, [7]);
+    /// ```
+    pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
+        TokenOptions { prompt_token_ids: ids.into(), ..self }
+    }
+}
+
+/// Why a stream of tokens cannot begin.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet, TokenOptions, TokenOptionsError, TokenScanner, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("a").build()?;
+/// let scanner = StopScanner::new(&StopSet::new(["END"])?);
+/// let error = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default().prompt_token_ids([9])).unwrap_err();
+/// assert_eq!(error, TokenOptionsError::UnknownToken(9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenOptionsError {
+    /// No token has this id of the prompt.
+    UnknownToken(u32),
+    /// This marker is spelled by a special token and text together, and special tokens are skipped.
+    SpelledMarker(String),
+}
+
+impl From<UnknownToken> for TokenOptionsError {
+    fn from(UnknownToken(id): UnknownToken) -> TokenOptionsError {
+        TokenOptionsError::UnknownToken(id)
+    }
+}
+
+impl fmt::Display for TokenOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenOptionsError::UnknownToken(id) => write!(f, "prompt_token_ids: {}", UnknownToken(*id)),
+            TokenOptionsError::SpelledMarker(marker) => {
+                write!(f, "marker {marker:?} has a special token in it, which is skipped; ")?;
+                write!(f, "pass skip_special_tokens=False")
+            }
+        }
+    }
+}
+
+impl Error for TokenOptionsError {}
+
+/// Which tokens end a stream, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) ends: Ends,
+    /// In so many tokens nothing counts as an end.
+    pub(crate) min_tokens: usize,
+    pub(crate) max_tokens: usize,
+}
+
+impl Limits {
+    pub(super) fn new(options: &TokenOptions) -> Limits {
+        Limits {
+            ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids),
+            min_tokens: options.min_tokens,
+            max_tokens: options.max_tokens.unwrap_or(usize::MAX),
+        }
+    }
+
+    pub(super) fn print(&self, print: &mut Fingerprint) {
+        let (stop, eos) = self.ends.ids();
+        for ids in [stop, eos] {
+            print.number(ids.len());
+            ids.iter().for_each(|&id| print.number(id as usize));
+        }
+        print.number(self.min_tokens);
+        print.number(self.max_tokens);
     }
 }

@@ -1,9 +1,7 @@
-use std::error::Error;
-use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::byte_level::Spelling;
-use super::{Kind, Strays, Table, Vocabulary};
+use super::{Kind, Strays, Table, Vocabulary, VocabularyError};
 
 /// Collects the tokens of a [`Vocabulary`], in the order of their ids.
 ///
@@ -178,7 +176,7 @@ impl VocabularyBuilder {
     /// ```
     pub fn build(mut self) -> Result<Vocabulary, VocabularyError> {
         if u32::try_from(self.bytes.len()).is_err() {
-            return Err(VocabularyError(None));
+            return Err(VocabularyError::TooLong);
         }
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);
@@ -196,7 +194,7 @@ impl VocabularyBuilder {
                     text.push_str(whole);
                     *kind = kind.with(Kind::WHOLE);
                 }
-                Err(_) if in_runs => return Err(VocabularyError(Some(id as u32))),
+                Err(_) if in_runs => return Err(VocabularyError::NoUtf8(id as u32)),
                 Err(_) => halves.push((id as u32, bytes.into())),
             }
             if self.strip_first_space && bytes.starts_with(b" ") && !kind.has(Kind::BYTE) {
@@ -218,35 +216,14 @@ impl VocabularyBuilder {
             firsts: self.firsts.into(),
             strays: self.strays,
             special_ends_character: self.special_ends_character,
+            special: OnceLock::new(),
         })))
     }
 
-    fn token(mut self, bytes: &[u8], kind: Kind) -> VocabularyBuilder {
+    pub(super) fn token(mut self, bytes: &[u8], kind: Kind) -> VocabularyBuilder {
         self.kinds.push(kind);
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len());
         self
     }
 }
-
-/// Why a [`Vocabulary`] cannot be compiled; its text names the token.
-///
-/// ```
-/// use stopscan::{Strays, Vocabulary};
-///
-/// let error = Vocabulary::builder().strays(Strays::Bytes).text(b"\xFF").build().unwrap_err();
-/// assert_eq!(error.to_string(), "token 0 is no UTF-8, and only a byte token may be none");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VocabularyError(Option<u32>);
-
-impl fmt::Display for VocabularyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(id) => write!(f, "token {id} is no UTF-8, and only a byte token may be none"),
-            None => write!(f, "the tokens have 4 GiB of text or more"),
-        }
-    }
-}
-
-impl Error for VocabularyError {}

@@ -1,12 +1,19 @@
 //! What each token id stands for.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT};
+use crate::graph::Words;
 
 mod builder;
 pub(crate) mod byte_level;
+mod error;
+#[cfg(feature = "serde")]
+pub(crate) mod tokenizer_json;
 
-pub use builder::{VocabularyBuilder, VocabularyError};
+pub use builder::VocabularyBuilder;
+pub use error::VocabularyError;
 
 /// What decoding makes of bytes that are no character.
 ///
@@ -22,6 +29,7 @@ pub use builder::{VocabularyBuilder, VocabularyError};
 /// # Ok::<(), stopscan::VocabularyError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Strays {
     /// One U+FFFD for the beginning of a character that does not go on, and for any other byte; characters go on
     /// across tokens. This is what `String::from_utf8_lossy` does with all bytes together: byte-level BPE, tiktoken.
@@ -67,6 +75,8 @@ struct Table {
     strips_first_space: bool,
     strays: Strays,
     special_ends_character: bool,
+    /// Finds special tokens in a text.
+    special: OnceLock<Automaton>,
 }
 
 /// What there is to know about a token before its bytes: a set of flags.
@@ -112,6 +122,33 @@ impl Vocabulary {
     /// ```
     pub fn builder() -> VocabularyBuilder {
         VocabularyBuilder::default()
+    }
+
+    /// The vocabulary of Hugging Face's `tokenizer.json`, given as the text of that file.
+    ///
+    /// The decoder that the file describes says whether the text of a stream is made from the bytes of single ids: so
+    /// it is for byte-level BPE, and for SentencePiece with byte fallback or without.
+    ///
+    /// # Errors
+    /// [`VocabularyError::NotNative`] for any other decoder, such as WordPiece's, and
+    /// [`VocabularyError::NoTokenizer`] for what is no such file.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::from_tokenizer_json(
+    ///     r#"{"added_tokens": [{"id": 2, "content": "</s>", "special": true}],
+    ///         "decoder": {"type": "ByteLevel"},
+    ///         "model": {"type": "BPE", "vocab": {"Hi": 0, "Ġthere": 1}, "merges": []}}"#,
+    /// )?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// let text: String = [0, 1, 2].iter().map(|&id| decoder.feed(id).unwrap().to_string()).collect();
+    /// assert_eq!(text, "Hi there");
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    #[cfg(feature = "serde")]
+    pub fn from_tokenizer_json(json: &str) -> Result<Vocabulary, VocabularyError> {
+        tokenizer_json::read(json.as_bytes())
     }
 
     /// How many ids there are, gaps included.
@@ -206,6 +243,21 @@ impl Vocabulary {
     /// Whether some tokens are something else at the start of a stream.
     pub(crate) fn has_firsts(&self) -> bool {
         self.0.has_firsts
+    }
+
+    /// Whether a special token has a part in a text that is not one itself.
+    pub(crate) fn spells_with_special(&self, text: &str) -> bool {
+        let automaton = self.0.special.get_or_init(|| {
+            let special =
+                (0..self.len() as u32).filter(|&id| self.kind(id).is_some_and(|kind| kind.has(Kind::SPECIAL)));
+            let mut texts: Vec<&str> = special.map(|id| self.text(id)).filter(|text| !text.is_empty()).collect();
+            texts.sort_unstable();
+            texts.dedup();
+            let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
+            Automaton::new(Words::new(&texts, &[], []), &[], config).0
+        });
+        let is_one = automaton.words().iter().any(|special| special == text);
+        !is_one && automaton.read(&mut { ROOT }, text, true).is_some()
     }
 
     pub(crate) fn strays(&self) -> Strays {

@@ -67,7 +67,7 @@ fn a_set_says_what_it_was_given() {
     assert_eq!((set.len(), set.is_empty()), (4, false));
     assert_eq!(
         format!("{set:?}"),
-        r#"StopSet { stop: ["b", "a", "aa"], visible: ["v"], patterns: [], protect: [("<", ">"), ("|", "|"), ("[", ">")] }"#
+        r#"StopSet { stop: ["b", "a", "aa"], visible: ["v"], patterns: [], regions: ["answer", "<", "|", "["] }"#
     );
 }
 
@@ -93,8 +93,8 @@ fn a_scanner_gives_its_set_back() {
 
 #[test]
 fn a_scanner_starts_protected_only_where_a_region_is() {
-    let options = Options { start_protected: true, ..Options::default() };
-    let error = StopScanner::with_options(&StopSet::new(["a"]).unwrap(), options).unwrap_err();
+    let options = Options::default().start_protected(true);
+    let error = StopScanner::with_options(&StopSet::new(["a"]).unwrap(), &options).unwrap_err();
     assert_eq!(error.to_string(), "start_protected needs a set that protects a region");
 }
 

@@ -26,6 +26,11 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// How many bytes more are allocated than `before`. The test runner's own threads may have freed some of theirs.
+fn kept_since(before: usize) -> usize {
+    ALLOCATOR.allocated().saturating_sub(before)
+}
+
 /// Compiles a set, whose memory at its peak, with the given stops and all that this process allocated before, is
 /// within bounds.
 fn compile(stops: &[String]) -> StopSet {
@@ -136,7 +141,7 @@ fn memory_of_held_text_is_given_back() {
     let before = ALLOCATOR.allocated();
     for release in ["flush", "go on", "reset"] {
         scanner.feed(&long);
-        assert!(ALLOCATOR.allocated() >= before + MILLION);
+        assert!(kept_since(before) >= MILLION - SMALL);
         match release {
             "flush" => drop(scanner.flush().text.to_string()),
             "go on" => drop(scanner.feed("c").text.to_string()),
@@ -144,7 +149,7 @@ fn memory_of_held_text_is_given_back() {
         }
         assert_eq!(scanner.feed("E").text, "");
         assert_eq!(scanner.held(), "E");
-        let kept = ALLOCATOR.allocated() - before;
+        let kept = kept_since(before);
         assert!(kept <= SMALL, "{kept} bytes after {release}");
         scanner.flush();
     }
@@ -165,7 +170,7 @@ fn memory_of_long_deltas_is_given_back() {
     }
     assert_eq!(scanner.feed("N").text, "");
     assert_eq!(scanner.held(), "EN");
-    let kept = ALLOCATOR.allocated() - before;
+    let kept = kept_since(before);
     assert!(kept <= SMALL, "{kept} bytes");
 }
 
@@ -183,7 +188,7 @@ fn memory_of_long_deltas_is_given_back_while_text_is_held() {
     scanner.feed(&delta);
     assert_eq!(scanner.feed(&short).text, "");
     assert_eq!(scanner.held().len(), SMALL / 4);
-    let kept = ALLOCATOR.allocated() - before;
+    let kept = kept_since(before);
     assert!(kept <= 2 * SMALL, "{kept} bytes");
 }
 
@@ -197,7 +202,7 @@ fn memory_does_not_grow_with_the_stream() {
         scanner.feed("a");
     }
     assert_eq!(scanner.held().len(), 100);
-    let kept = ALLOCATOR.allocated() - before;
+    let kept = kept_since(before);
     assert!(kept <= SMALL, "{kept} bytes");
 }
 
@@ -212,15 +217,15 @@ fn hostile_patterns() {
         ("(a|a)*b", true),
         ("(a|aa)+b", true),
         ("a{1,1000}b", true),
-        ("(a{1,30}){1,30}b", true),
-        (&alternatives, true),
-        ("[ab]*a[ab]{9}c", true),
+        ("(a{1,30}){1,30}b", false),
+        (&alternatives, false),
+        ("[ab]*a[ab]{9}c", false),
         ("[ab]*a[ab]{100}c", false),
         ("(a{1000}){1000}b", false),
         ("((a{100}){100}){100}b", false),
         ("(((a?){30}){30}){30}b", false),
         (".{1,50}x", true),
-        (".{1,900}x", false),
+        (".{1,900}x", true),
     ];
     for (pattern, compiles) in patterns {
         println!("{pattern:.40}"); // beyond the limit the process aborts
@@ -236,7 +241,7 @@ fn hostile_patterns() {
         let before = ALLOCATOR.allocated();
         let released: usize = (0..MILLION / 100).map(|_| scanner.feed(delta).text.len()).sum();
         assert!(released + scanner.held().len() == MILLION / 10, "{pattern}");
-        assert!(ALLOCATOR.allocated() < before + MIB, "{pattern}: {} bytes", ALLOCATOR.allocated() - before);
+        assert!(ALLOCATOR.allocated() < before + MIB, "{pattern}: {} bytes", kept_since(before));
     }
 }
 
@@ -282,7 +287,7 @@ fn a_million_tokens_that_are_no_text() {
             for _ in 0..MILLION {
                 read += scanner.feed(id).unwrap().chars().count();
             }
-            let kept = ALLOCATOR.allocated().saturating_sub(before);
+            let kept = kept_since(before);
             assert!(kept <= FLAT, "{kept} bytes after token {id} with {strays:?}");
         }
         assert_eq!(scanner.held(), "E");
@@ -300,11 +305,11 @@ fn a_prompt_of_a_million_tokens() {
         let vocabulary = Vocabulary::builder().strays(Strays::Runs).strip_first_space(true);
         let vocabulary = vocabulary.text(" a").special("<pad>").byte(0xFF).byte(0xF0).build().unwrap();
         let before = ALLOCATOR.allocated();
-        let options = TokenOptions { prompt_token_ids: vec![id; MILLION], ..TokenOptions::default() };
+        let options = TokenOptions::default().prompt_token_ids(vec![id; MILLION]);
         let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
         drop(options);
         assert_eq!(scanner.feed(0).unwrap(), text);
-        let kept = ALLOCATOR.allocated().saturating_sub(before);
+        let kept = kept_since(before);
         assert!(kept <= FLAT, "{kept} bytes after token {id}");
     }
 }
@@ -325,6 +330,6 @@ fn memory_of_held_tokens_is_given_back() {
     assert_eq!(scanner.tokens_kept(), MILLION + 1);
     assert_eq!(scanner.feed(1), Ok("c"));
     assert_eq!(scanner.feed(0), Ok(""));
-    let kept = ALLOCATOR.allocated().saturating_sub(before);
+    let kept = kept_since(before);
     assert!(kept <= FLAT, "{kept} bytes");
 }

@@ -2,10 +2,17 @@
 
 mod api;
 mod case;
+mod formats;
+mod loops;
 mod patterns;
+mod patterns_syntax;
 mod properties;
 mod reference;
+mod repeat;
 mod segments;
 mod snapshots;
+#[cfg(feature = "serde")]
+mod tokenizer_json;
 mod tokens;
 mod vectors;
+mod worst_texts;

@@ -6,104 +6,21 @@ use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, Tok
 use crate::case::patterns::Case;
 use crate::properties::Random;
 
-/// Small rules and texts, every cut: the match, the output and, for some, the held text.
+/// Small rules and texts, every cut: the match, the output and, for some, the held text. `STOPSCAN_CASES` tries more.
 #[test]
 fn random_patterns() {
-    let cases = (0..400).map(|seed| {
+    let cases = std::env::var("STOPSCAN_CASES").map_or(600, |cases| cases.parse().expect("it is a number"));
+    let tried = (0..cases).filter(|&seed| {
         let bytes = Random(seed).bytes(200);
         let case = Case::arbitrary(&mut Unstructured::new(&bytes)).expect("any bytes are a case");
-        case.check(seed % 4 == 0)
+        case.check(seed % 16 == 0)
     });
-    let tried = cases.filter(|&tried| tried).count();
-    assert!(tried > 250, "only {tried} rules compiled");
+    let tried = tried.count();
+    assert!(tried > 350, "only {tried} rules compiled");
 }
 
-fn hidden(patterns: &[&str]) -> StopSet {
+pub fn hidden(patterns: &[&str]) -> StopSet {
     StopSet::builder().patterns(patterns).build().unwrap()
-}
-
-#[test]
-fn what_is_taken() {
-    for (pattern, text, sequence) in [
-        (r"\n(User|Human) ?\d*:", "Hi\nUser 12: x", "\nUser 12:"),
-        (r"(?i)\bend of story", "pretend of story. The End Of Story", "End Of Story"),
-        (r"(?m)^END\b", "x END\nENDS\nEND.", "END"),
-        (r"(?:\bfoo|bar\b)", "xfoo bars foo", "foo"),
-        (r"(\b)foo(\b)", "xfoo foox foo", "foo"),
-        (r"[^\d\s]x", "1x x ax", "ax"),
-        (r"[\w&&[^_]]+!", "_ab!", "ab!"),
-        (r"[é[\d]]x", "ax 1x", "1x"),
-        (r"x(bar\b)", "xbars xbar", "xbar"),
-        (r"(?m)^\bfoo", " foo\nfoo", "foo"),
-        ("é|日本", "e日日本", "日本"),
-        ("(?s).x", "\nx", "\nx"),
-        ("(?i)É", "eéÉ", "é"),
-    ] {
-        let set = hidden(&[pattern]);
-        assert_eq!(set.find(text).map(|found| found.sequence()), Some(sequence), "{pattern}");
-    }
-}
-
-#[test]
-fn what_is_refused() {
-    for (pattern, problem) in [
-        ("(a", "unclosed group"),
-        ("a*", "it can match the empty string"),
-        (r"\b", "it can match the empty string"),
-        ("", "it can match the empty string"),
-        (r"[^\s\S]", "it can never match"),
-        ("a$", "$ and \\z need"),
-        (r"a\z", "$ and \\z need"),
-        ("(?m)a$", "$ and \\z need"),
-        ("^a", "^ and \\A are not taken"),
-        (r"\Aa", "^ and \\A are not taken"),
-        ("a(?m)^b", "(?m)^ is taken at the beginning only"),
-        (r"a\bb", "\\b is taken at the beginning and at the end only"),
-        (r"(?:a\b)+", "\\b is taken at the beginning and at the end only"),
-        (r"\Ba", "of what looks around"),
-        (r"\b{start}a", "of what looks around"),
-        (r"\p{L}", "Unicode property not found"),
-        (r"(?-u:\xff)", "pattern can match invalid UTF-8"),
-        ("(?=a)b", "look-around"),
-        ("a.*b", "it can hold text for ever"),
-        ("(?s)<.+>", "it can hold text for ever"),
-        ("[A-Za-z ]+:", "it can hold text for ever"),
-        (r"«\S+»", "it can hold text for ever"),
-        ("(a{100}){100}b", "its automaton is too large"),
-        ("[ab]*a[ab]{11}c", "its automaton is too large"),
-        ("[ab]*a[ab]{12}c", "its automaton is too large"), // already without the set's other patterns
-        (&("(".repeat(1_000) + "a" + &")".repeat(1_000)), "nest"),
-    ] {
-        let error = StopSet::builder().patterns(["ok", pattern]).build().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("pattern 1, {pattern:?}: ")), "{pattern}: {error}");
-        assert!(error.contains(problem), "{pattern}: {error}");
-    }
-}
-
-#[test]
-fn a_refused_pattern_behind_one_that_is_given_twice_is_named_by_its_own_index() {
-    for pattern in ["(a", "a.*b", "(a{100}){100}b", "[ab]*a[ab]{12}c"] {
-        let error = StopSet::builder().patterns(["ok", "ok", pattern]).build().unwrap_err().to_string();
-        assert!(error.starts_with(&format!("pattern 2, {pattern:?}: ")), "{error}");
-    }
-}
-
-#[test]
-fn runs_of_one_kind_are_no_text_without_end() {
-    for pattern in [r"\n\d+\.", r"\n[A-Z][a-z]+:", r"\s+END", "-{3,}!", r"<\w+>"] {
-        hidden(&[pattern]);
-    }
-}
-
-#[test]
-fn a_stop_in_every_word_ends_what_would_hold_text() {
-    let patterns = || StopSet::builder().patterns(["<[a-zA-Z ]+>"]);
-    assert!(patterns().build().is_err());
-    assert!(patterns().stop([" "]).build().is_ok());
-    assert!(patterns().visible(["a"]).build().is_err()); // other words have none
-    assert!(StopSet::builder().patterns([r"<[a-zA-Z ]+\b"]).build().is_ok());
-    // No match of this can be the first that completes, so none holds text.
-    assert!(StopSet::builder().patterns(["<[a-zA-Z ]+é>"]).stop(["é"]).build().is_ok());
 }
 
 #[test]
@@ -172,8 +89,8 @@ fn a_run_without_end_is_released_at_the_limit() {
 #[test]
 fn a_pattern_that_completes_at_the_end() {
     for include_stop in [false, true] {
-        let options = Options { include_stop, ..Options::default() };
-        let mut scanner = StopScanner::with_options(&hidden(&[r"END\b"]), options).unwrap();
+        let options = Options::default().include_stop(include_stop);
+        let mut scanner = StopScanner::with_options(&hidden(&[r"END\b"]), &options).unwrap();
         assert_eq!(scanner.feed("The END").text, if include_stop { "The END" } else { "The " });
         let output = scanner.flush();
         assert_eq!(output.text, "");
@@ -226,11 +143,67 @@ fn a_stop_of_one_letter_of_a_class_leaves_the_others() {
     assert_eq!(set.find("<b>").map(|found| found.sequence()), Some("b"));
 }
 
+/// Rule 8: what contains a match that completed in unarmed text never fires, wherever it began.
 #[test]
-fn in_unarmed_text_a_match_goes_on() {
-    let mut scanner = StopScanner::new(&hidden(&[r"\n\d+"]));
-    assert_eq!(scanner.feed_unarmed("a\n1").text, "a");
-    assert_eq!(scanner.feed("2").stop_match.unwrap().sequence(), "\n12");
+fn what_completes_in_unarmed_text_ends_what_contains_it() {
+    for (stop, pattern, marker, unarmed, armed, expected) in [
+        ("a", "(?:c){0,2}aa", "", "ca", "a", Some((2, "a"))),
+        ("-", r"\n\d+", "", "a\n1", "2 \n3", Some((5, "\n3"))),
+        ("abc", "b", "", "ab", "c abc", Some((5, "b"))),
+        ("xabc", "ab", "", "xab", "c xabc", Some((6, "ab"))),
+        ("bcd", "b[xy]?c", "", "abc", "d bc", Some((5, "bc"))),
+        ("cd", "b[xy]?c", "", "abc", "d bc", Some((2, "cd"))),
+        ("<x", "[tT]h", "<think>", "<th", "ink>th</t>th", Some((13, "th"))),
+        ("b", "a.{3}!", "", "ab", "cd! axyz!", Some((6, "axyz!"))),
+        ("-", r"ab\b", "", "ab", ".", Some((0, "ab"))),
+    ] {
+        let mut set = StopSet::builder().stop([stop]).patterns([pattern]);
+        if !marker.is_empty() {
+            set = set.protect([(marker, "</t>")]);
+        }
+        let mut scanner = StopScanner::new(&set.build().unwrap());
+        scanner.feed_unarmed(unarmed);
+        scanner.feed(armed);
+        scanner.flush();
+        assert_eq!(scanner.stop_match().map(|found| (found.offset(), found.sequence())), expected, "{stop} {pattern}");
+    }
+}
+
+/// A marker that is taken out of the text is held although a pattern completed in it.
+#[test]
+fn a_marker_around_a_match_in_unarmed_text_is_held() {
+    let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);
+    let mut segmenter = Segmenter::new(&set.build().unwrap());
+    assert_eq!(segmenter.feed_unarmed("x<th").into_iter().map(|segment| segment.text).collect::<String>(), "x");
+    let mut segmenter = Segmenter::restore(segmenter.segments(), &segmenter.snapshot()).unwrap();
+    let segments: Vec<_> =
+        segmenter.feed_unarmed("ink>y").into_iter().map(|one| (one.region.to_owned(), one.text.to_string())).collect();
+    assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);
+}
+
+/// Issue: `max_held` lost the only match that fits.
+#[test]
+fn a_later_beginning_goes_on_when_an_earlier_one_is_too_long() {
+    for (pattern, max_held, text, expected) in [
+        ("<[^>]+>", 10, "a < b or <tool> c", Some((9, "<tool>"))),
+        ("<tool:.+>", 40, "<tool:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa <tool:b>", Some((41, "<tool:b>"))),
+        ("<[^>]+>", 3, "<<<ab>", Some((2, "<ab>"))),
+        ("<[^>]+>", 2, "<<<ab>", None),
+        (r"<[^>]+>\b", 3, "<a>b", Some((0, "<a>"))),
+        (r"<[^>]+>\b", 2, "<a>b", None),
+        ("a", 0, "ba", Some((1, "a"))),
+        ("ab", 0, "ab", None),
+    ] {
+        let set = StopSet::builder().patterns([pattern]).max_held(max_held).build().unwrap();
+        let found = set.find(text).map(|found| (found.offset(), found.sequence()));
+        assert_eq!(found, expected, "{pattern} {max_held}");
+        let mut scanner = StopScanner::new(&set);
+        for delta in text.split_inclusive(|_| true) {
+            scanner.feed(delta);
+            assert!(scanner.held().chars().count() <= max_held);
+        }
+        assert_eq!(scanner.stop_match().map(|found| found.offset()), expected.map(|(offset, _)| offset), "{pattern}");
+    }
 }
 
 #[test]

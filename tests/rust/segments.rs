@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use stopscan::{MAX_REGIONS, MAX_SET_BYTES, SegmentSet, SegmentSetBuilder, Segmenter, Segments};
+use stopscan::{MAX_REGIONS, MAX_SET_BYTES, Options, SegmentSet, SegmentSetBuilder, Segmenter, Segments};
 
 const NONE: [(&str, &str); 0] = [];
 
@@ -27,7 +27,10 @@ fn thinking() -> SegmentSetBuilder {
 fn a_set_says_what_it_was_given() {
     let set = thinking().region("end", [("|", "end"), ("|", "end")]).build().unwrap();
     assert!(set.regions().eq(["answer", "reasoning", "tool", "end"]));
-    assert_eq!(format!("{set:?}"), r#"SegmentSet { regions: ["answer", "reasoning", "tool", "end"], .. }"#);
+    assert_eq!(
+        format!("{set:?}"),
+        r#"SegmentSet { stop: [], visible: [], patterns: [], regions: ["answer", "reasoning", "tool", "end"] }"#
+    );
 }
 
 #[test]
@@ -48,7 +51,7 @@ fn the_region_after_a_prefix() {
 #[test]
 fn a_segmenter_gives_its_set_back() {
     let set = thinking().build().unwrap();
-    let segmenter = Segmenter::beginning_in(&set, "tool", false).unwrap();
+    let segmenter = Segmenter::with_options(&set, &Options::default().region("tool")).unwrap();
     drop(set);
     assert!(segmenter.segments().regions().eq(["answer", "reasoning", "tool"]));
 }
@@ -99,7 +102,7 @@ fn errors_name_the_culprit() {
         assert_eq!(builder.build().unwrap_err().to_string(), message);
     }
     let set = one().build().unwrap();
-    let error = Segmenter::beginning_in(&set, "b", false).unwrap_err();
+    let error = Segmenter::with_options(&set, &Options::default().region("b")).unwrap_err();
     assert_eq!(error.to_string(), r#"region: there is no region "b""#);
 }
 

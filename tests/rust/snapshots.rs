@@ -1,6 +1,6 @@
 //! Snapshots where another set restores them. That a set restores its own is part of every comparison with the reference.
 
-use stopscan::{Options, StopScanner, StopSet, StopSetBuilder};
+use stopscan::{Options, Repeat, Snapshot, StopScanner, StopSet, StopSetBuilder};
 
 fn patterns(patterns: &[&str]) -> StopSet {
     StopSet::builder().patterns(patterns).build().unwrap()
@@ -12,7 +12,7 @@ fn protecting(count: usize) -> StopSetBuilder {
 }
 
 fn fed(set: &StopSet, options: Options, text: &str) -> StopScanner {
-    let mut scanner = StopScanner::with_options(set, options).unwrap();
+    let mut scanner = StopScanner::with_options(set, &options).unwrap();
     scanner.feed(text);
     scanner
 }
@@ -33,27 +33,14 @@ fn a_set_refuses_what_it_cannot_have_read() {
         ("a match", patterns(&["abc"]), "ab", patterns(&["bc"])),
     ] {
         for include_stop in [false, true] {
-            let scanner = fed(&set, Options { include_stop, ..Options::default() }, text);
-            assert!(StopScanner::restore(&other, &scanner.snapshot()).is_none(), "{case} of {set:?} in {other:?}");
-            assert!(StopScanner::restore(&set, &scanner.snapshot()).is_some(), "{case} of {set:?}");
+            let scanner = fed(&set, Options::default().include_stop(include_stop), text);
+            assert!(StopScanner::restore(&other, &scanner.snapshot()).is_err(), "{case} of {set:?} in {other:?}");
+            assert!(StopScanner::restore(&set, &scanner.snapshot()).is_ok(), "{case} of {set:?}");
         }
     }
-    let options = Options { start_protected: true, ..Options::default() };
+    let options = Options::default().start_protected(true);
     let protected = fed(&one(), options, "</a>");
-    assert!(StopScanner::restore(&strings(&["END"]), &protected.snapshot()).is_none());
-}
-
-#[test]
-fn a_set_goes_on_with_what_it_could_have_read() {
-    let larger = patterns(&["abc", "abd", r"\d:"]);
-    for include_stop in [false, true] {
-        let options = Options { include_stop, ..Options::default() };
-        let scanner = fed(&patterns(&["abc"]), options, "é ab");
-        let mut other = StopScanner::restore(&larger, &scanner.snapshot()).unwrap();
-        assert_eq!((other.held(), scanner.held()), if include_stop { ("", "") } else { ("ab", "ab") });
-        let found = other.feed("d").stop_match.unwrap();
-        assert_eq!((found.sequence(), found.offset(), found.byte_offset()), ("abd", 2, 3));
-    }
+    assert!(StopScanner::restore(&strings(&["END"]), &protected.snapshot()).is_err());
 }
 
 #[test]
@@ -64,4 +51,41 @@ fn a_pattern_that_fired_is_restored() {
     assert_eq!((copy.stop_match(), copy.unused()), (scanner.stop_match(), " more"));
     assert_eq!(copy.stop_match().unwrap().pattern(), Some(r"\d:"));
     assert_eq!(copy.snapshot(), scanner.snapshot());
+}
+
+/// A snapshot of version 1 of a scanner, as bytes that were written once.
+#[test]
+fn a_snapshot_of_version_1_goes_on() {
+    let set = StopSet::builder().stop(["END", "\n\nHuman:"]).protect([("<think>", "</think>")]).build().unwrap();
+    let scanner = fed(&set, Options::default(), "<think>END</think>é\n\nHu");
+    let bytes = scanner.snapshot().as_bytes().to_owned();
+    assert_eq!(bytes, VERSION_1, "{bytes:?}");
+    let mut other = StopScanner::restore(&set, &Snapshot::from_bytes(&VERSION_1).unwrap()).unwrap();
+    assert_eq!(other.held(), "\n\nHu");
+    assert_eq!(other.feed("man: Hi").stop_match.unwrap().offset(), 19);
+    assert_eq!(other.unused(), " Hi");
+}
+
+const VERSION_1: [u8; 21] = [1, 71, 40, 238, 158, 85, 136, 132, 48, 0, 0, 0, 23, 24, 0, 1, 4, 206, 49, 246, 84];
+
+#[test]
+fn damaged_bytes_are_refused_and_never_panic() {
+    let set = StopSet::builder().stop(["END"]).patterns([r"\d+:"]).repeat(Repeat::default()).build().unwrap();
+    for text in ["", "é 12", "x END more", "7: more", &"-".repeat(300)] {
+        let bytes = fed(&set, Options::default(), text).snapshot().as_bytes().to_owned();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            assert!(Snapshot::from_bytes(&damaged).is_err(), "byte {at} of {bytes:?}");
+            assert!(Snapshot::from_bytes(&bytes[..at]).is_err(), "{at} of {bytes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_is_small() {
+    let long = "s".repeat(100_000);
+    let set = StopSet::builder().visible([&*long]).stop(["END"]).build().unwrap();
+    let scanner = fed(&set, Options::default(), &long[1..]);
+    assert!(scanner.snapshot().as_bytes().len() <= 256);
 }

@@ -1,8 +1,8 @@
 //! The token layer by name: vocabularies, their errors, and what the properties do not draw.
 
 use stopscan::{
-    Finish, Options, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken, Vocabulary,
-    VocabularyBuilder, VocabularyError,
+    EndReason, Finish, Options, StopScanner, StopSet, Strays, TokenDecoder, TokenOptions, TokenScanner, UnknownToken,
+    Vocabulary, VocabularyBuilder, VocabularyError,
 };
 
 fn shared<T: Send + Sync>() {}
@@ -103,7 +103,7 @@ fn the_first_token_may_be_another() {
     ] {
         assert_eq!(decoded(&vocabulary, &ids), text, "{ids:?}");
     }
-    let options = TokenOptions { prompt_token_ids: vec![0, 2], ..TokenOptions::default() };
+    let options = TokenOptions::default().prompt_token_ids(vec![0, 2]);
     let stops = StopSet::new([""; 0]).unwrap();
     let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
     assert_eq!(scanner.feed(1), Ok(" a"));
@@ -126,8 +126,8 @@ fn plain_text_is_borrowed_from_the_vocabulary() {
 fn a_scanner_with_options_keeps_them() {
     let vocabulary = Vocabulary::builder().special("<think>").special("</think>").text("END").build().unwrap();
     let stops = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build().unwrap();
-    let options = Options { include_stop: true, start_protected: true };
-    let scanner = StopScanner::with_options(&stops, options).unwrap();
+    let options = Options::default().include_stop(true).start_protected(true);
+    let scanner = StopScanner::with_options(&stops, &options).unwrap();
     let mut scanner = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default()).unwrap();
     for _ in 0..2 {
         let out: Vec<String> = [2, 1, 0, 2, 1, 2, 2].map(|id| scanner.feed(id).unwrap().to_string()).into();
@@ -145,12 +145,12 @@ fn close_counts_stops_only_behind_min_tokens() {
     for (min_tokens, text, finish) in [
         (0, "", Finish::StopSequence),
         (1, "", Finish::StopSequence),
-        (2, "a\u{FFFD}", Finish::Closed),
-        (3, "a\u{FFFD}", Finish::Closed),
+        (2, "a\u{FFFD}", Finish::Ended(EndReason::Unknown)),
+        (3, "a\u{FFFD}", Finish::Ended(EndReason::Unknown)),
     ] {
-        let options = TokenOptions { min_tokens, ..TokenOptions::default() };
+        let options = TokenOptions::default().min_tokens(min_tokens);
         let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
-        let out = [0, 1].map(|id| scanner.feed(id).unwrap().to_string()).concat() + scanner.close();
+        let out = [0, 1].map(|id| scanner.feed(id).unwrap().to_string()).concat() + scanner.close(EndReason::Unknown);
         assert_eq!((out.as_str(), scanner.finish()), (text, Some(finish)), "{min_tokens}");
     }
 }
@@ -158,8 +158,8 @@ fn close_counts_stops_only_behind_min_tokens() {
 #[test]
 fn an_end_beyond_the_vocabulary_is_counted() {
     let vocabulary = Vocabulary::builder().text("a").build().unwrap();
-    let options = TokenOptions { stop_token_ids: vec![9], eos_token_ids: vec![7], ..TokenOptions::default() };
-    for (id, finish) in [(9, Finish::StopToken(9)), (7, Finish::Eos)] {
+    let options = TokenOptions::default().stop_token_ids([9]).eos_token_ids([7]);
+    for (id, finish) in [(9, Finish::StopToken(9)), (7, Finish::Ended(EndReason::Eos))] {
         let stops = StopSet::new(["END"]).unwrap();
         let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
         assert_eq!(scanner.feed(0), Ok("a"));
@@ -174,10 +174,10 @@ fn an_end_beyond_the_vocabulary_is_counted() {
 #[test]
 fn an_id_with_the_lowest_bits_of_an_end_is_none() {
     let vocabulary = (0..200).fold(Vocabulary::builder(), |builder, _| builder.text("a")).build().unwrap();
-    let options = TokenOptions { stop_token_ids: vec![3, 130], eos_token_ids: vec![70], ..TokenOptions::default() };
+    let options = TokenOptions::default().stop_token_ids([3, 130]).eos_token_ids([70]);
     for (id, finish) in (0..200).map(|id| match id {
         3 | 130 => (id, Some(Finish::StopToken(id))),
-        70 => (id, Some(Finish::Eos)),
+        70 => (id, Some(Finish::Ended(EndReason::Eos))),
         _ => (id, None),
     }) {
         for stop in ["END", "ab"] {

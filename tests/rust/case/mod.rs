@@ -3,6 +3,7 @@
 //! The fuzzer and the property tests draw the same cases from the same bytes.
 
 pub mod patterns;
+pub mod repeat;
 pub mod segments;
 pub mod stops;
 pub mod tokens;

@@ -2,21 +2,24 @@ use std::collections::HashSet;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-use crate::reference::patterns::{Lead, Pattern, Reference, Rules, check};
+use crate::reference::patterns::{Look, Pattern, Reference, Rules, check};
 
 const ALPHABETS: [&[char]; 3] = [&['a', 'b', '.'], &['a', 'é', '\n'], &['a', ' ', 'b']];
 
+const LOOKS: [Look; 6] = [Look::Start, Look::End, Look::LineStart, Look::LineEnd, Look::Word, Look::NotWord];
+
 /// Every cut of a text is tried: it has few characters.
-const LONGEST: usize = 6;
+const LONGEST: usize = 7;
 
 /// How far the reference looks for a continuation.
-const REACH: usize = 6;
+const REACH: usize = 5;
 
 #[derive(Clone, Debug)]
 pub struct Case {
     pub rules: Rules,
     alphabet: &'static [char],
-    texts: Vec<String>,
+    /// Texts, and how many of their characters are unarmed.
+    texts: Vec<(String, usize)>,
 }
 
 impl<'a> Arbitrary<'a> for Case {
@@ -25,7 +28,9 @@ impl<'a> Arbitrary<'a> for Case {
         let rules = rules(u, alphabet)?;
         let mut texts = Vec::new();
         for _ in 0..3 {
-            texts.push((0..u.int_in_range(1..=LONGEST)?).map(|_| u.choose(alphabet)).collect::<Result<String>>()?);
+            let length = u.int_in_range(1..=LONGEST)?;
+            let text = (0..length).map(|_| u.choose(alphabet)).collect::<Result<String>>()?;
+            texts.push((text, if u.ratio(1, 2)? { 0 } else { u.int_in_range(0..=length)? }));
         }
         Ok(Case { rules, alphabet, texts })
     }
@@ -33,15 +38,17 @@ impl<'a> Arbitrary<'a> for Case {
 
 impl Case {
     /// Panics unless the library does what the reference does, in every cut of each text; whether it could be tried at
-    /// all. The held text costs the reference the most.
+    /// all. The held text costs the reference the most, and it does not find what needs longer continuations.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
             return false; // it can match the empty string
         }
-        let letters: String = self.alphabet.iter().chain(&['-']).collect();
+        // Beside the letters of the texts one that is of a word, and one that is not: looks may need either.
+        let letters: String = self.alphabet.iter().chain(&['-', 'x']).collect();
         let reference = Reference::new(&self.rules, &letters, REACH);
-        for text in &self.texts {
-            check(&self.rules, &reference, text, &all_cuts(text), held);
+        let held = held && self.rules.patterns.iter().all(|pattern| pattern.length() <= REACH);
+        for (text, unarmed) in &self.texts {
+            check(&self.rules, &reference, text, *unarmed, &all_cuts(text.chars().count()), held);
         }
         true
     }
@@ -50,40 +57,47 @@ impl Case {
 fn rules(u: &mut Unstructured<'_>, letters: &[char]) -> Result<Rules> {
     let mut rules = Rules { include_stop: u.ratio(1, 8)?, ..Rules::default() };
     for _ in 0..u.int_in_range(1..=2)? {
-        let lead = *u.choose(&[Lead::Nothing, Lead::Nothing, Lead::Word, Lead::Line])?;
-        rules.patterns.push(Pattern { lead, body: body(u, letters, 3)?, trail: u.ratio(1, 4)? });
+        rules.patterns.push(pattern(u, letters, 3)?);
+    }
+    if u.ratio(1, 2)? {
+        rules.max_held = Some(u.int_in_range(0..=4)?);
     }
     let mut taken = HashSet::new();
     for _ in 0..u.int_in_range(0..=2)? {
-        let word = (0..u.int_in_range(1..=3)?).map(|_| u.choose(letters)).collect::<Result<String>>()?;
+        let word = word(u, letters)?;
         let list = if u.ratio(1, 3)? { &mut rules.visible } else { &mut rules.stop };
         if taken.insert(word.clone()) {
             list.push(word);
         }
     }
+    let marker = word(u, letters)?;
+    if u.ratio(1, 6)? && !taken.contains(&marker) {
+        rules.protect = Some((marker, "/".into()));
+    }
     Ok(rules)
 }
 
+fn word(u: &mut Unstructured<'_>, letters: &[char]) -> Result<String> {
+    (0..u.int_in_range(1..=3)?).map(|_| u.choose(letters)).collect()
+}
+
 /// A regular expression over the letters: short, nested, repeated.
-fn body(u: &mut Unstructured<'_>, letters: &[char], depth: usize) -> Result<String> {
-    let most = if depth == 0 { 1 } else { 9 };
+fn pattern(u: &mut Unstructured<'_>, letters: &[char], depth: usize) -> Result<Pattern> {
+    let most = if depth == 0 { 1 } else { 11 };
+    let boxed = |u: &mut Unstructured<'_>| Ok(Box::new(pattern(u, letters, depth - 1)?));
     Ok(match u.int_in_range(0..=most)? {
-        0 | 1 => letter(u, letters)?,
-        2..=5 => body(u, letters, depth - 1)? + &body(u, letters, depth - 1)?,
-        6 => format!("(?:{}|{})", body(u, letters, depth - 1)?, body(u, letters, depth - 1)?),
-        7 => format!("(?:{})?", body(u, letters, depth - 1)?),
-        8 => format!("(?:{})+", letter(u, letters)?),
-        _ => format!("[^{}]", letter(u, letters)?),
+        0 | 1 => Pattern::Char(*u.choose(letters)?),
+        2..=5 => Pattern::Both(boxed(u)?, boxed(u)?),
+        6 => Pattern::Either(boxed(u)?, boxed(u)?),
+        7 => Pattern::Maybe(boxed(u)?),
+        8 => Pattern::Plus(*u.choose(letters)?),
+        9 => Pattern::Look(*u.choose(&LOOKS)?),
+        10 => Pattern::Twice(boxed(u)?),
+        _ => Pattern::Not(*u.choose(letters)?),
     })
 }
 
-fn letter(u: &mut Unstructured<'_>, letters: &[char]) -> Result<String> {
-    Ok(regex::escape(&u.choose(letters)?.to_string()))
-}
-
-fn all_cuts(text: &str) -> Vec<Vec<usize>> {
-    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
-    let chosen =
-        |bits: usize| places.iter().enumerate().filter(move |(at, _)| bits >> at & 1 != 0).map(|(_, &cut)| cut);
-    (0..1_usize << places.len()).map(|bits| chosen(bits).collect()).collect()
+fn all_cuts(length: usize) -> Vec<Vec<usize>> {
+    let chosen = |bits: usize| (1..length).filter(move |at| bits >> (at - 1) & 1 != 0);
+    (0..1_usize << length.saturating_sub(1)).map(|bits| chosen(bits).collect()).collect()
 }

@@ -5,9 +5,9 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use super::ops;
 use super::words::Words;
 use crate::reference::Op;
-use crate::reference::segments::{Pair, Region, Rules};
+use crate::reference::segments::{Pair, Region, Rules, region_of};
 
-const NAMES: [&str; 3] = ["answer", "reasoning", "tool"];
+const NAMES: [&str; 4] = ["answer", "reasoning", "answer/again", "tool/in reasoning"];
 
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -69,9 +69,10 @@ pub fn rules(words: &Words, u: &mut Unstructured<'_>) -> Result<Rules> {
     }
     rules.regions = regions;
     if u.ratio(1, 2)? {
-        let live = names.iter().filter(|_| u.ratio(1, 2).unwrap_or_default()).map(|name| (*name).into());
+        let live = names.iter().filter(|_| u.ratio(1, 2).unwrap_or_default()).map(|name| region_of(name).into());
         rules.stop_in = Some(live.collect());
     }
+    rules.kept = words.words.iter().filter(|_| u.ratio(1, 4).unwrap_or_default()).cloned().collect();
     Ok(rules)
 }
 

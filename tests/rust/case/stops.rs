@@ -45,10 +45,10 @@ fn check_set(rules: &Rules, text: String) {
     let mut pair = Pair::new(rules);
     let kept = pair.apply(Op::Feed { delta: text.clone(), armed: true }) + &pair.apply(Op::Flush);
     let set = rules.set().expect("these rules compile");
-    let (truncated, found) = set.truncate_with(&text, rules.options()).expect("these rules protect a region");
+    let (truncated, found) = set.truncate_with(&text, &rules.options()).expect("these rules protect a region");
     assert_eq!(truncated, kept, "truncate of {text:?} with {rules:#?}");
     assert_eq!(found.map(Match::from), pair.matched(), "truncate of {text:?} with {rules:#?}");
-    assert_eq!(set.find_with(&text, rules.options()), Ok(found), "find of {text:?} with {rules:#?}");
+    assert_eq!(set.find_with(&text, &rules.options()), Ok(found), "find of {text:?} with {rules:#?}");
     if rules.options() == Default::default() {
         assert_eq!(set.truncate(&text), (truncated, found), "truncate of {text:?} with {rules:#?}");
         assert_eq!(set.find(&text), found, "find of {text:?} with {rules:#?}");

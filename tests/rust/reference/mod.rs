@@ -4,6 +4,7 @@
 //! markers complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
 
 pub mod patterns;
+pub mod repeat;
 pub mod segments;
 pub mod stops;
 pub mod tokens;

@@ -1,12 +1,12 @@
 //! A scanner for patterns by the book, and the library's beside it.
 //!
-//! After every character each place of the text is asked whether a stop begins there and ends here, and what is held is
-//! found by trying every continuation.
+//! A pattern is a tree, and what it matches is found by trying every way through it. After every character each place
+//! of the text is asked which stops begin there and complete here, and what is held is found by trying every
+//! continuation.
 
-use regex::Regex;
+use std::collections::BTreeSet;
+
 use stopscan::{Options, StopScanner, StopSet, StopSetError};
-
-use super::Match;
 
 /// What a scanner is told.
 #[derive(Clone, Debug, Default)]
@@ -14,53 +14,147 @@ pub struct Rules {
     pub stop: Vec<String>,
     pub visible: Vec<String>,
     pub patterns: Vec<Pattern>,
+    pub max_held: Option<usize>,
     pub include_stop: bool,
+    /// An opening and a closing marker.
+    pub protect: Option<(String, String)>,
 }
 
-/// A pattern in its parts, so that the reference can look around by itself.
 #[derive(Clone, Debug)]
-pub struct Pattern {
-    pub lead: Lead,
-    pub body: String,
-    /// Whether `\b` stands at the end.
-    pub trail: bool,
+pub enum Pattern {
+    Char(char),
+    Not(char),
+    Plus(char),
+    Look(Look),
+    Both(Box<Pattern>, Box<Pattern>),
+    Either(Box<Pattern>, Box<Pattern>),
+    Maybe(Box<Pattern>),
+    Twice(Box<Pattern>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lead {
-    Nothing,
+pub enum Look {
+    Start,
+    End,
+    LineStart,
+    LineEnd,
     Word,
-    Line,
+    NotWord,
 }
+
+/// What stands at a place: a character, or nothing, at the beginning and at the end.
+type Beside = Option<char>;
+
+/// What may stand behind a text, a character of each kind that looks tell apart.
+const BEHIND: [Beside; 4] = [Some('\n'), Some('a'), Some('.'), None];
 
 impl Pattern {
     pub fn text(&self) -> String {
-        let lead = match self.lead {
-            Lead::Nothing => "",
-            Lead::Word => r"\b",
-            Lead::Line => "(?m)^",
-        };
-        format!("{lead}(?:{}){}", self.body, if self.trail { r"\b" } else { "" })
+        match self {
+            Pattern::Char(letter) => regex::escape(&letter.to_string()),
+            Pattern::Not(letter) => format!("[^{}]", regex::escape(&letter.to_string())),
+            Pattern::Plus(letter) => format!("(?:{})+", regex::escape(&letter.to_string())),
+            Pattern::Look(Look::Start) => "^".into(),
+            Pattern::Look(Look::End) => "$".into(),
+            Pattern::Look(Look::LineStart) => "(?m:^)".into(),
+            Pattern::Look(Look::LineEnd) => "(?m:$)".into(),
+            Pattern::Look(Look::Word) => r"\b".into(),
+            Pattern::Look(Look::NotWord) => r"\B".into(),
+            Pattern::Both(one, other) => one.text() + &other.text(),
+            Pattern::Either(one, other) => format!("(?:{}|{})", one.text(), other.text()),
+            Pattern::Maybe(one) => format!("(?:{})?", one.text()),
+            Pattern::Twice(one) => format!("(?:{}){{2}}", one.text()),
+        }
     }
+
+    /// How many characters it has at most, each loop taken once.
+    pub fn length(&self) -> usize {
+        match self {
+            Pattern::Char(_) | Pattern::Not(_) | Pattern::Plus(_) => 1,
+            Pattern::Look(_) => 0,
+            Pattern::Both(one, other) => one.length() + other.length(),
+            Pattern::Either(one, other) => one.length().max(other.length()),
+            Pattern::Maybe(one) => one.length(),
+            Pattern::Twice(one) => 2 * one.length(),
+        }
+    }
+
+    /// Where what begins at `at` can end, if `behind` stands behind the text.
+    fn ends(&self, text: &[char], behind: Beside, at: usize) -> BTreeSet<usize> {
+        let one = |fits: bool| if fits { BTreeSet::from([at + 1]) } else { BTreeSet::new() };
+        let both = |one: &Pattern, other: &Pattern| {
+            one.ends(text, behind, at).into_iter().flat_map(|at| other.ends(text, behind, at)).collect()
+        };
+        match self {
+            Pattern::Char(letter) => one(text.get(at) == Some(letter)),
+            Pattern::Not(letter) => one(text.get(at).is_some_and(|other| other != letter)),
+            Pattern::Plus(letter) => (at..text.len()).take_while(|&at| text[at] == *letter).map(|at| at + 1).collect(),
+            Pattern::Look(look) => {
+                let before = at.checked_sub(1).map(|before| text[before]);
+                let behind = text.get(at).copied().or(behind);
+                if look.holds(before, behind) { BTreeSet::from([at]) } else { BTreeSet::new() }
+            }
+            Pattern::Both(one, other) => both(one, other),
+            Pattern::Either(one, other) => &one.ends(text, behind, at) | &other.ends(text, behind, at),
+            Pattern::Maybe(one) => &one.ends(text, behind, at) | &BTreeSet::from([at]),
+            Pattern::Twice(one) => both(one, one),
+        }
+    }
+
+    /// Whether this matches the end of `text` from `start` on, if `behind` stands behind it.
+    fn matches(&self, text: &[char], start: usize, behind: Beside) -> bool {
+        self.ends(text, behind, start).contains(&text.len())
+    }
+
+    /// Whether this matches the end of `text` from `start` on, whatever stands behind it.
+    fn matches_surely(&self, text: &[char], start: usize) -> bool {
+        BEHIND.iter().all(|&behind| self.matches(text, start, behind))
+    }
+}
+
+impl Look {
+    fn holds(self, before: Beside, behind: Beside) -> bool {
+        match self {
+            Look::Start => before.is_none(),
+            Look::End => behind.is_none(),
+            Look::LineStart => before.is_none_or(|letter| letter == '\n'),
+            Look::LineEnd => behind.is_none_or(|letter| letter == '\n'),
+            Look::Word => is_word(before) != is_word(behind),
+            Look::NotWord => is_word(before) == is_word(behind),
+        }
+    }
+}
+
+fn is_word(character: Beside) -> bool {
+    character.is_some_and(|character| character == '_' || character.is_ascii_alphanumeric())
 }
 
 impl Rules {
     pub fn set(&self) -> Result<StopSet, StopSetError> {
         let patterns = self.patterns.iter().map(Pattern::text);
-        StopSet::builder().stop(&self.stop).visible(&self.visible).patterns(patterns).build()
-    }
-
-    pub fn scanner(&self) -> StopScanner {
-        let options = Options { include_stop: self.include_stop, ..Options::default() };
-        StopScanner::with_options(&self.set().expect("these rules compile"), options).expect("no region is asked for")
+        let builder = StopSet::builder().stop(&self.stop).visible(&self.visible).patterns(patterns);
+        let builder = builder.protect(self.protect.iter().map(|(open, close)| (open, close)));
+        match self.max_held {
+            Some(max_held) => builder.max_held(max_held).build(),
+            None => builder.build(),
+        }
     }
 }
 
-/// A stop that has fired: which, and where it lies, in bytes.
+/// A stop that completes with the last character of a text. In the order in which they win.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    start: usize,
+    end: usize,
+    /// A pattern's index; a string comes first.
+    pattern: Option<usize>,
+    hidden: bool,
+}
+
+/// A stop that has fired: which, and where it lies, in code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fired {
     pub pattern: Option<String>,
-    pub sequence: String,
     pub start: usize,
     pub end: usize,
     hidden: bool,
@@ -68,139 +162,153 @@ pub struct Fired {
 
 pub struct Reference<'a> {
     rules: &'a Rules,
-    bodies: Vec<Regex>,
     /// What continuations are made of.
     alphabet: Vec<char>,
     /// How long they may be, in characters.
     reach: usize,
-    /// The strings that can fire.
-    strings: Vec<(String, bool)>,
+}
+
+/// How a text was read.
+struct Reading {
+    fired: Option<Fired>,
+    /// Where the region began that is open at the end, or `None` in a protected one.
+    region: Option<usize>,
+    /// What begins here or earlier contains a match that completed in unarmed text.
+    over: Option<usize>,
 }
 
 impl<'a> Reference<'a> {
     pub fn new(rules: &'a Rules, alphabet: &str, reach: usize) -> Reference<'a> {
-        let whole = |pattern: &Pattern| Regex::new(&format!("^(?:{})$", pattern.body)).expect("it is a regex");
-        let bodies = rules.patterns.iter().map(whole).collect();
-        let mut reference =
-            Reference { rules, bodies, alphabet: alphabet.chars().collect(), reach, strings: Vec::new() };
-        let hidden = rules.stop.iter().map(|stop| (stop.clone(), true));
-        let strings: Vec<(String, bool)> =
-            hidden.chain(rules.visible.iter().map(|stop| (stop.clone(), false))).collect();
-        let ends_early = |stop: &str| {
-            let inner = super::without_last_character(stop);
-            strings.iter().any(|(other, _)| inner.contains(other.as_str()))
-                || ["", "\n", "a", "."].iter().all(|before| reference.matches_inside(before, inner))
-        };
-        reference.strings = strings.iter().filter(|(stop, _)| !ends_early(stop)).cloned().collect();
-        reference
+        Reference { rules, alphabet: alphabet.chars().collect(), reach }
     }
 
-    /// Whether a pattern completes in `inner`, which stands behind `before`.
-    fn matches_inside(&self, before: &str, inner: &str) -> bool {
-        let text = format!("{before}{inner}");
-        let ends = (before.len() + 1..=text.len()).filter(|&end| text.is_char_boundary(end));
-        ends.into_iter().any(|end| self.pattern_at(&text[..end], before.len()).is_some())
-    }
-
-    /// What fires in `text`, the first characters of which are known to fire nothing.
-    pub fn find(&self, text: &str, quiet: usize) -> Option<Fired> {
-        let ends = (quiet + 1..=text.len()).filter(|&end| text.is_char_boundary(end));
-        ends.into_iter().find_map(|end| self.completes(&text[..end], 0))
-    }
-
-    /// What completes with the last character of `text` and began at `from` or later: what began first, then the longer
-    /// one, then a string.
-    fn completes(&self, text: &str, from: usize) -> Option<Fired> {
-        let string = self.strings.iter().filter(|(stop, _)| text[from..].ends_with(stop));
-        let string = string.max_by_key(|(stop, _)| stop.len());
-        let string = string.map(|(stop, hidden)| Fired {
-            pattern: None,
-            sequence: stop.clone(),
-            start: text.len() - stop.len(),
-            end: text.len(),
-            hidden: *hidden && !self.rules.include_stop,
-        });
-        let pattern = self.pattern_at(text, from);
-        match (string, pattern) {
-            (Some(string), Some(pattern)) => {
-                let first = (pattern.start, string.end) < (string.start, pattern.end);
-                Some(if first { pattern } else { string })
+    /// Reads `text`, the first characters of which are unarmed.
+    fn read(&self, text: &[char], unarmed: usize) -> Reading {
+        let mut reading = Reading { fired: None, region: Some(0), over: None };
+        for end in 1..=text.len() {
+            let seen = &text[..end];
+            let Some(region) = reading.region else {
+                let (_, close) = self.rules.protect.as_ref().expect("there is a protected region");
+                if ends_with(seen, close) && self.opened(seen).is_some_and(|opened| end >= opened + close.len()) {
+                    (reading.region, reading.over) = (Some(end), None);
+                }
+                continue;
+            };
+            let events = self.events(seen, region, self.rules.max_held);
+            let over = |event: &Event| reading.over.is_some_and(|over| event.start <= over);
+            let first = events.iter().filter(|event| end > unarmed && !over(event)).min();
+            if self.marker(seen, region).is_some_and(|open| first.is_none_or(|first| open <= first.start)) {
+                reading.region = None;
+                continue;
             }
-            (string, pattern) => string.or(pattern),
+            if let Some(event) = first {
+                reading.fired = Some(self.fired(event));
+                break;
+            }
+            reading.over = events.iter().map(|event| Some(event.start)).chain([reading.over]).max().flatten();
         }
+        reading
     }
 
-    /// The match of a pattern that completes with the last character of `text` and begins at `from` or later.
-    fn pattern_at(&self, text: &str, from: usize) -> Option<Fired> {
-        let last = text.char_indices().next_back().map_or(0, |(at, _)| at);
-        let starts = (from..text.len()).filter(|&start| text.is_char_boundary(start));
-        starts.into_iter().find_map(|start| {
-            // Of one beginning, the one that ends with the character before the one that ended earlier.
-            [text.len(), last].into_iter().filter(|&end| start < end).find_map(|end| {
-                let fits = |index: &usize| self.fits(*index, text, start, end);
-                let index = (0..self.bodies.len()).find(fits)?;
-                Some(Fired {
-                    pattern: Some(self.rules.patterns[index].text()),
-                    sequence: text[start..end].into(),
-                    start,
-                    end,
-                    hidden: !self.rules.include_stop,
-                })
-            })
+    /// Where the opening marker begins with which `text` ends, if all of it is in the region.
+    fn marker(&self, text: &[char], region: usize) -> Option<usize> {
+        let (open, _) = self.rules.protect.as_ref()?;
+        let start = text.len().checked_sub(open.chars().count()).filter(|start| *start >= region)?;
+        ends_with(text, open).then_some(start)
+    }
+
+    /// Where the last protected region began.
+    fn opened(&self, text: &[char]) -> Option<usize> {
+        let (open, _) = self.rules.protect.as_ref()?;
+        (0..=text.len()).rev().find(|&end| ends_with(&text[..end], open))
+    }
+
+    fn fired(&self, event: &Event) -> Fired {
+        let pattern = event.pattern.map(|index| self.rules.patterns[index].text());
+        Fired { pattern, start: event.start, end: event.end, hidden: event.hidden }
+    }
+
+    /// What completes with the last character of `text` and began at `from` or later.
+    fn events(&self, text: &[char], from: usize, max_held: Option<usize>) -> Vec<Event> {
+        let mut events = Vec::new();
+        let hidden = self.rules.stop.iter().map(|stop| (stop, true));
+        for (stop, hidden) in hidden.chain(self.rules.visible.iter().map(|stop| (stop, false))) {
+            let start = text.len().checked_sub(stop.chars().count()).filter(|start| *start >= from);
+            if let Some(start) = start.filter(|_| ends_with(text, stop)) {
+                let hidden = hidden && !self.rules.include_stop;
+                events.push(Event { start, end: text.len(), pattern: None, hidden });
+            }
+        }
+        let before = text.len() - 1;
+        let within = |length: usize| max_held.is_none_or(|most| length <= most);
+        for (index, pattern) in self.rules.patterns.iter().enumerate() {
+            for start in from..text.len() {
+                let event = |end| Event { start, end, pattern: Some(index), hidden: !self.rules.include_stop };
+                // Its last character is never held.
+                if within(before - start) && pattern.matches_surely(text, start) {
+                    events.push(event(text.len()));
+                }
+                let passed = &text[..before];
+                let confirmed = start < before
+                    && within(before - start)
+                    && !pattern.matches_surely(passed, start)
+                    && pattern.matches(passed, start, Some(text[before]));
+                if confirmed {
+                    events.push(event(before));
+                }
+            }
+        }
+        events
+    }
+
+    /// What the end of `text` confirms.
+    fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
+        let region = reading.region?;
+        let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
+        let mut starts = starts.filter(|start| self.rules.max_held.is_none_or(|most| text.len() - start <= most));
+        starts.find_map(|start| {
+            let ends = |pattern: &&Pattern| !pattern.matches_surely(text, start) && pattern.matches(text, start, None);
+            let pattern = self.rules.patterns.iter().position(|pattern| ends(&pattern))?;
+            let hidden = !self.rules.include_stop;
+            Some(self.fired(&Event { start, end: text.len(), pattern: Some(pattern), hidden }))
         })
     }
 
-    /// Whether the pattern matches this part of `text` and completes at its end.
-    fn fits(&self, index: usize, text: &str, start: usize, end: usize) -> bool {
-        let pattern = &self.rules.patterns[index];
-        let before = text[..start].chars().next_back();
-        let first = text[start..].chars().next();
-        let leads = match pattern.lead {
-            Lead::Nothing => true,
-            Lead::Word => is_word(before) != is_word(first),
-            Lead::Line => before.is_none() || before == Some('\n'),
+    /// How many characters at the end of `text`, which fires nothing, may still become a hidden stop. A beginning is
+    /// judged by what follows it: not by what began before, and not by how long it may become.
+    fn held(&self, text: &[char], reading: &Reading) -> usize {
+        let Some(region) = reading.region else {
+            return 0;
         };
-        let last = text[..end].chars().next_back();
-        let behind = text[end..].chars().next();
-        // Without `\b` at its end a pattern completes with its last character, with it one later.
-        let completes = match pattern.trail {
-            false => end == text.len(),
-            true => end < text.len() && is_word(last) != is_word(behind),
-        };
-        completes && leads && self.bodies[index].is_match(&text[start..end])
+        let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
+        let mut starts = starts.filter(|&start| {
+            let short = self.rules.max_held.is_none_or(|most| text.len() - start <= most);
+            self.can_begin(&mut text.to_owned(), start, self.reach, false)
+                || short && self.can_begin(&mut text.to_owned(), start, self.reach, true)
+        });
+        starts.next().map_or(0, |start| text.len() - start)
     }
 
-    /// What the end of the text completes.
-    pub fn at_end(&self, text: &str) -> Option<Fired> {
-        // A character that is no letter and that no body has stands for the end; then one that is.
-        let confirmed = |end: &str| {
-            let longer = format!("{text}{end}");
-            self.pattern_at(&longer, 0).filter(|found| found.end == text.len())
-        };
-        match is_word(text.chars().next_back()) {
-            true => confirmed("\u{7f}"),
-            false => None,
+    /// Whether some continuation of `text` makes a hidden stop fire that begins at `start`: a pattern or a string.
+    fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
+        let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
+        if pattern
+            && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
+        {
+            return !self.rules.include_stop; // the end confirms it
         }
-    }
-
-    /// How much of the end of `text`, which fires nothing, may still become a hidden stop. A beginning is judged by what
-    /// follows it, as those of strings are: not by what began before.
-    pub fn held(&self, text: &str) -> usize {
-        let starts = (0..=text.len()).filter(|&start| text.is_char_boundary(start));
-        let can = |start: &usize| self.can_begin(&mut text.to_owned(), *start, self.reach);
-        starts.into_iter().find(|start| *start < text.len() && can(start)).map_or(0, |start| text.len() - start)
-    }
-
-    /// Whether some continuation of `text` makes a hidden stop fire that begins at `start`.
-    fn can_begin(&self, text: &mut String, start: usize, reach: usize) -> bool {
         if reach == 0 {
             return false;
         }
         self.alphabet.iter().any(|&letter| {
             text.push(letter);
-            let can = match self.completes(text, start) {
-                Some(fired) => fired.start == start && fired.hidden,
-                None => self.can_begin(text, start, reach - 1),
+            let max_held = if pattern { None } else { self.rules.max_held };
+            let first = self.events(text, start, max_held).into_iter().min();
+            let marker = self.marker(text, start);
+            let can = match (first, marker) {
+                (Some(event), marker) => wanted(&event) && marker.is_none_or(|marker| marker > event.start),
+                (None, Some(_)) => false,
+                (None, None) => self.can_begin(text, start, reach - 1, pattern),
             };
             text.pop();
             can
@@ -208,51 +316,60 @@ impl<'a> Reference<'a> {
     }
 }
 
-fn is_word(character: Option<char>) -> bool {
-    character.is_some_and(|character| character == '_' || character.is_ascii_alphanumeric())
+fn ends_with(text: &[char], end: &str) -> bool {
+    text.ends_with(&end.chars().collect::<Vec<_>>())
 }
 
-/// Panics unless the library does what the reference does, for the text in each of the given cuts.
-pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, cuts: &[Vec<usize>], check_held: bool) {
-    let context = || format!("in {text:?} with {rules:#?}");
-    let fired = reference.find(text, 0);
-    let at_end = if fired.is_none() { reference.at_end(text) } else { None };
-    let expected = fired.clone().or(at_end.clone());
-    let kept = expected.as_ref().map_or(text.len(), |fired| if fired.hidden { fired.start } else { fired.end });
-    for cut in cuts {
-        let mut scanner = rules.scanner();
-        let (mut out, mut at) = (String::new(), 0);
-        for &end in cut.iter().chain([&text.len()]) {
-            out += scanner.feed(&text[at..end]).text;
-            at = end;
-            let seen = &text[..end];
-            if check_held && scanner.stop_match().is_none() {
-                assert_eq!(scanner.held().len(), reference.held(seen), "held after {seen:?} {}", context());
-            }
-            if scanner.stop_match().is_none() {
-                assert_eq!(format!("{out}{}", scanner.held()), seen, "lost {}", context());
-                scanner = StopScanner::restore(scanner.stops(), &scanner.snapshot()).expect("it is its own");
-            }
-        }
-        assert_eq!(
-            scanner.stop_match().map(|found| found.byte_offset()),
-            fired.as_ref().map(|f| f.start),
-            "{}",
-            context()
-        );
-        out += scanner.flush().text;
-        let found = scanner.stop_match();
-        assert_eq!(found.map(|found| found.byte_offset()), expected.as_ref().map(|fired| fired.start), "{}", context());
-        assert_eq!(found.map(|found| found.sequence()), expected.as_ref().map(|f| &*f.sequence), "{}", context());
-        assert_eq!(
-            found.and_then(|found| found.pattern()),
-            expected.as_ref().and_then(|f| f.pattern.as_deref()),
-            "{}",
-            context()
-        );
-        assert_eq!(out, &text[..kept], "output {}", context());
-    }
+/// Panics unless the library does what the reference does, for the text in each of the given cuts, its first characters
+/// unarmed.
+pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usize, cuts: &[Vec<usize>], held: bool) {
+    let context = || format!("in {text:?}, {unarmed} unarmed, with {rules:#?}");
+    let letters: Vec<char> = text.chars().collect();
+    let string = |from: usize, to: usize| letters[from..to].iter().collect::<String>();
+    let reading = reference.read(&letters, unarmed);
+    let expected = reading.fired.clone().or_else(|| reference.at_end(&letters, &reading));
+    let kept = match &expected {
+        Some(fired) => string(0, if fired.hidden { fired.start } else { fired.end }),
+        None => text.into(),
+    };
+    let place = |fired: &Fired| (fired.start, string(fired.start, fired.end), fired.pattern.clone());
     let set = rules.set().expect("these rules compile");
-    let found = set.find(text).map(Match::from);
-    assert_eq!(found.map(|found| found.byte_offset), expected.as_ref().map(|fired| fired.start), "find {}", context());
+    let options = Options::default().include_stop(rules.include_stop);
+    let least = |end: usize| reference.held(&letters[..end], &reference.read(&letters[..end], unarmed.min(end)));
+    let least: Vec<usize> = (0..=letters.len()).map(|end| if held { least(end) } else { 0 }).collect();
+    for cut in cuts {
+        let mut scanner = StopScanner::with_options(&set, &options).expect("no region is asked for");
+        let (mut out, mut at) = (String::new(), 0);
+        let mut ends: Vec<usize> = cut.iter().copied().chain([unarmed, letters.len()]).collect();
+        ends.sort_unstable();
+        for end in ends {
+            let delta = string(at, end);
+            let output = if end <= unarmed { scanner.feed_unarmed(&delta) } else { scanner.feed(&delta) };
+            out += output.text;
+            at = end;
+            if scanner.stop_match().is_some() {
+                continue;
+            }
+            let seen = string(0, end);
+            assert_eq!(format!("{out}{}", scanner.held()), seen, "lost {}", context());
+            if held {
+                assert_eq!(scanner.held().chars().count(), least[end], "held after {seen:?} {}", context());
+            }
+            scanner = StopScanner::restore(scanner.stops(), &scanner.snapshot()).expect("it is its own");
+        }
+        let found = |scanner: &StopScanner| {
+            let found = scanner.stop_match()?;
+            Some((found.offset(), found.sequence().to_owned(), found.pattern().map(str::to_owned)))
+        };
+        assert_eq!(found(&scanner), reading.fired.as_ref().map(place), "{}", context());
+        out += scanner.flush().text;
+        assert_eq!(found(&scanner), expected.as_ref().map(place), "at the end {}", context());
+        assert_eq!(out, kept, "output {}", context());
+    }
+    if unarmed == 0 {
+        let found = set
+            .find(text)
+            .map(|found| (found.offset(), found.sequence().to_owned(), found.pattern().map(str::to_owned)));
+        assert_eq!(found, expected.as_ref().map(place), "find {}", context());
+    }
 }

@@ -2,14 +2,19 @@
 
 use std::slice;
 
-use stopscan::{SegmentSet, Segmenter, Segments, StopSetError};
+use stopscan::{
+    Emit, Options, SegmentSet, Segmenter, Segments, SetBuilder, StopScanner, StopSet, StopSetError, Target, keep,
+};
 
 use super::{Match, Op, firing, longest_beginning, longest_end, match_at_end};
 
 /// What a segmenter is told.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
+    /// The regions, or states of regions.
     pub regions: Vec<Region>,
+    /// The markers that are kept, wherever they lead.
+    pub kept: Vec<String>,
     pub stop: Vec<String>,
     pub visible: Vec<String>,
     pub stop_in: Option<Vec<String>>,
@@ -30,20 +35,38 @@ pub type Segment = (String, String);
 
 impl Rules {
     pub fn set(&self) -> Result<SegmentSet, StopSetError> {
-        let mut builder = SegmentSet::builder().stop(&self.stop).visible(&self.visible);
+        self.fill(SegmentSet::builder()).build()
+    }
+
+    fn fill<E: Emit>(&self, builder: SetBuilder<E>) -> SetBuilder<E> {
+        let mut builder = builder.stop(&self.stop).visible(&self.visible);
         for region in &self.regions {
-            builder = builder.region(&*region.name, region.markers.clone());
+            let target = |(marker, name): &(String, String)| match self.kept.contains(marker) {
+                true => (marker.clone(), keep(name)),
+                false => (marker.clone(), Target::from(name)),
+            };
+            builder = builder.region(&*region.name, region.markers.iter().map(target));
         }
         match &self.stop_in {
-            Some(names) => builder.stop_in(names).build(),
-            None => builder.build(),
+            Some(names) => builder.stop_in(names),
+            None => builder,
         }
+    }
+
+    fn options(&self) -> Options {
+        Options::default().region(&self.region).include_stop(self.include_stop)
+    }
+
+    /// The library's scanner over the same graph, whose markers stay in the text.
+    fn scanner(&self) -> StopScanner {
+        let set = self.fill(StopSet::builder()).build().expect("these rules compile");
+        StopScanner::with_options(&set, &self.options()).expect("there is the region")
     }
 
     /// The library's segmenter.
     pub fn segmenter(&self) -> Segmenter {
         let set = self.set().expect("these rules compile");
-        Segmenter::beginning_in(&set, &self.region, self.include_stop).expect("there is the region")
+        Segmenter::with_options(&set, &self.options()).expect("there is the region")
     }
 
     fn markers(&self, region: &str) -> &[(String, String)] {
@@ -55,13 +78,20 @@ impl Rules {
 pub struct Pair<'a> {
     rules: &'a Rules,
     segmenter: Segmenter,
+    scanner: StopScanner,
     reference: Reference<'a>,
     done: Vec<Op>,
 }
 
 impl<'a> Pair<'a> {
     pub fn new(rules: &'a Rules) -> Pair<'a> {
-        Pair { rules, segmenter: rules.segmenter(), reference: Reference::new(rules), done: Vec::new() }
+        Pair {
+            rules,
+            segmenter: rules.segmenter(),
+            scanner: rules.scanner(),
+            reference: Reference::new(rules),
+            done: Vec::new(),
+        }
     }
 
     /// What both return.
@@ -84,7 +114,15 @@ impl<'a> Pair<'a> {
         assert_eq!(copy, expected, "output of a copy {}", context());
         assert_eq!(elsewhere, expected, "output elsewhere {}", context());
         assert_eq!(self.segmenter.held(), self.held(), "held text {}", context());
-        assert_eq!(self.segmenter.region(), self.reference.region, "region {}", context());
+        assert_eq!(self.segmenter.region(), region_of(self.reference.region), "region {}", context());
+        match &op {
+            Op::Feed { delta, armed: true } => drop(self.scanner.feed(delta)),
+            Op::Feed { delta, armed: false } => drop(self.scanner.feed_unarmed(delta)),
+            Op::Flush => drop(self.scanner.flush()),
+            _ => self.scanner.reset(),
+        }
+        assert_eq!(self.scanner.region(), self.segmenter.region(), "region of a scanner {}", context());
+        assert_eq!(self.scanner.stop_match(), self.segmenter.stop_match(), "match of a scanner {}", context());
         assert_eq!(self.segmenter.unused(), self.reference.unused, "unused text {}", context());
         assert_eq!(self.segmenter.stop_match().map(Match::from), self.matched(), "match {}", context());
         self.done.push(op);
@@ -141,6 +179,11 @@ pub struct Reference<'a> {
     pub labels: Vec<Option<&'a str>>,
 }
 
+/// The region of a state: what stands before the slash.
+pub fn region_of(state: &str) -> &str {
+    state.split('/').next().expect("it is not empty")
+}
+
 impl<'a> Reference<'a> {
     pub fn new(rules: &'a Rules) -> Reference<'a> {
         let (text, edge, sent, matched, unused, labels) = Default::default();
@@ -158,7 +201,7 @@ impl<'a> Reference<'a> {
 
     /// The stops that can fire in the open region.
     fn stops(&self) -> Vec<&'a str> {
-        if self.rules.stop_in.as_ref().is_some_and(|names| !names.iter().any(|name| name == self.region)) {
+        if self.rules.stop_in.as_ref().is_some_and(|names| !names.iter().any(|name| name == region_of(self.region))) {
             return Vec::new();
         }
         let everything = || self.rules.stop.iter().chain(&self.rules.visible);
@@ -209,8 +252,21 @@ impl<'a> Reference<'a> {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }
 
-    /// A marker that is a token without text.
-    pub fn pass_marker(&mut self, marker: &str) -> Vec<Segment> {
+    /// A stop or a marker that is a token without text.
+    pub fn pass_special(&mut self, special: &str) -> Vec<Segment> {
+        let here =
+            self.rules.stop_in.as_ref().is_none_or(|names| names.iter().any(|name| name == region_of(self.region)));
+        let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
+        if self.matched.is_some() || !here || !stops.any(|stop| stop == special) {
+            return self.pass_marker(special);
+        }
+        let segments = self.flush();
+        let text = self.text.clone() + special;
+        self.matched = Some(match_at_end(&text, special, &self.rules.stop, &self.rules.visible));
+        segments
+    }
+
+    fn pass_marker(&mut self, marker: &str) -> Vec<Segment> {
         let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
         let Some((_, region)) = leads.filter(|_| self.matched.is_none()) else {
             return Vec::new();
@@ -229,10 +285,15 @@ impl<'a> Reference<'a> {
             self.send(if self.is_hidden(stop) { stop.len() } else { 0 }, segments);
         } else if !marker.is_empty() {
             self.send(marker.len(), segments);
-            self.labels.extend(marker.chars().map(|_| None));
             let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
             self.region = &leads.expect("it is one of them").1;
-            (self.edge, self.sent) = (self.text.len(), self.text.len());
+            self.edge = self.text.len();
+            if self.rules.kept.iter().any(|kept| kept == marker) {
+                self.send(0, segments);
+            } else {
+                self.labels.extend(marker.chars().map(|_| None));
+                self.sent = self.text.len();
+            }
         }
     }
 
@@ -240,11 +301,12 @@ impl<'a> Reference<'a> {
     fn send(&mut self, withheld: usize, segments: &mut Vec<Segment>) {
         let until = self.text.len() - withheld;
         let text = &self.text[self.sent..until];
-        self.labels.extend(text.chars().map(|_| Some(self.region)));
+        let region = region_of(self.region);
+        self.labels.extend(text.chars().map(|_| Some(region)));
         match segments.last_mut() {
             _ if text.is_empty() => {}
-            Some(last) if last.0 == self.region => last.1.push_str(text),
-            _ => segments.push((self.region.into(), text.into())),
+            Some(last) if last.0 == region => last.1.push_str(text),
+            _ => segments.push((region.into(), text.into())),
         }
         self.sent = until;
     }

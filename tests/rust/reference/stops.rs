@@ -23,13 +23,13 @@ impl Rules {
     }
 
     pub fn options(&self) -> Options {
-        Options { include_stop: self.include_stop, start_protected: self.start_protected }
+        Options::default().include_stop(self.include_stop).start_protected(self.start_protected)
     }
 
     /// The library's scanner.
     pub fn scanner(&self) -> StopScanner {
         let set = self.set().expect("these rules compile");
-        StopScanner::with_options(&set, self.options()).expect("these rules protect a region")
+        StopScanner::with_options(&set, &self.options()).expect("these rules protect a region")
     }
 }
 
@@ -188,8 +188,25 @@ impl<'a> Reference<'a> {
         self.send()
     }
 
-    /// A marker that is a token without text leads into its region, or out of it, all the same.
-    pub(super) fn pass_marker(&mut self, marker: &str) -> String {
+    /// Whether a token without text, but this one in the vocabulary, is a stop here.
+    pub(super) fn fires(&self, special: &str) -> bool {
+        let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
+        self.matched.is_none() && self.region.is_none() && stops.any(|stop| stop == special)
+    }
+
+    /// A token without text that is a stop fires behind the text; one that is a marker leads into its region, or out of
+    /// it.
+    pub(super) fn pass_special(&mut self, special: &str, armed: bool) -> String {
+        if !armed || !self.fires(special) {
+            return self.pass_marker(special);
+        }
+        let out = self.flush();
+        let text = self.text.clone() + special;
+        self.matched = Some(match_at_end(&text, special, &self.rules.stop, &self.rules.visible));
+        out
+    }
+
+    fn pass_marker(&mut self, marker: &str) -> String {
         let opening = self.rules.protect.iter().find(|pair| pair.0 == marker);
         let region = match (self.region, opening) {
             _ if self.matched.is_some() => return String::new(),

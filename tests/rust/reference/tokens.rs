@@ -4,7 +4,8 @@ use std::iter;
 use std::str;
 
 use stopscan::{
-    Finish, Segments, Strays, TokenDecoder, TokenOptions, TokenScanner, TokenSegmenter, UnknownToken, Vocabulary,
+    EndReason, Finish, Segments, Strays, TokenDecoder, TokenOptions, TokenOptionsError, TokenScanner, TokenSegmenter,
+    UnknownToken, Vocabulary,
 };
 
 use super::Match;
@@ -54,11 +55,18 @@ impl Plan {
             .special_ends_character(self.special_ends_character);
         let add = |builder: stopscan::VocabularyBuilder, token: &Token| match token {
             Token::Text(bytes) => builder.text(bytes),
+            Token::Byte(b' ') if self.strips_byte() => builder.byte(b' ').at_start(""),
             Token::Byte(byte) => builder.byte(*byte),
             Token::Special(text) => builder.special(text),
             Token::Gap => builder.gap(),
         };
         self.tokens.iter().fold(builder, add).build().expect("these tokens compile")
+    }
+
+    /// Whether the space that a text begins with is left out if it is a byte token, too: Llama's, whose decoder strips
+    /// the text.
+    fn strips_byte(&self) -> bool {
+        self.strip_first_space && self.strays == Strays::Runs
     }
 
     fn token(&self, id: u32) -> Option<&Token> {
@@ -70,19 +78,22 @@ impl Plan {
         let mut out = Vec::new();
         let mut run: Vec<Byte> = Vec::new();
         let mut first = self.strip_first_space;
+        let mut stripped = None;
         let prompt = self.options.prompt_token_ids.iter().map(|&id| (id, 0));
         let numbered = ids.iter().zip(1..).map(|(&id, number)| (id, number));
         for (id, number) in prompt.chain(numbered) {
             let token = self.token(id);
             let special = matches!(token, Some(Token::Special(_)));
             if special && self.special_ends_character {
-                out.append(&mut self.characters(&std::mem::take(&mut run), true));
+                out.append(&mut self.characters(&std::mem::take(&mut run), stripped, true));
             }
             let bytes = match token {
                 None => continue,
                 Some(Token::Special(_)) if self.options.skip_special_tokens => continue,
                 Some(Token::Byte(byte)) => {
-                    first = false;
+                    if std::mem::take(&mut first) && *byte == b' ' && self.strips_byte() {
+                        stripped = Some((' ', number));
+                    }
                     run.push((*byte, number));
                     continue;
                 }
@@ -93,19 +104,22 @@ impl Plan {
             let bytes = bytes.strip_prefix(b" ").filter(|_| first).unwrap_or(bytes);
             first = false;
             if self.strays != Strays::Parts {
-                out.append(&mut self.characters(&std::mem::take(&mut run), true));
+                out.append(&mut self.characters(&std::mem::take(&mut run), stripped, true));
             }
             run.extend(bytes.iter().map(|&byte| (byte, number)));
             if self.strays != Strays::Parts {
-                out.append(&mut self.characters(&std::mem::take(&mut run), true));
+                out.append(&mut self.characters(&std::mem::take(&mut run), stripped, true));
             }
         }
-        out.append(&mut self.characters(&run, ended));
+        out.append(&mut self.characters(&run, stripped, ended));
+        if out.first() == stripped.as_ref() {
+            out.drain(..stripped.map_or(0, |_| 1));
+        }
         out.retain(|character| character.1 > 0);
         out
     }
 
-    fn characters(&self, run: &[Byte], ended: bool) -> Vec<Character> {
+    fn characters(&self, run: &[Byte], stripped: Option<Character>, ended: bool) -> Vec<Character> {
         let mut out = Vec::new();
         let mut at = 0;
         while at < run.len() {
@@ -124,8 +138,13 @@ impl Plan {
             let (size, of_all) = match self.strays {
                 Strays::Parts => (part, false),
                 Strays::Runs => (bytes.len(), true),
-                Strays::Bytes => (1, true),
+                _ => (1, true),
             };
+            if let [space] = &mut out[..]
+                && Some(*space) == stripped
+            {
+                space.0 = REPLACEMENT; // nothing of the run was in the text yet
+            }
             let tokens = || run[at..at + size].iter().map(|byte| byte.1);
             if of_all {
                 out.extend(tokens().map(|token| (REPLACEMENT, token)));
@@ -137,6 +156,13 @@ impl Plan {
             at += size;
         }
         out
+    }
+
+    /// Whether a special token has a part in a marker that is none itself.
+    fn is_spelled(&self, marker: &str) -> bool {
+        let specials =
+            || self.tokens.iter().filter_map(|token| if let Token::Special(text) = token { Some(text) } else { None });
+        specials().all(|special| special != marker) && specials().any(|special| marker.contains(special.as_str()))
     }
 
     fn is_end(&self, id: u32) -> bool {
@@ -171,13 +197,20 @@ pub struct TokenPair<'a> {
 }
 
 impl<'a> TokenPair<'a> {
-    /// `None` if the prompt has an id that no token has, which must be an error.
+    /// `None` if the prompt has an id that no token has, or a marker could not be found, which must be an error.
     pub fn new(plan: &'a Plan) -> Option<TokenPair<'a>> {
         let vocabulary = plan.vocabulary();
         let scanner = TokenScanner::new(&vocabulary, plan.rules.scanner(), &plan.options);
         let unknown = plan.options.prompt_token_ids.iter().find(|&&id| plan.token(id).is_none());
         if let Some(&id) = unknown {
-            assert_eq!(scanner.err(), Some(UnknownToken(id)));
+            assert_eq!(scanner.err(), Some(TokenOptionsError::UnknownToken(id)));
+            return None;
+        }
+        let markers = plan.rules.protect.iter().flat_map(|(open, close)| [open, close]);
+        let spelled: Vec<&String> = markers.filter(|marker| plan.is_spelled(marker)).collect();
+        if plan.options.skip_special_tokens && !spelled.is_empty() {
+            let error = scanner.expect_err("a marker cannot be found");
+            assert!(spelled.iter().any(|marker| error == TokenOptionsError::SpelledMarker((*marker).clone())));
             return None;
         }
         let decoder = TokenDecoder::new(&vocabulary).skip_special_tokens(plan.options.skip_special_tokens);
@@ -223,10 +256,7 @@ impl<'a> TokenPair<'a> {
 
     /// Panics unless the bare decoder gives the text of all tokens.
     pub fn check_decoder(&mut self, ids: &[u32]) {
-        let bare = Plan {
-            options: TokenOptions { prompt_token_ids: Vec::new(), ..self.plan.options.clone() },
-            ..self.plan.clone()
-        };
+        let bare = Plan { options: self.plan.options.clone().prompt_token_ids([]), ..self.plan.clone() };
         let mut text = String::new();
         for count in 1..=ids.len() {
             let id = ids[count - 1];
@@ -249,7 +279,7 @@ impl<'a> TokenPair<'a> {
         self.stops.reset();
         self.ids.clear();
         (self.scanned, self.emitted, self.kept) = (0, 0, 0);
-        self.finish = (self.plan.options.max_tokens == Some(0)).then_some(Finish::Length);
+        self.finish = (self.plan.options.max_tokens == Some(0)).then_some(Finish::Ended(EndReason::Length));
         String::new()
     }
 
@@ -268,11 +298,14 @@ impl<'a> TokenPair<'a> {
         if let Token::Special(marker) = token
             && options.skip_special_tokens
         {
-            let safe = self.stops.pass_marker(marker);
+            let safe = self.stops.pass_special(marker, armed);
+            if self.stops.matched.is_some() {
+                self.finish = Some(Finish::StopSequence);
+            }
             out += &self.emit(safe);
         }
         if Some(self.ids.len()) == options.max_tokens && !self.is_over() {
-            out += &self.end(Finish::Length, armed);
+            out += &self.end(Finish::Ended(EndReason::Length), armed);
         }
         Ok(out)
     }
@@ -281,7 +314,7 @@ impl<'a> TokenPair<'a> {
         if self.is_over() {
             return String::new();
         }
-        self.end(Finish::Closed, self.ids.len() > self.plan.options.min_tokens)
+        self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
     /// The end at a token whose text is not emitted, unless that completes a stop.
@@ -294,8 +327,17 @@ impl<'a> TokenPair<'a> {
             self.ids = with_token;
             return self.end(Finish::StopSequence, true);
         }
+        if let (Some(Token::Special(special)), true) = (self.plan.token(id), self.plan.options.skip_special_tokens)
+            && self.stops.fires(special)
+        {
+            let before = self.scan(true, true);
+            self.ids = with_token;
+            let safe = self.stops.pass_special(special, true);
+            self.finish = Some(Finish::StopSequence);
+            return before + &self.emit(safe);
+        }
         let stop = self.plan.options.stop_token_ids.contains(&id);
-        let out = self.end(if stop { Finish::StopToken(id) } else { Finish::Eos }, true);
+        let out = self.end(if stop { Finish::StopToken(id) } else { Finish::Ended(EndReason::Eos) }, true);
         self.ids = with_token;
         out
     }
@@ -349,7 +391,7 @@ impl Plan {
 fn apply(scanner: &mut TokenScanner, step: Step) -> Result<String, UnknownToken> {
     match step {
         Step::Feed(id) => scanner.feed(id).map(String::from),
-        Step::Close => Ok(scanner.close().into()),
+        Step::Close => Ok(scanner.close(EndReason::Unknown).into()),
         Step::Reset => {
             scanner.reset();
             Ok(String::new())
@@ -361,12 +403,13 @@ fn apply(scanner: &mut TokenScanner, step: Step) -> Result<String, UnknownToken>
 /// is the scanner's to show.
 pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
     let Plan { options: TokenOptions { skip_special_tokens, prompt_token_ids, .. }, .. } = plan;
-    let options = TokenOptions {
-        skip_special_tokens: *skip_special_tokens,
-        prompt_token_ids: prompt_token_ids.clone(),
-        ..TokenOptions::default()
-    };
-    let Ok(mut segmenter) = TokenSegmenter::new(&plan.vocabulary(), rules.segmenter(), &options) else {
+    let options = TokenOptions::default().skip_special_tokens(*skip_special_tokens);
+    let options = options.prompt_token_ids(prompt_token_ids.clone());
+    let segmenter = TokenSegmenter::new(&plan.vocabulary(), rules.segmenter(), &options);
+    let mut markers = rules.regions.iter().flat_map(|region| &region.markers);
+    let hopeless = *skip_special_tokens && markers.any(|(marker, _)| plan.is_spelled(marker));
+    assert_eq!(segmenter.is_err(), hopeless, "{plan:#?}\nby {rules:#?}");
+    let Ok(mut segmenter) = segmenter else {
         return;
     };
     let mut reference = segments::Reference::new(rules);
@@ -387,23 +430,23 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
             if reference.leads(marker) {
                 marks.push((count, scanned));
             }
-            expected.extend(reference.pass_marker(marker));
+            expected.extend(reference.pass_special(marker));
         }
         let out = match ended {
-            true => owned(segmenter.close()),
+            true => owned(segmenter.close(EndReason::Unknown)),
             false => owned(segmenter.feed(read[count - 1]).expect("it is known")),
         };
         let context = || format!("after {read:?} of {plan:#?}\nby {rules:#?}");
         assert_eq!(out, joined(expected), "output {}", context());
         assert_eq!(segmenter.held(), if ended { "" } else { reference.held() }, "held text {}", context());
-        assert_eq!(segmenter.region(), reference.region, "region {}", context());
+        assert_eq!(segmenter.region(), segments::region_of(reference.region), "region {}", context());
         assert_eq!(segmenter.stop_match().map(Match::from), reference.matched.clone(), "match {}", context());
         let counts = tokens_in(rules, &reference.labels, &characters, &marks);
         assert_eq!(segmenter.tokens_in().collect::<Vec<_>>(), counts, "tokens of the regions {}", context());
         let kept = characters.iter().zip(&reference.labels).filter(|(_, label)| label.is_some());
         assert_eq!(segmenter.tokens_kept(), kept.map(|(character, _)| character.1).max().unwrap_or(0), "{}", context());
         assert_eq!(segmenter.tokens_seen(), read.len(), "tokens seen {}", context());
-        let finish = if ended { Some(Finish::Closed) } else { None };
+        let finish = if ended { Some(Finish::Ended(EndReason::Unknown)) } else { None };
         let finish = reference.matched.as_ref().map_or(finish, |_| Some(Finish::StopSequence));
         assert_eq!(segmenter.finish(), finish, "finish {}", context());
         if finish.is_some() {
@@ -411,7 +454,10 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         }
     }
     segmenter.reset();
-    assert_eq!((segmenter.region(), segmenter.finish(), segmenter.tokens_seen()), (&*rules.region, None, 0));
+    assert_eq!(
+        (segmenter.region(), segmenter.finish(), segmenter.tokens_seen()),
+        (segments::region_of(&rules.region), None, 0)
+    );
 }
 
 /// How many tokens each region has: for each token it is asked what became of its text. One without text counts with
@@ -423,7 +469,12 @@ fn tokens_in<'a>(
     characters: &[Character],
     marks: &[(usize, usize)],
 ) -> Vec<(&'a str, usize)> {
-    let mut counts: Vec<(&str, usize)> = rules.regions.iter().map(|region| (&*region.name, 0)).collect();
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for region in rules.regions.iter().map(|region| segments::region_of(&region.name)) {
+        if counts.iter().all(|(name, _)| *name != region) {
+            counts.push((region, 0));
+        }
+    }
     let labels = labels.iter().copied().chain(iter::repeat(None));
     let labelled: Vec<(usize, Option<&str>)> = characters.iter().map(|character| character.1).zip(labels).collect();
     for token in 1..=labelled.last().map_or(0, |last| last.0) {

@@ -52,7 +52,7 @@ fn pieces(op: Call, text: &str, size: usize) -> Vec<Op> {
 
 /// The cases of a folder of the vectors.
 fn read<T: DeserializeOwned>(folder: &str) -> Vec<T> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/python/stopscan/testing/vectors/");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/src/stopscan_conformance/vectors/");
     let files = fs::read_dir(format!("{root}{folder}")).unwrap();
     let paths = files.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "json"));
     let cases = |path| serde_json::from_reader::<_, Vec<T>>(BufReader::new(File::open(path).unwrap())).unwrap();

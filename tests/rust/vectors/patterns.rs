@@ -32,8 +32,8 @@ impl Vector {
     fn scanner(&self) -> StopScanner {
         let literals = StopSet::builder().stop(&self.stop).visible(&self.visible).protect(self.protect.clone());
         let set = literals.patterns(&self.patterns).build().expect("these rules compile");
-        let options = Options { include_stop: self.include_stop, start_protected: self.start_protected };
-        StopScanner::with_options(&set, options).expect("these rules protect a region")
+        let options = Options::default().include_stop(self.include_stop).start_protected(self.start_protected);
+        StopScanner::with_options(&set, &options).expect("these rules protect a region")
     }
 
     /// Runs the steps, every delta cut into pieces of `size` characters.

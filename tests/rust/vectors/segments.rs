@@ -35,6 +35,7 @@ impl Vector {
         let region = |(name, value): (&String, &Value)| Region { name: name.clone(), markers: markers(value) };
         let regions: Vec<Region> = self.markers.iter().map(region).collect();
         Rules {
+            kept: Vec::new(),
             region: self.region.clone().unwrap_or_else(|| regions[0].name.clone()),
             regions,
             stop: self.stop.clone(),

@@ -1,0 +1,183 @@
+//! How often loops are found in texts that are none, by kind of text and setting.
+//!
+//! `cargo bench --bench loop_counts -- FOLDER…` reads all text files of the folders, each text once, and the texts of
+//! `model_texts.rs`. After a loop the rest of it is passed over, so that each counts once.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use stopscan::{Loops, Repeat};
+
+mod model_texts;
+
+/// Count, longest period and least length.
+const SETTINGS: [(usize, usize, usize); 9] = [
+    (4, 1024, 32),
+    (4, 1024, 64),
+    (4, 1024, 96),
+    (4, 1024, 128),
+    (4, 1024, 256),
+    (4, 1024, 512),
+    (4, 1024, 1024),
+    (3, 1024, 256),
+    (10, 1024, 256),
+];
+const DEFAULT: usize = 4;
+
+/// More of one kind would only say what that kind does.
+const MOST_OF_A_KIND: usize = 60_000_000;
+const MOST_OF_A_FILE: u64 = 4_000_000;
+
+#[derive(Default)]
+struct Kind {
+    files: usize,
+    characters: usize,
+    fires: [usize; SETTINGS.len()],
+    files_with_any: usize,
+    units: BTreeMap<&'static str, usize>,
+    examples: BTreeMap<&'static str, String>,
+}
+
+/// The periods of all loops of `text`, one each.
+fn loops(repeat: &Repeat, text: &str) -> Vec<String> {
+    let (mut loops, mut rest, mut periods) = (Loops::new(repeat), text, Vec::new());
+    while let Some(found) = loops.feed(rest, true) {
+        let length = found.sequence.char_indices().rev().nth(found.period - 1).map_or(0, |(at, _)| at);
+        let period = &found.sequence[length..];
+        let goes_on = rest[found.end..].chars().zip(period.chars().cycle()).take_while(|(new, old)| new == old);
+        rest = &rest[found.end + goes_on.map(|(new, _)| new.len_utf8()).sum::<usize>()..];
+        periods.push(period.to_owned());
+    }
+    periods
+}
+
+/// What a period is made of.
+fn unit(period: &str) -> &'static str {
+    let all = |of: fn(char) -> bool| period.chars().all(of);
+    if period.chars().nth(1).is_none() {
+        "one character"
+    } else if all(|c| !c.is_alphanumeric()) {
+        "punctuation and space"
+    } else if all(|c| c.is_ascii_digit() || !c.is_alphanumeric() || "xeEfLuU".contains(c)) {
+        "numbers"
+    } else {
+        "words"
+    }
+}
+
+/// What kind of text a file is, if it is one.
+fn kind(path: &Path) -> Option<&'static str> {
+    if path.to_string_lossy().contains("/man/") {
+        return Some("manuals (man)");
+    }
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    Some(match name.rsplit_once('.').map_or(name, |(_, extension)| extension) {
+        "py" | "pyi" | "pyx" | "pxd" => "Python",
+        "c" | "h" | "cpp" | "hpp" | "cc" | "cu" | "cuh" => "C, C++, CUDA",
+        "rs" => "Rust",
+        "js" | "ts" | "css" => "JavaScript, CSS",
+        "pl" | "pm" => "Perl",
+        "md" | "rst" | "txt" | "Debian" | "copyright" | "LICENSE" | "METADATA" | "changelog" | "NEWS" => {
+            "prose (md, rst, txt)"
+        }
+        "html" => "HTML",
+        "json" | "jsonl" | "yaml" | "yml" | "toml" => "JSON, YAML, TOML",
+        "csv" | "tsv" | "dat" => "tables of data",
+        "f90" | "f" => "Fortran",
+        _ => return None,
+    })
+}
+
+fn text(path: &Path) -> Option<String> {
+    if path.metadata().ok()?.len() > MOST_OF_A_FILE {
+        return None;
+    }
+    let packed = path.extension().is_some_and(|extension| extension == "gz");
+    let bytes =
+        if packed { Command::new("gzip").arg("-dc").arg(path).output().ok()?.stdout } else { fs::read(path).ok()? };
+    String::from_utf8(bytes).ok().filter(|text| text.len() >= 200 && !text.contains('\0'))
+}
+
+fn files(folder: PathBuf) -> Vec<PathBuf> {
+    let (mut folders, mut files) = (vec![folder], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => files.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+impl Kind {
+    fn count(&mut self, text: &str, repeats: &[Repeat], path: &Path) {
+        self.files += 1;
+        self.characters += text.chars().count();
+        for (number, repeat) in repeats.iter().enumerate() {
+            let found = loops(repeat, text);
+            self.fires[number] += found.len();
+            if number == DEFAULT {
+                self.files_with_any += !found.is_empty() as usize;
+                for period in found {
+                    *self.units.entry(unit(&period)).or_default() += 1;
+                    let start: String = period.chars().take(50).collect();
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    self.examples.entry(unit(&period)).or_insert(format!("{start:?} in {name}"));
+                }
+            }
+        }
+    }
+
+    fn row(&self, name: &str) -> String {
+        let million = self.characters as f64 / 1e6;
+        let rates = self.fires.map(|fires| format!("{:.2}", fires as f64 / million)).join(" | ");
+        format!("| {name} | {} | {million:.1} | {rates} | {} |", self.files, self.files_with_any)
+    }
+}
+
+fn main() {
+    let folders: Vec<_> =
+        env::args().skip(1).filter(|argument| !argument.starts_with("--")).map(PathBuf::from).collect();
+    let repeats = SETTINGS.map(|(count, most, least)| Repeat::new(count, most, least).expect("they are in range"));
+    let (mut kinds, mut seen) = (BTreeMap::<&str, Kind>::new(), HashSet::new());
+    for path in folders.into_iter().flat_map(files) {
+        let Some(name) = kind(&path) else { continue };
+        let kind = kinds.entry(name).or_default();
+        let Some(text) = (kind.characters < MOST_OF_A_KIND).then(|| text(&path)).flatten() else { continue };
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        if seen.insert(hasher.finish()) {
+            kind.count(&text, &repeats, &path);
+        }
+    }
+    let settings = SETTINGS.map(|(count, _, least)| format!("{count}, {least}")).join(" | ");
+    println!("| fires in a million characters | files | million characters | {settings} | files with any by default |");
+    println!("|---|{}", "---:|".repeat(SETTINGS.len() + 3));
+    let mut all = Kind::default();
+    for (name, kind) in &kinds {
+        println!("{}", kind.row(name));
+        all.files += kind.files;
+        all.characters += kind.characters;
+        all.files_with_any += kind.files_with_any;
+        all.fires.iter_mut().zip(kind.fires).for_each(|(all, fires)| *all += fires);
+    }
+    println!("{}\n", all.row("all"));
+    for (name, kind) in &kinds {
+        println!("{name}, by default: {:?}", kind.units);
+        kind.examples.iter().for_each(|(unit, example)| println!("    {unit}: {example}"));
+    }
+    println!("\n| text | characters | {settings} |\n|---|---:|{}", ":---:|".repeat(SETTINGS.len()));
+    for (name, text) in model_texts::all() {
+        let fires = repeats.map(|repeat| if loops(&repeat, &text).is_empty() { "" } else { "fires" }).join(" | ");
+        println!("| {name} | {} | {fires} |", text.chars().count());
+    }
+}

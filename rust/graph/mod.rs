@@ -1,0 +1,366 @@
+//! What a set compiles to: nodes, each with an automaton over the stops and markers that are live in it, and where each
+//! of its markers leads.
+//!
+//! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In most
+//! sets each region has one. The markers of a `StopSet` stay in the text; those of a `SegmentSet` are taken out, or kept
+//! as the beginning of the text of the region that they lead to.
+
+use crate::automaton::{Automaton, ROOT, State};
+use crate::patterns::{Found, Machine, PatternHit, PatternList, Threads};
+use crate::plain::Plain;
+use crate::repeat::{Loop, Repeat};
+use crate::stream::{More, Place, StopMatch};
+
+mod builder;
+mod compile;
+mod fingerprint;
+mod nodes;
+mod roles;
+mod set;
+mod words;
+
+pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
+pub use nodes::{Target, keep};
+pub use set::{SegmentSet, Set, StopSet};
+pub(crate) use words::{Kind, Words};
+
+/// The name of the one region of a set that was given none.
+pub(crate) const ANSWER: &str = "answer";
+
+#[derive(Debug)]
+pub struct Graph {
+    nodes: Box<[Node]>,
+    /// The names of the regions, in the order of their first nodes.
+    regions: Box<[Box<str>]>,
+    /// Where each stop stands in the list that the user gave.
+    indices: Box<[u32]>,
+    patterns: PatternList,
+    /// What counts as a loop, if one is a stop.
+    repeat: Option<Repeat>,
+    /// The stops, if they are live nowhere.
+    idle: Words,
+    /// Whether the nodes behind the first are those of protected pairs.
+    protects: bool,
+    /// Whether markers stay in the text.
+    stay: bool,
+}
+
+#[derive(Debug)]
+struct Node {
+    name: Box<str>,
+    /// The place of its region's name.
+    region: u32,
+    /// Whether stops are live in it.
+    live: bool,
+    automaton: Automaton,
+    /// Reads the patterns, where some are live.
+    machine: Option<Machine>,
+    /// Where each marker leads.
+    leads: Box<[Lead]>,
+}
+
+/// Where a marker leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lead {
+    pub(crate) node: u32,
+    /// Whether the marker is the beginning of the text there. Otherwise it is taken out, unless all markers stay.
+    pub(crate) kept: bool,
+}
+
+/// Where reading stands: at which node, and in what state of its automaton.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) node: u32,
+    pub(crate) state: State,
+}
+
+/// A word of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) node: u32,
+    pub(crate) index: u32,
+}
+
+/// What completed.
+pub(crate) enum Completed {
+    Stop(Word),
+    /// A marker that does not stay.
+    Marker(Word),
+    Pattern(PatternHit),
+    Loop(Loop),
+}
+
+/// What completed, and where it ends in the text that was read, in bytes.
+pub(crate) struct Completion {
+    pub(crate) completed: Completed,
+    pub(crate) end: usize,
+}
+
+/// What completes next: nothing that a caller is told if it is a marker that stays.
+struct Next {
+    completed: Option<Completed>,
+    /// Where it ends, and where the character ends with which it completes.
+    end: usize,
+    character: usize,
+}
+
+impl Cursor {
+    /// The start of a node.
+    pub(crate) fn start(node: u32) -> Cursor {
+        Cursor { node, state: ROOT }
+    }
+}
+
+impl Graph {
+    fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn words(&self, node: u32) -> &Words {
+        self.node(node).automaton.words()
+    }
+
+    pub(crate) fn patterns(&self) -> &PatternList {
+        &self.patterns
+    }
+
+    pub(crate) fn repeat(&self) -> Option<&Repeat> {
+        self.repeat.as_ref()
+    }
+
+    /// What a node reads its strings and its patterns with.
+    pub(crate) fn machines(&self, node: u32) -> (&Automaton, Option<&Machine>) {
+        let Node { automaton, machine, .. } = self.node(node);
+        (automaton, machine.as_ref())
+    }
+
+    /// The name of a node.
+    pub(crate) fn name(&self, node: u32) -> &str {
+        &self.node(node).name
+    }
+
+    /// The node of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        self.nodes.iter().position(|node| &*node.name == name).map(|node| node as u32)
+    }
+
+    /// The place of the name of a node's region.
+    #[inline(always)]
+    pub(crate) fn region(&self, node: u32) -> u32 {
+        self.node(node).region
+    }
+
+    pub(crate) fn regions(&self) -> impl Iterator<Item = &str> {
+        self.regions.iter().map(|name| &**name)
+    }
+
+    pub(crate) fn region_name(&self, region: u32) -> &str {
+        &self.regions[region as usize]
+    }
+
+    /// The node in which text that begins in the first protected region begins.
+    pub(crate) fn protected(&self) -> Option<u32> {
+        self.protects.then_some(1)
+    }
+
+    /// What is plain text at a node, where no word has begun.
+    #[inline(always)]
+    pub(crate) fn plain(&self, node: u32) -> &Plain {
+        self.node(node).automaton.plain()
+    }
+
+    /// Reads `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
+    /// that does not stay. Behind a marker, the cursor is where the marker leads.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        cursor: &mut Cursor,
+        more: Option<&mut More>,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        match more {
+            None => self.read_words(cursor, text, armed),
+            Some(more) => self.read_more(cursor, more, text, place, armed),
+        }
+    }
+
+    /// As `read`, for sets of strings alone.
+    #[inline]
+    pub(crate) fn read_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
+        let mut end = 0;
+        loop {
+            let automaton = &self.node(cursor.node).automaton;
+            let (index, length) = automaton.read(&mut cursor.state, &text[end..], armed)?;
+            end += length;
+            if let Some(completed) = self.arrive(cursor, index) {
+                return Some(Completion { completed, end });
+            }
+        }
+    }
+
+    fn read_more(
+        &self,
+        cursor: &mut Cursor,
+        more: &mut More,
+        text: &str,
+        mut place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        let mut end = 0;
+        loop {
+            let rest = &text[end..];
+            let node = cursor.node;
+            let found = self.find_next(cursor, more.threads.as_mut(), rest, place, armed);
+            if let Some(loops) = &mut more.loops {
+                // With the same character, a string, a pattern or a marker comes first.
+                let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
+                let looped = loops.feed(&rest[..until], armed).filter(|found| first || found.end < until);
+                if let Some(found) = looped {
+                    *cursor = Cursor::start(node);
+                    return Some(Completion { end: end + found.end, completed: Completed::Loop(found) });
+                }
+            }
+            let found = found?;
+            end += found.end;
+            if let Some(completed) = found.completed {
+                return Some(Completion { completed, end });
+            }
+            more.forget_loops();
+            place.pass(&rest[..found.end]);
+        }
+    }
+
+    /// The next string, pattern or marker that completes.
+    fn find_next(
+        &self,
+        cursor: &mut Cursor,
+        threads: Option<&mut Threads>,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Next> {
+        let Node { automaton, machine, .. } = self.node(cursor.node);
+        let found = match threads {
+            None => automaton.read(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
+            Some(threads) => threads.read_beside(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
+        };
+        Some(match found? {
+            Found::Word { index, end } => Next { completed: self.arrive(cursor, index), end, character: end },
+            Found::Pattern(hit) => {
+                Next { completed: Some(Completed::Pattern(hit)), end: hit.end, character: hit.completed }
+            }
+        })
+    }
+
+    /// What it means that a word completes. Behind a marker, the cursor is where the marker leads.
+    #[inline]
+    fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
+        let Node { automaton, leads, .. } = self.node(cursor.node);
+        let word = Word { node: cursor.node, index: index as u32 };
+        let Some(marker) = index.checked_sub(automaton.words().stops()) else {
+            return Some(Completed::Stop(word));
+        };
+        *cursor = Cursor::start(leads[marker].node);
+        (!self.stay).then_some(Completed::Marker(word))
+    }
+
+    /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
+    /// into a marker that does not stay.
+    #[inline]
+    pub(crate) fn held(&self, cursor: Cursor, hides_stops: bool) -> usize {
+        self.node(cursor.node).automaton.held(cursor.state, hides_stops)
+    }
+
+    /// The markers of a node.
+    pub(crate) fn markers(&self, node: u32) -> impl Iterator<Item = &str> {
+        self.words(node).of_kind(Kind::Marker)
+    }
+
+    /// The markers of all nodes.
+    pub(crate) fn all_markers(&self) -> impl Iterator<Item = &str> {
+        (0..self.len() as u32).flat_map(|node| self.markers(node))
+    }
+
+    /// Where `marker` leads, if it is live at `node`.
+    pub(crate) fn lead(&self, node: u32, marker: &str) -> Option<Lead> {
+        let words = self.words(node);
+        let index = words.iter().skip(words.stops()).position(|word| word == marker)?;
+        Some(self.node(node).leads[index])
+    }
+
+    /// Where the marker `word` leads.
+    pub(crate) fn lead_of(&self, word: Word) -> Lead {
+        self.node(word.node).leads[word.index as usize - self.words(word.node).stops()]
+    }
+
+    /// The node after the assistant's own part of a prompt.
+    pub(crate) fn node_after(&self, prefix: &str) -> u32 {
+        let mut cursor = Cursor::default();
+        let mut rest = prefix;
+        while let Some(marker) = self.read_words(&mut cursor, rest, false) {
+            rest = &rest[marker.end..];
+        }
+        cursor.node
+    }
+
+    pub(crate) fn kind(&self, word: Word) -> Kind {
+        self.words(word.node).kind(word.index as usize)
+    }
+
+    pub(crate) fn text(&self, word: Word) -> &str {
+        self.words(word.node).text(word.index as usize)
+    }
+
+    /// The match of a string that ends at `end`.
+    pub(crate) fn word_match(&self, stop: Word, end: Place) -> StopMatch<'_> {
+        let visible = self.kind(stop) == Kind::Visible;
+        StopMatch::of_word(self.text(stop), self.indices[stop.index as usize] as usize, visible, end)
+    }
+
+    /// The match of a pattern, whose text `sequence` ends at `end`.
+    pub(crate) fn pattern_match<'a>(&'a self, index: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
+        StopMatch::of_pattern(sequence, &self.patterns.patterns[index], self.patterns.index(index), end)
+    }
+
+    /// The stop of this text that is live at `node`.
+    pub(crate) fn stop(&self, node: u32, sequence: &str) -> Option<Word> {
+        let words = self.words(node);
+        let index = words.iter().take(words.stops()).position(|stop| stop == sequence)?;
+        Some(Word { node, index: index as u32 })
+    }
+
+    /// All stops that are strings, with some markers behind them.
+    pub(crate) fn stops(&self) -> &Words {
+        self.nodes.iter().find(|node| node.live).map_or(&self.idle, |node| node.automaton.words())
+    }
+
+    /// The names of the regions in which stops are live.
+    pub(crate) fn stop_in(&self) -> impl Iterator<Item = &str> {
+        let live = |region| self.nodes.iter().any(|node| node.region as usize == region && node.live);
+        self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
+    }
+
+    /// The longest suffix of the text read so far that begins a word, as a word and how many of its bytes that is.
+    pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
+        let text = self.node(cursor.node).automaton.text(cursor.state);
+        let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));
+        (word.unwrap_or_default() as u32, text.len())
+    }
+
+    /// The cursor at `node` after the first `length` bytes of a word of that node, if these begin one there.
+    pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
+        let Node { automaton, .. } = self.nodes.get(node as usize)?;
+        if length == 0 {
+            return Some(Cursor::start(node));
+        }
+        let text = automaton.words().with_literals().nth(word as usize)?.as_bytes();
+        Some(Cursor { node, state: automaton.state(text.get(..length)?)? })
+    }
+}

@@ -1,0 +1,354 @@
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::{Completed, Completion, Cursor, Graph, Kind, SetBuilder};
+use crate::error::{ErrorKind, StopSetError};
+use crate::stream::{Emit, More, Options, Place, Segmented, StopMatch, Text};
+
+/// A compiled set of stops. What it protects stays in the text.
+///
+/// The stop that completes first wins; of those that complete at the same character, the longest.
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// let set = StopSet::new(["is", "a"])?;
+/// let found = set.find("this a").unwrap();
+/// assert_eq!((found.sequence(), found.offset(), found.end()), ("is", 2, 4));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub type StopSet = Set<Text>;
+
+/// Compiled markers that cut a text into segments, and stops.
+///
+/// ```
+/// use stopscan::{SegmentSet, Segmenter};
+///
+/// let set = SegmentSet::builder()
+///     .region("answer", [("<think>", "reasoning")])
+///     .region("reasoning", [("</think>", "answer")])
+///     .build()?;
+/// let mut segmenter = Segmenter::new(&set);
+/// let regions: Vec<&str> = segmenter.feed("<think>5?</think>6").into_iter().map(|segment| segment.region).collect();
+/// assert_eq!(regions, ["reasoning", "answer"]);
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub type SegmentSet = Set<Segmented>;
+
+/// A compiled set: immutable, cheap to clone, shared by any number of threads and streams. `E` is what its streams
+/// emit.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet};
+///
+/// let set = StopSet::new(["END"])?;
+/// let (mut one, mut other) = (StopScanner::new(&set), StopScanner::new(&set));
+/// assert_eq!((one.feed("1 END").text, other.feed("2 END").text), ("1 ", "2 "));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub struct Set<E>(Arc<Graph>, PhantomData<fn() -> E>);
+
+impl<E> Clone for Set<E> {
+    fn clone(&self) -> Set<E> {
+        Set(self.0.clone(), PhantomData)
+    }
+}
+
+impl<E: Emit> Set<E> {
+    pub(super) fn of(graph: Graph) -> Set<E> {
+        Set(Arc::new(graph), PhantomData)
+    }
+
+    #[inline(always)]
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.0
+    }
+
+    /// A builder.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().stop(["END"]).visible(["."]).build()?;
+    /// assert_eq!(set.truncate("One. Two.").0, "One.");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn builder() -> SetBuilder<E> {
+        SetBuilder::default()
+    }
+
+    /// The hidden stops, in the order given, without repetitions.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert!(StopSet::new(["a", "b", "a"])?.stop().eq(["a", "b"]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stop(&self) -> impl Iterator<Item = &str> {
+        self.0.stops().of_kind(Kind::Hidden)
+    }
+
+    /// The visible stops, in the order given, without repetitions.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert!(StopSet::builder().visible(["."]).build()?.visible().eq(["."]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn visible(&self) -> impl Iterator<Item = &str> {
+        self.0.stops().of_kind(Kind::Visible)
+    }
+
+    /// The patterns, in the order given, without repetitions.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert!(StopSet::builder().patterns([r"\n\d+\."]).build()?.patterns().eq([r"\n\d+\."]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn patterns(&self) -> impl Iterator<Item = &str> {
+        self.0.patterns().patterns.iter().map(String::as_str)
+    }
+
+    /// How many stops there are: hidden, visible, patterns, and loops.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert_eq!(StopSet::builder().stop(["END"]).visible(["."]).patterns([r"\d:"]).build()?.len(), 3);
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.0.stops().stops() + self.0.patterns().patterns.len() + usize::from(self.0.repeat().is_some())
+    }
+
+    /// Whether there are no stops, so that nothing is ever held or cut.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert!(StopSet::new::<[&str; 0]>([])?.is_empty());
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The names of the regions, in the order of their first states.
+    ///
+    /// ```
+    /// use stopscan::SegmentSet;
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "b/1")]).region("b/1", [("|", "a")]).build()?;
+    /// assert!(set.regions().eq(["a", "b"]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn regions(&self) -> impl Iterator<Item = &str> {
+        self.0.regions()
+    }
+
+    /// The names of the regions in which stops are live.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build()?;
+    /// assert!(set.stop_in().eq(["answer"]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stop_in(&self) -> impl Iterator<Item = &str> {
+        self.0.stop_in()
+    }
+
+    /// The name of the region, or the state of one, after `prefix`, the assistant's own part of a prompt: some chat
+    /// templates end with `<think>`. The user's words are not to be in it.
+    ///
+    /// ```
+    /// use stopscan::SegmentSet;
+    ///
+    /// let set = SegmentSet::builder().region("answer", [("<think>", "reasoning")]).region("reasoning", [("</think>", "answer")]);
+    /// assert_eq!(set.build()?.region_after("<think>\n"), "reasoning");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn region_after(&self, prefix: &str) -> &str {
+        self.0.name(self.0.node_after(prefix))
+    }
+
+    /// Whether stops are live where they are when nobody says where.
+    #[cfg(feature = "python")]
+    pub(crate) fn lives_by_default(&self) -> bool {
+        let live = self.0.stop_in().count();
+        match self.0.protected() {
+            Some(_) => self.0.stop_in().eq([self.0.name(0)]),
+            None => live == self.0.regions().count(),
+        }
+    }
+
+    /// The node in which a stream begins.
+    pub(crate) fn start(&self, options: &Options) -> Result<u32, StopSetError> {
+        let start = match (&options.region, options.start_protected) {
+            (None, false) => return Ok(0),
+            (None, true) => self.0.protected().ok_or(ErrorKind::NothingProtected),
+            (Some(_), true) => Err(ErrorKind::TwoStarts),
+            (Some(name), false) => {
+                let missing = || ErrorKind::UnknownRegion { name: name.clone(), given_by: "region".into() };
+                self.0.find(name).ok_or_else(missing)
+            }
+        };
+        start.map_err(StopSetError::from)
+    }
+}
+
+impl Set<Text> {
+    /// Compiles hidden stops. Use [`StopSet::builder`] for visible stops and protected regions.
+    ///
+    /// # Errors
+    /// When a stop is empty, or all of them together are longer than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES).
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let of_a_request: Vec<String> = vec!["END".into(), "\n\n".into()];
+    /// assert_eq!(StopSet::new(&of_a_request)?.len(), 2);
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn new<I>(stop: I) -> Result<StopSet, StopSetError>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        StopSet::builder().stop(stop).build()
+    }
+
+    /// The opening and closing markers of the protected regions, in the order given, without repetitions.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().protect([("<think>", "</think>")]).build()?;
+    /// assert!(set.protect().eq([("<think>", "</think>")]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn protect(&self) -> impl Iterator<Item = (&str, &str)> {
+        let closings = (1..self.0.len() as u32).filter(|_| self.0.protected().is_some());
+        let pair = |node| (self.0.name(node), self.0.markers(node).next().unwrap_or_default());
+        closings.map(pair)
+    }
+
+    /// The match that a scanner reports for the whole of `text`.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::new(["b", "ab"])?;
+    /// assert_eq!(set.find("xab").unwrap().sequence(), "ab");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn find<'a>(&'a self, text: &'a str) -> Option<StopMatch<'a>> {
+        self.search(0, text)
+    }
+
+    /// As [`StopSet::find`], with other options than the default ones.
+    ///
+    /// # Errors
+    /// When the text cannot begin where it should.
+    ///
+    /// ```
+    /// use stopscan::{Options, StopSet};
+    ///
+    /// let options = Options::default().start_protected(true);
+    /// assert!(StopSet::new(["END"])?.find_with("END", &options).is_err());
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn find_with<'a>(&'a self, text: &'a str, options: &Options) -> Result<Option<StopMatch<'a>>, StopSetError> {
+        Ok(self.search(self.start(options)?, text))
+    }
+
+    /// The text before the match that a scanner reports for the whole of `text`, or through it if the stop is visible,
+    /// or through its first copy if it is a loop, and that match; all of `text` when no stop fires.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::new(["END"])?;
+    /// let (kept, found) = set.truncate("The END.");
+    /// assert_eq!((kept, found.unwrap().offset()), ("The ", 4));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn truncate<'a>(&'a self, text: &'a str) -> (&'a str, Option<StopMatch<'a>>) {
+        self.cut(text, self.find(text), false)
+    }
+
+    /// As [`StopSet::truncate`], with other options than the default ones.
+    ///
+    /// # Errors
+    /// When the text cannot begin where it should.
+    ///
+    /// ```
+    /// use stopscan::{Options, StopSet};
+    ///
+    /// let options = Options::default().include_stop(true);
+    /// assert_eq!(StopSet::new(["END"])?.truncate_with("The END.", &options)?.0, "The END");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn truncate_with<'a>(
+        &'a self,
+        text: &'a str,
+        options: &Options,
+    ) -> Result<(&'a str, Option<StopMatch<'a>>), StopSetError> {
+        Ok(self.cut(text, self.find_with(text, options)?, options.include_stop))
+    }
+
+    fn search<'a>(&'a self, start: u32, text: &'a str) -> Option<StopMatch<'a>> {
+        let graph = &*self.0;
+        let mut cursor = Cursor::start(start);
+        let mut more = More::new(graph);
+        let stop = graph.read(&mut cursor, more.as_deref_mut(), text, Place::default(), true);
+        let at_end = || more.as_deref().and_then(|more| more.confirmed_at_end(graph, cursor));
+        let at_end = || Some(Completion { completed: at_end()?, end: text.len() });
+        let Completion { completed, end } = stop.or_else(at_end)?;
+        let place = Place::after(&text[..end]);
+        match completed {
+            Completed::Stop(word) => Some(graph.word_match(word, place)),
+            Completed::Pattern(hit) => Some(graph.pattern_match(hit.pattern, &text[hit.start.bytes..end], place)),
+            Completed::Loop(found) => {
+                Some(StopMatch::of_loop(&text[end - found.sequence.len()..end], found.period, place))
+            }
+            Completed::Marker(_) => None, // these stay
+        }
+    }
+
+    fn cut<'t, 'm>(
+        &self,
+        text: &'t str,
+        found: Option<StopMatch<'m>>,
+        include_stop: bool,
+    ) -> (&'t str, Option<StopMatch<'m>>) {
+        let end = found.map_or(text.len(), |found| match (include_stop, found.period()) {
+            (false, Some(period)) => found.byte_offset() + byte_length(found.sequence(), period),
+            _ if include_stop || found.visible() => found.byte_end(),
+            _ => found.byte_offset(),
+        });
+        (&text[..end], found)
+    }
+}
+
+/// How many bytes the first code points of `text` have.
+fn byte_length(text: &str, code_points: usize) -> usize {
+    text.char_indices().nth(code_points).map_or(text.len(), |(at, _)| at)
+}
+
+impl<E: Emit> fmt::Debug for Set<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(E::SET)
+            .field("stop", &self.stop().collect::<Vec<_>>())
+            .field("visible", &self.visible().collect::<Vec<_>>())
+            .field("patterns", &self.patterns().collect::<Vec<_>>())
+            .field("regions", &self.regions().collect::<Vec<_>>())
+            .finish()
+    }
+}

@@ -1,0 +1,190 @@
+//! Compiles the patterns of a set, for each region in which they are live.
+
+use std::collections::HashSet;
+
+use super::alphabet::Alphabet;
+use super::dfa::dfa;
+use super::kind::Kind;
+use super::least::{Refined, least};
+use super::list::PatternList;
+use super::machine::Machine;
+use super::nfa::Nfa;
+use super::places::Places;
+use super::reader::read;
+use super::syntax::{Parsed, parse, too_many_states};
+use super::work::{
+    MOST_BYTES, MOST_CLASS_WORK, MOST_LEAST_WORK, MOST_POSITIONS, MOST_PRUNING_WORK, MOST_WORK, TooLarge, Work,
+};
+use crate::automaton::{Automaton, Config};
+use crate::error::{ErrorKind, StopSetError};
+use crate::graph::Words;
+use crate::stream::Place;
+
+/// Compiles regions one after the other.
+pub(crate) struct Compiler<'a> {
+    list: &'a PatternList,
+    source: Option<Source>,
+    least_work: Work,
+    pruning_work: Work,
+}
+
+/// What a region reads text with.
+pub(crate) struct Compiled {
+    pub(crate) automaton: Automaton,
+    /// Which words can never complete.
+    pub(crate) pruned: Vec<bool>,
+    /// Reads the patterns, where some are live.
+    pub(crate) machine: Option<Machine>,
+}
+
+/// Some patterns as an automaton, and the machine of a region without strings.
+struct Source {
+    nfa: Nfa,
+    machine: Machine,
+}
+
+impl<'a> Compiler<'a> {
+    pub(crate) fn new(list: &'a PatternList) -> Result<Compiler<'a>, StopSetError> {
+        let source = if list.patterns.is_empty() { None } else { Some(source(list)?) };
+        Ok(Compiler { list, source, least_work: Work(MOST_LEAST_WORK), pruning_work: Work(MOST_PRUNING_WORK) })
+    }
+
+    /// Compiles a region in which `words` are live, and the patterns too if it is `with_patterns`.
+    pub(crate) fn region(
+        &mut self,
+        words: Words,
+        with_patterns: bool,
+        config: Config,
+    ) -> Result<Compiled, StopSetError> {
+        let Some(source) = self.source.as_ref().filter(|_| with_patterns) else {
+            let (automaton, pruned) = Automaton::new(words, &[], config);
+            return Ok(Compiled { automaton, pruned, machine: None });
+        };
+        let mut words = words;
+        let literals: Vec<usize> = match self.list.literals().next() {
+            None => Vec::new(),
+            Some(_) => {
+                // A string that is a pattern, too, comes first.
+                let strings: HashSet<&str> = words.iter().collect();
+                self.list.literals().filter(|&index| !strings.contains(&*self.list.patterns[index])).collect()
+            }
+        };
+        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
+        // A stop in which a match completes can never fire. A marker can, in unarmed text.
+        let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
+        let hopeless: Vec<bool> = (words.with_literals().enumerate())
+            .map(|(index, text)| !is_marker(index) && completes_inside(source, text, &mut self.pruning_work))
+            .collect();
+        let (automaton, pruned) = Automaton::new(words, &hopeless, config);
+        let mut machine = source.machine_beside(&automaton, self.list.max_held, &mut self.least_work);
+        if machine.lives_on {
+            return Err(unbounded(self.list, &automaton));
+        }
+        machine.shortest = shortest_ends(&automaton);
+        machine.levels = automaton.levels().into();
+        machine.literals = literals.into();
+        Ok(Compiled { automaton, pruned, machine: Some(machine) })
+    }
+}
+
+/// The automaton of all patterns of a list. An error names the one that is wrong or too large.
+fn source(list: &PatternList) -> Result<Source, StopSetError> {
+    let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
+    let mut class_work = Work(MOST_CLASS_WORK);
+    let (mut bytes, mut positions) = (0, 0);
+    let mut parsed = Vec::new();
+    for index in list.expressions() {
+        let pattern = &list.patterns[index];
+        bytes += pattern.len();
+        if bytes > MOST_BYTES {
+            return Err(match pattern.len() > MOST_BYTES {
+                true => list.refused(index, format!("it is longer than {MOST_BYTES} bytes")),
+                false => together(),
+            });
+        }
+        let one = parse(pattern, &mut class_work).map_err(|problem| list.refused(index, problem))?;
+        positions += one.positions;
+        if positions > MOST_POSITIONS {
+            return Err(together());
+        }
+        parsed.push((index, one));
+    }
+    Source::new(&parsed, list.max_held).map_err(|TooLarge| {
+        let longest = (0..parsed.len()).max_by_key(|&at| parsed[at].1.positions).unwrap_or_default();
+        let alone = &parsed[longest..=longest];
+        match parsed.len() > 1 && Source::new(alone, list.max_held).is_ok() {
+            true => together(),
+            false => list.refused(alone[0].0, too_many_states(&list.patterns[alone[0].0])),
+        }
+    })
+}
+
+impl Source {
+    fn new(patterns: &[(usize, Parsed)], max_held: Option<usize>) -> Result<Source, TooLarge> {
+        let mut work = Work(MOST_WORK);
+        let nfa = Nfa::new(patterns.iter().map(|(index, pattern)| (*index, &pattern.hir)));
+        let alphabet = Alphabet::new(&nfa.sets, nfa.looks, &mut work)?;
+        let draft = dfa(&nfa, &alphabet, &mut work)?;
+        let machine = Machine::new(&draft, &draft.live(), alphabet, max_held).ok_or(TooLarge)?;
+        Ok(Source { nfa, machine })
+    }
+
+    /// The machine of a region with these strings: that of the least hold, if it is another one and not too large.
+    fn machine_beside(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> Machine {
+        let least = Refined::new(&self.nfa, &self.machine.alphabet, strings, work).and_then(|refined| {
+            let draft = least(&self.machine.table, strings, &refined, work)?;
+            let live = draft.live();
+            let machine = Machine::new(&draft, &live, refined.alphabet, max_held).ok_or(TooLarge)?;
+            Ok((machine, live))
+        });
+        match least {
+            Ok((machine, live)) if live.contains(&false) => machine,
+            Ok((Machine { lives_on, .. }, _)) => {
+                let mut machine = self.machine.clone();
+                machine.lives_on = lives_on;
+                machine
+            }
+            Err(TooLarge) => self.machine.clone(),
+        }
+    }
+}
+
+/// Whether a match completes inside `stop` before its last character, whatever stands before it. It is not told of a
+/// stop that takes more than what is left of `work`: such a stop may be held in vain.
+fn completes_inside(source: &Source, stop: &str, work: &mut Work) -> bool {
+    let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
+    if work.spend(4 * inside.len() * source.machine.threads.max(1)).is_err() {
+        return false;
+    }
+    Kind::ALL.into_iter().all(|before| {
+        let mut places = Places::new();
+        places.before = before;
+        read(&mut places, &source.machine, inside, Place::default()).is_some()
+    })
+}
+
+/// For each stop or literal, how many bytes the shortest stop has with which it ends.
+fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
+    let words = automaton.words();
+    let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
+    let mut order: Vec<usize> = (0..words.len_with_literals()).filter(is_stop).collect();
+    order.sort_unstable_by_key(|&stop| words.text(stop).len());
+    let mut shortest = vec![0; words.len_with_literals()];
+    for stop in order {
+        let end = automaton.word_inside(stop).filter(is_stop);
+        shortest[stop] = end.map_or(words.text(stop).len() as u32, |end| shortest[end]);
+    }
+    shortest.into()
+}
+
+/// The error that names the pattern which holds text for ever.
+#[cold]
+fn unbounded(list: &PatternList, automaton: &Automaton) -> StopSetError {
+    let lives_on = |pattern: &usize| {
+        let parsed = parse(&list.patterns[*pattern], &mut Work(MOST_CLASS_WORK)).ok();
+        let source = parsed.and_then(|parsed| Source::new(&[(*pattern, parsed)], list.max_held).ok());
+        source.is_some_and(|source| source.machine_beside(automaton, None, &mut Work(MOST_LEAST_WORK)).lives_on)
+    };
+    let index = list.expressions().find(lives_on).unwrap_or_default();
+    list.refused(index, "it can hold text for ever; max_held says for how many characters it may".into())
+}

@@ -1,0 +1,145 @@
+//! An automaton over classes of characters while it is built, and the table that comes of it.
+
+use super::alphabet::{Alphabet, ClassId};
+use super::kind::Kind;
+use super::work::{MOST_CELLS, MOST_STATES, TooLarge};
+
+/// The number of a state.
+pub(super) type StateId = u16;
+
+/// What a state tells. Patterns are referred to by their index plus one; 0 is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Facts {
+    /// The pattern that has matched, whatever comes next.
+    pub(super) matched: u32,
+    /// The pattern that a character of each kind, or the end of the text, confirms.
+    pub(super) pending: [u32; 4],
+}
+
+/// States with the steps between them.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) steps: Vec<Vec<(ClassId, StateId)>>,
+    pub(super) facts: Vec<Facts>,
+    /// The first state of a match, by the kind of what stands before.
+    pub(super) starts: [StateId; 4],
+}
+
+/// State 0 is none. The states that tell nothing come before those that tell something.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// Where a class leads to from each state, class by class: all threads of a stream read the same character.
+    next: Vec<StateId>,
+    states: usize,
+    /// The first state that tells something.
+    telling: StateId,
+    facts: Vec<Facts>,
+    pub(super) starts: [StateId; 4],
+}
+
+impl Draft {
+    pub(super) fn add(&mut self, facts: Facts) -> StateId {
+        self.steps.push(Vec::new());
+        self.facts.push(facts);
+        self.facts.len() as StateId - 1
+    }
+
+    pub(super) fn check_size(&self, alphabet: &Alphabet) -> Result<(), TooLarge> {
+        let states = self.facts.len();
+        if states > MOST_STATES || states * alphabet.len() > MOST_CELLS { Err(TooLarge) } else { Ok(()) }
+    }
+
+    /// For each state, whether something can complete from it on.
+    pub(super) fn live(&self) -> Vec<bool> {
+        let mut sources = vec![Vec::new(); self.facts.len()];
+        for (source, steps) in self.steps.iter().enumerate() {
+            for &(_, target) in steps {
+                if sources[target as usize].last() != Some(&source) {
+                    sources[target as usize].push(source);
+                }
+            }
+        }
+        let mut live = vec![false; self.facts.len()];
+        let mut found: Vec<usize> = (0..live.len()).filter(|&state| self.facts[state] != Facts::default()).collect();
+        while let Some(state) = found.pop() {
+            if !std::mem::replace(&mut live[state], true) {
+                found.append(&mut sources[state]);
+            }
+        }
+        live
+    }
+
+    /// For each class, whether a match may begin with one of its characters.
+    pub(super) fn begins(&self, alphabet: &Alphabet, live: &[bool]) -> Vec<bool> {
+        let mut begins = vec![false; alphabet.len()];
+        for &(class, target) in self.starts.iter().flat_map(|&start| &self.steps[start as usize]) {
+            begins[class as usize] |= live[target as usize];
+        }
+        begins
+    }
+
+    /// The table of the `live` states.
+    pub(super) fn table(&self, alphabet: &Alphabet, live: &[bool]) -> Table {
+        let tells = |state: &usize| self.facts[*state] != Facts::default();
+        let (telling, silent): (Vec<usize>, Vec<usize>) = (0..live.len()).filter(|&state| live[state]).partition(tells);
+        let mut numbers = vec![0; live.len()];
+        for (number, &state) in (1..).zip(silent.iter().chain(&telling)) {
+            numbers[state] = number;
+        }
+        let states = 1 + silent.len() + telling.len();
+        let mut next = vec![0; states * alphabet.len()];
+        for &state in silent.iter().chain(&telling) {
+            for &(class, target) in &self.steps[state] {
+                next[class as usize * states + numbers[state] as usize] = numbers[target as usize];
+            }
+        }
+        Table {
+            next,
+            states,
+            telling: 1 + silent.len() as StateId,
+            facts: telling.iter().map(|&state| self.facts[state]).collect(),
+            starts: self.starts.map(|state| numbers[state as usize]),
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn states(&self) -> usize {
+        self.states
+    }
+
+    /// Where a class leads to from each state.
+    #[inline(always)]
+    pub(super) fn column(&self, class: ClassId) -> &[StateId] {
+        &self.next[class as usize * self.states..][..self.states]
+    }
+
+    pub(super) fn next(&self, class: ClassId, state: StateId) -> StateId {
+        self.column(class)[state as usize]
+    }
+
+    /// Whether `state` has matched, or waits to be confirmed; so does a greater one, and a smaller one does not.
+    #[inline(always)]
+    pub(super) fn tells(&self, state: StateId) -> bool {
+        state >= self.telling
+    }
+
+    fn facts(&self, state: StateId) -> Facts {
+        match state.checked_sub(self.telling) {
+            Some(index) => self.facts[index as usize],
+            None => Facts::default(),
+        }
+    }
+
+    /// The pattern that has matched, its index plus one, or 0.
+    #[inline]
+    pub(super) fn matched(&self, state: StateId) -> u32 {
+        self.facts(state).matched
+    }
+
+    /// The pattern that a character of a kind confirms, its index plus one, or 0.
+    #[inline]
+    pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
+        self.facts(state).pending[kind as usize]
+    }
+}

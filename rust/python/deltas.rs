@@ -1,0 +1,149 @@
+//! A stream of deltas as Python objects share it.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::arguments::{read_text, string, with_text};
+use super::guarded::{Core, Guarded, State};
+use super::show::{Show, new_string, same_or_new};
+use super::stop_match::StopMatch;
+use crate::{Emit, Options, Snapshot, Stream};
+
+pub(super) struct Deltas<E: Show> {
+    pub(super) set: Py<E::Class>,
+    guarded: Guarded<Stream<E>>,
+}
+
+impl<E: Emit> Core for Stream<E> {
+    type Emit = E;
+
+    fn stream(&self) -> &Stream<E> {
+        self
+    }
+
+    fn stream_mut(&mut self) -> &mut Stream<E> {
+        self
+    }
+
+    fn is_idle(&self) -> bool {
+        Stream::is_idle(self)
+    }
+}
+
+impl<E: Show> Deltas<E> {
+    pub(super) fn new(set: Py<E::Class>, options: &Options) -> PyResult<Deltas<E>> {
+        let stream = Stream::with_options(E::core(set.get()), options)?;
+        Ok(Deltas { set, guarded: Guarded::new(stream, None) })
+    }
+
+    /// The node at which `text` is, if reading it changes nothing but how much was read; then it is read.
+    #[inline(always)]
+    pub(super) fn pass_over(&self, text: &str) -> Option<u32> {
+        self.guarded.pass_over(E::core(self.set.get()).graph(), text)
+    }
+
+    #[inline(always)]
+    pub(super) fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
+        let delta = string(delta, "delta")?;
+        with_text(delta, |text| match self.pass_over(text) {
+            Some(node) if E::EMPTY || !text.is_empty() => E::whole(self.set.get(), node, delta),
+            _ => self.read(delta, text, armed).map(|read| read.0),
+        })
+    }
+
+    /// What `delta` gives, and whether a stop has fired.
+    #[cold]
+    pub(super) fn read<'py>(
+        &self,
+        delta: &Bound<'py, PyString>,
+        text: &str,
+        armed: bool,
+    ) -> PyResult<(Bound<'py, E::Out>, bool)> {
+        self.guarded.with(|state| {
+            let stream = &mut state.core;
+            let output = read_text(delta.py(), text, || match armed {
+                true => stream.feed(text),
+                false => stream.feed_unarmed(text),
+            });
+            let safe = E::delta(self.set.get(), output, delta, text)?;
+            state.note_match(delta.py())?;
+            Ok((safe, state.found.is_some()))
+        })?
+    }
+
+    pub(super) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, E::Out>> {
+        self.guarded.with(|state| {
+            let none = PyString::intern(py, "");
+            let safe = E::delta(self.set.get(), state.core.flush(), &none, "\0")?;
+            state.note_match(py)?;
+            Ok(safe)
+        })?
+    }
+
+    pub(super) fn reset(&self) -> PyResult<()> {
+        self.guarded.with(|state| {
+            state.core.reset();
+            state.found = None;
+        })
+    }
+
+    pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Deltas<E>> {
+        Ok(Deltas { set: self.set.clone_ref(py), guarded: self.guarded.copy(py)? })
+    }
+
+    pub(super) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
+        self.guarded.with(|state| state.core.snapshot())
+    }
+
+    pub(super) fn restore(&self, py: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
+        self.guarded.with(|state| {
+            let core = state.core.like(snapshot)?;
+            *state = State { core, found: None };
+            state.note_match(py)
+        })?
+    }
+
+    pub(super) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
+        let node = self.guarded.with(|state| state.core.cursor.node)?;
+        Ok(E::names(self.set.get())[node as usize].clone_ref(py))
+    }
+
+    pub(super) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
+        self.guarded.found(py)
+    }
+
+    pub(super) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.guarded.with(|state| new_string(py, state.core.held()))?
+    }
+
+    pub(super) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.guarded.with(|state| new_string(py, state.core.unused()))?
+    }
+
+    /// What makes such a stream again.
+    pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let options = PyDict::new(py);
+        self.guarded.with(|state| {
+            options.set_item("include_stop", state.core.include_stop)?;
+            set_start(&state.core, &options)
+        })??;
+        Ok((PyTuple::new(py, [&self.set])?, options))
+    }
+}
+
+impl Deltas<crate::Text> {
+    pub(super) fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+        let delta = string(text, "text")?;
+        with_text(delta, |text| self.guarded.with(|state| same_or_new(delta, text, state.core.bypass(text).text))?)
+    }
+}
+
+/// The option that says where `stream` began.
+pub(super) fn set_start<E: Emit>(stream: &Stream<E>, options: &Bound<'_, PyDict>) -> PyResult<()> {
+    match stream.start {
+        0 => Ok(()),
+        // Regions that are named after markers need not have names of their own.
+        1 if stream.graph().protected().is_some() => options.set_item("start_protected", true),
+        node => options.set_item("region", stream.graph().name(node)),
+    }
+}

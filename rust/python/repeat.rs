@@ -1,0 +1,96 @@
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::arguments::{hash, unexpected};
+use super::given::size;
+use super::stop_set::{Rebuild, rebuild};
+
+/// Loops of the model as a stop: it fires at the first character that proves that the text repeats itself.
+///
+/// That is where a period of at most ``max_period`` characters was written ``count`` times, over at least ``min_length``
+/// characters; the oldest copy may be cut. It is a visible stop, and fires in every region.
+///
+/// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below 32.
+///
+/// >>> StopSet(repeat=Repeat()).find("I will now fix the bug.\n" * 20).period
+/// 24
+#[pyclass(module = "stopscan", frozen)]
+pub(super) struct Repeat(pub(super) crate::Repeat);
+
+#[pymethods]
+impl Repeat {
+    #[new]
+    #[pyo3(
+        signature = (count = None, *, max_period = None, min_length = None),
+        text_signature = "(count=4, *, max_period=1024, min_length=256)"
+    )]
+    fn new(
+        count: Option<&Bound<'_, PyAny>>,
+        max_period: Option<&Bound<'_, PyAny>>,
+        min_length: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Repeat> {
+        let default = crate::Repeat::default();
+        let part = |given: Option<_>, name, default| given.map_or(Ok(default), |given| size(given, name));
+        let count = part(count, "count", default.count())?;
+        let max_period = part(max_period, "max_period", default.max_period())?;
+        let min_length = part(min_length, "min_length", default.min_length())?;
+        Ok(Repeat(crate::Repeat::new(count, max_period, min_length)?))
+    }
+
+    /// How often a block must have been written.
+    #[getter]
+    fn count(&self) -> usize {
+        self.0.count()
+    }
+
+    /// The most characters of a block.
+    #[getter]
+    fn max_period(&self) -> usize {
+        self.0.max_period()
+    }
+
+    /// The fewest characters of a loop.
+    #[getter]
+    fn min_length(&self) -> usize {
+        self.0.min_length()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Repeat>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash(self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let Repeat(repeat) = self;
+        let (count, max_period, min_length) = (repeat.count(), repeat.max_period(), repeat.min_length());
+        format!("Repeat({count}, max_period={max_period}, min_length={min_length})")
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
+        let Repeat(repeat) = slf.get();
+        let options = PyDict::new(slf.py());
+        options.set_item("max_period", repeat.max_period())?;
+        options.set_item("min_length", repeat.min_length())?;
+        rebuild(slf.get_type(), PyTuple::new(slf.py(), [repeat.count()])?, options)
+    }
+}
+
+impl Repeat {
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<crate::Repeat> {
+        match object.cast::<Repeat>() {
+            Ok(repeat) => Ok(repeat.get().0),
+            Err(_) => Err(unexpected(object, "repeat", "Repeat", "")),
+        }
+    }
+}

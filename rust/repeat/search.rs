@@ -1,0 +1,142 @@
+use std::ops::RangeInclusive;
+
+use super::Repeat;
+
+/// How many periods are looked at together.
+pub(super) const ROW: usize = 64;
+
+/// Calls `found` for each of `periods` that `text` ends with a square of, the shortest first, with how many bytes at
+/// the end equal those one period before. A square has a run as long as its period, and of `least` bytes.
+pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
+    let (mut period, last) = periods.into_inner();
+    let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
+    let mut budget = last / 4 + ROW;
+    while period <= last {
+        let next = period + ROW;
+        if next + least > text.len() || row_has_equal(text, period, places) {
+            for period in period..=last.min(next - 1) {
+                let length = run_length(text, period, 0);
+                if length >= least.max(period) {
+                    found(period, length);
+                }
+                budget = budget.saturating_sub(length / 8);
+            }
+        }
+        period = next;
+        if budget == 0 {
+            return all_squares(text, period..=last, least, found);
+        }
+    }
+}
+
+/// Whether one of the `ROW` periods from `period` on has equal bytes at all four places, counted from the end.
+#[inline]
+fn row_has_equal(text: &[u8], period: usize, places: [usize; 4]) -> bool {
+    let newest = places.map(|place| text[text.len() - 1 - place]);
+    let earlier = places.map(|place| {
+        let end = text.len() - place - period;
+        text[..end].last_chunk::<ROW>().expect("the text is long enough")
+    });
+    (0..ROW).fold(false, |any, lane| {
+        let equal = |place: usize| earlier[place][lane] == newest[place];
+        any | (equal(0) & equal(1) & equal(2) & equal(3))
+    })
+}
+
+/// How many bytes at the end of `text` equal those `period` before; at least `known` do.
+#[inline]
+pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize {
+    let (new, old) = (&text[period..], &text[..text.len() - period]);
+    while let (Some(new), Some(old)) = (word(new, known), word(old, known)) {
+        let differing = new ^ old;
+        if differing != 0 {
+            return known + differing.leading_zeros() as usize / 8;
+        }
+        known += 8;
+    }
+    let equal = |back: &usize| new[new.len() - 1 - back] == old[old.len() - 1 - back];
+    known + (known..old.len()).take_while(equal).count()
+}
+
+/// The eight bytes before the last `skipped`, the newest one the most significant.
+#[inline]
+fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
+    bytes[..bytes.len() - skipped].last_chunk().map(|chunk| u64::from_le_bytes(*chunk))
+}
+
+/// As `squares`, in linear time for every text: the Z function of the text that is read backwards.
+#[cold]
+fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
+    let mut runs = vec![0; periods.end() + 1];
+    // The run that reaches back farthest: what lies in it is known from its copy.
+    let (mut from, mut to) = (0, 0);
+    for period in 1..=*periods.end() {
+        let mut known = 0;
+        if period < to {
+            known = runs[period - from].min(to - period);
+        }
+        if period + known >= to {
+            known = run_length(text, period, known);
+            (from, to) = (period, period + known);
+        }
+        runs[period] = known;
+        if periods.contains(&period) && known >= least.max(period) {
+            found(period, known);
+        }
+    }
+}
+
+/// Text that may become a loop. Places are counted in bytes from the beginning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// In bytes.
+    pub(super) period: usize,
+    /// Where the first copy begins.
+    pub(super) start: usize,
+    /// Where the text is a loop, if it goes on in this way.
+    pub(super) fires: usize,
+    /// The period in characters.
+    pub(super) characters: usize,
+}
+
+impl Run {
+    /// The run of `period` bytes that began at `start` and goes on at the end of `text`; `None` if a period has too many
+    /// characters.
+    pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
+        let newest = (base + text.len() - start) / period - 1;
+        let copy = &text[start + newest * period - base..][..period];
+        let characters = period - continuing(copy);
+        if characters > repeat.max_period {
+            return None;
+        }
+        let length = repeat.length(characters);
+        let cut = copy.iter().enumerate().filter(|(_, byte)| !continues(**byte)).nth(length % characters);
+        let bytes = (length / characters).saturating_mul(period).saturating_add(cut?.0);
+        Some(Run { period, start, fires: start.saturating_add(bytes), characters })
+    }
+
+    /// How many bytes of `text` from `from` on equal those one period before.
+    pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
+        let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
+        match new == before {
+            true => new.len(),
+            false => new.iter().zip(before).take_while(|(new, before)| new == before).count(),
+        }
+    }
+}
+
+/// Where the first copy begins if the last `length` bytes equal those `period` before: with a character.
+pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
+    let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
+    text.len() - length + cut - period
+}
+
+/// Whether a byte of UTF-8 continues a character.
+pub(super) fn continues(byte: u8) -> bool {
+    (byte as i8) < -64
+}
+
+pub(super) fn continuing(bytes: &[u8]) -> usize {
+    let parts = bytes.chunks(255);
+    parts.map(|part| part.iter().map(|byte| continues(*byte) as u8).sum::<u8>() as usize).sum()
+}

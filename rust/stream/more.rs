@@ -1,0 +1,94 @@
+//! What most streams do not have, most of the time: threads of patterns, what repeats, and a stop that fired.
+
+use super::{Place, StopMatch};
+use crate::graph::{Completed, Cursor, Graph, Word};
+use crate::patterns::Threads;
+use crate::repeat::Loops;
+
+#[derive(Clone, Debug, Default)]
+pub struct More {
+    /// Where matches of the set's patterns have begun.
+    pub(crate) threads: Option<Threads>,
+    /// What the text has repeated, if loops are a stop.
+    pub(crate) loops: Option<Loops>,
+    pub(crate) fired: Option<Fired>,
+}
+
+/// The stop that fired. Its end is how much was read: nothing is read after it.
+#[derive(Clone, Debug)]
+pub(crate) struct Fired {
+    pub(crate) stop: FiredStop,
+    /// What followed it in its delta.
+    pub(crate) unused: Box<str>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum FiredStop {
+    Word(Word),
+    /// A special token that is no text: it begins where the text ends.
+    Special(Word),
+    Pattern {
+        index: usize,
+        sequence: Box<str>,
+    },
+    Loop {
+        period: usize,
+        sequence: Box<str>,
+    },
+}
+
+impl Fired {
+    /// The match, in a stream of which so much was read.
+    pub(crate) fn stop_match<'a>(&'a self, graph: &'a Graph, read: Place) -> StopMatch<'a> {
+        match &self.stop {
+            FiredStop::Word(word) => graph.word_match(*word, read),
+            FiredStop::Special(word) => graph.word_match(*word, read + Place::after(graph.text(*word))),
+            FiredStop::Pattern { index, sequence } => graph.pattern_match(*index, sequence, read),
+            FiredStop::Loop { period, sequence } => StopMatch::of_loop(sequence, *period, read),
+        }
+    }
+}
+
+impl More {
+    /// What streams of a set begin with, if they need any.
+    pub(crate) fn new(graph: &Graph) -> Option<Box<More>> {
+        let threads = (!graph.patterns().patterns.is_empty()).then(Threads::new);
+        let loops = graph.repeat().map(Loops::new);
+        (threads.is_some() || loops.is_some()).then(|| Box::new(More { threads, loops, fired: None }))
+    }
+
+    /// What a stream has after a stop.
+    pub(crate) fn ended(stop: FiredStop, unused: &str) -> Box<More> {
+        Box::new(More { threads: None, loops: None, fired: Some(Fired { stop, unused: unused.into() }) })
+    }
+
+    /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and
+    /// keep that text here.
+    pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
+        self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
+    }
+
+    /// The text since the first thread began, in streams that hide no stop.
+    pub(crate) fn kept_text(&self) -> &str {
+        self.threads.as_ref().map_or("", Threads::text)
+    }
+
+    /// Forgets what has begun; the text before the next character is `text`.
+    pub(crate) fn forget(&mut self, text: &str) {
+        if let Some(threads) = &mut self.threads {
+            threads.forget(text);
+        }
+        self.forget_loops();
+    }
+
+    pub(crate) fn forget_loops(&mut self) {
+        if let Some(loops) = &mut self.loops {
+            loops.forget();
+        }
+    }
+
+    /// What the end of the text confirms.
+    pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
+        self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
+    }
+}

@@ -1,0 +1,134 @@
+use std::ops::Add;
+
+/// The stop that fired, and where: `text[offset..end] == sequence`, counted in code points.
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// let set = StopSet::new(["END", "é!"])?;
+/// let found = set.find("Olé!").unwrap();
+/// assert_eq!((found.sequence(), found.index()), ("é!", 1));
+/// assert_eq!((found.offset(), found.end()), (2, 4));
+/// assert_eq!((found.byte_offset(), found.byte_end()), (2, 5));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StopMatch<'a> {
+    pub(crate) sequence: &'a str,
+    pub(crate) pattern: Option<&'a str>,
+    pub(crate) index: usize,
+    pub(crate) visible: bool,
+    pub(crate) period: Option<usize>,
+    pub(crate) start: Place,
+    pub(crate) end: Place,
+}
+
+/// A place in the text of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) code_points: usize,
+    pub(crate) bytes: usize,
+}
+
+impl Place {
+    pub(crate) fn after(text: &str) -> Place {
+        Place { code_points: code_points(text), bytes: text.len() }
+    }
+
+    /// The place where `text` begins that ends here.
+    fn before(self, text: &str) -> Place {
+        let length = Place::after(text);
+        Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
+    }
+
+    #[inline]
+    pub(crate) fn pass(&mut self, text: &str) {
+        self.code_points += code_points(text);
+        self.bytes += text.len();
+    }
+}
+
+impl Add for Place {
+    type Output = Place;
+
+    fn add(self, length: Place) -> Place {
+        Place { code_points: self.code_points + length.code_points, bytes: self.bytes + length.bytes }
+    }
+}
+
+impl<'a> StopMatch<'a> {
+    /// The match of a string, which ends at `end`.
+    pub(crate) fn of_word(sequence: &'a str, index: usize, visible: bool, end: Place) -> StopMatch<'a> {
+        StopMatch { sequence, pattern: None, index, visible, period: None, start: end.before(sequence), end }
+    }
+
+    /// The match of a pattern, whose text ends at `end`.
+    pub(crate) fn of_pattern(sequence: &'a str, pattern: &'a str, index: usize, end: Place) -> StopMatch<'a> {
+        StopMatch {
+            sequence,
+            pattern: Some(pattern),
+            index,
+            visible: false,
+            period: None,
+            start: end.before(sequence),
+            end,
+        }
+    }
+
+    /// The match of a loop, which ends at `end`.
+    pub(crate) fn of_loop(sequence: &'a str, period: usize, end: Place) -> StopMatch<'a> {
+        let start = end.before(sequence);
+        StopMatch { sequence, pattern: None, index: 0, visible: true, period: Some(period), start, end }
+    }
+
+    /// After how many code points a loop repeats; `None` for any other stop.
+    pub fn period(&self) -> Option<usize> {
+        self.period
+    }
+
+    /// The stop, as the user gave it, or the text that matched a pattern.
+    pub fn sequence(&self) -> &'a str {
+        self.sequence
+    }
+
+    /// The pattern that matched, as the user gave it; `None` for a string.
+    pub fn pattern(&self) -> Option<&'a str> {
+        self.pattern
+    }
+
+    /// Which one of its list it is, that of the hidden stops, of the visible ones or of the patterns; of equal ones, the
+    /// first.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether it is one of the visible stops, which stay in the output.
+    pub fn visible(&self) -> bool {
+        self.visible
+    }
+
+    /// Where the stop begins in the text of the stream, in code points.
+    pub fn offset(&self) -> usize {
+        self.start.code_points
+    }
+
+    /// Where the stop ends in the text of the stream, in code points.
+    pub fn end(&self) -> usize {
+        self.end.code_points
+    }
+
+    /// Where the stop begins in the text of the stream, in bytes of UTF-8.
+    pub fn byte_offset(&self) -> usize {
+        self.start.bytes
+    }
+
+    /// Where the stop ends in the text of the stream, in bytes of UTF-8.
+    pub fn byte_end(&self) -> usize {
+        self.end.bytes
+    }
+}
+
+/// How many code points `text` has: the bytes of its UTF-8 that continue none.
+pub(crate) fn code_points(text: &str) -> usize {
+    text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
+}

@@ -1,0 +1,39 @@
+use std::error::Error;
+use std::fmt;
+
+/// Why a [`Vocabulary`](crate::Vocabulary) cannot be made; its text names what is wrong.
+///
+/// ```
+/// use stopscan::{Strays, Vocabulary, VocabularyError};
+///
+/// let error = Vocabulary::builder().strays(Strays::Bytes).text(b"\xFF").build().unwrap_err();
+/// assert_eq!(error, VocabularyError::NoUtf8(0));
+/// assert_eq!(error.to_string(), "token 0 is no UTF-8, and only a byte token may be none");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VocabularyError {
+    /// The token with this id is no UTF-8, although characters are spelled by byte tokens.
+    NoUtf8(u32),
+    /// The tokens have 4 GiB of text or more.
+    TooLong,
+    /// The text is no `tokenizer.json`; what is wrong with it, and where.
+    NoTokenizer(String),
+    /// The text of a stream cannot be made from the bytes of single ids; which decoder it is that makes it otherwise.
+    NotNative(String),
+}
+
+impl fmt::Display for VocabularyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VocabularyError::NoUtf8(id) => write!(f, "token {id} is no UTF-8, and only a byte token may be none"),
+            VocabularyError::TooLong => write!(f, "the tokens have 4 GiB of text or more"),
+            VocabularyError::NoTokenizer(what) => write!(f, "no tokenizer.json: {what}"),
+            VocabularyError::NotNative(decoder) => {
+                write!(f, "the text of a stream is not that of single tokens: the decoder is {decoder}")
+            }
+        }
+    }
+}
+
+impl Error for VocabularyError {}

@@ -1,0 +1,114 @@
+//! Which decoders of the tokenizers library make text of single tokens, by their own description.
+
+use super::file::Step;
+
+/// How a decoder makes text of tokens.
+pub(super) enum Decoding {
+    /// Each token is bytes, in GPT-2's spelling.
+    ByteLevel,
+    /// Each token is a piece of text, or a byte of a character.
+    Pieces(Pieces),
+}
+
+/// What becomes of each piece, and of the first space of the text.
+#[derive(Default)]
+pub(super) struct Pieces {
+    replacements: Vec<(String, String)>,
+    /// The character for a space that the first token is without.
+    pub(super) dropped: Option<String>,
+    pub(super) byte_fallback: bool,
+    /// Whether a space that the text begins with is left out.
+    pub(super) strips: bool,
+}
+
+impl Decoding {
+    /// # Errors
+    /// The name of the step that makes text otherwise.
+    pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
+        let decoder = decoder.ok_or("none, so that spaces are put between tokens")?;
+        let mut steps = Vec::new();
+        flatten(decoder, &mut steps);
+        let mut bare = steps.iter().filter(|step| step.kind != "Fuse");
+        match (bare.next().map(|step| &*step.kind), bare.next()) {
+            (Some("ByteLevel"), None) => Ok(Decoding::ByteLevel),
+            _ => Pieces::of(&steps).map(Decoding::Pieces),
+        }
+    }
+}
+
+/// The steps of a sequence, of those in it, or the one.
+fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
+    match &*step.kind {
+        "Sequence" => step.decoders.iter().for_each(|inner| flatten(inner, steps)),
+        _ => steps.push(step),
+    }
+}
+
+impl Pieces {
+    /// Replace and Metaspace, then ByteFallback, Fuse and a Strip of the first space, each of them or not.
+    fn of(steps: &[&Step]) -> Result<Pieces, String> {
+        let mut pieces = Pieces::default();
+        let replaces = |step: &&&Step| matches!(&*step.kind, "Replace" | "Metaspace");
+        let count = steps.iter().take_while(replaces).count();
+        let (replacing, mut rest) = steps.split_at(count);
+        replacing.iter().try_for_each(|step| pieces.replace(step))?;
+        if let [first, others @ ..] = rest
+            && first.kind == "ByteFallback"
+        {
+            (pieces.byte_fallback, rest) = (true, others);
+        }
+        if let [fuse, others @ ..] = rest
+            && fuse.kind == "Fuse"
+        {
+            rest = others;
+            if let [strip] = rest
+                && strip.kind == "Strip"
+                && (&*strip.content, strip.start, strip.stop) == (" ", 1, 0)
+                && pieces.dropped.is_none()
+            {
+                (pieces.strips, rest) = (true, &[]);
+            }
+        }
+        match rest.first() {
+            None => Ok(pieces),
+            Some(step) => Err(step.kind.clone()),
+        }
+    }
+
+    fn replace(&mut self, step: &Step) -> Result<(), String> {
+        if step.kind == "Replace" {
+            let literal = step.pattern.as_ref().and_then(|pattern| pattern.literal.clone());
+            let literal = literal.filter(|literal| !literal.is_empty()).ok_or("Replace of a regular expression")?;
+            self.replacements.push((literal, step.content.clone()));
+            return Ok(());
+        }
+        // Files of before 2024 have `add_prefix_space` alone.
+        let prepends = step.prepend_scheme.as_deref().unwrap_or("always") != "never";
+        if prepends && step.add_prefix_space != Some(false) {
+            self.dropped = Some(step.replacement.clone());
+        }
+        self.replacements.push((step.replacement.clone(), " ".into()));
+        Ok(())
+    }
+
+    pub(super) fn text(&self, token: &str) -> String {
+        self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
+    }
+
+    /// What `token` is at the start of a text, if that is not its text without a space in front.
+    pub(super) fn first(&self, token: &str) -> Option<String> {
+        let dropped = self.dropped.as_ref()?;
+        let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));
+        differs.then(|| {
+            let without =
+                |text: String, (old, new): &(String, String)| text.replace(old, if old == dropped { "" } else { new });
+            self.replacements.iter().fold(token.into(), without)
+        })
+    }
+
+    /// The byte that a piece stands for, as the decoder ByteFallback reads it; it takes a sign, too.
+    pub(super) fn byte(&self, text: &str) -> Option<u8> {
+        let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
+        (self.byte_fallback && digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
+    }
+}

@@ -1,0 +1,119 @@
+//! What of the file is read; the rest, such as the merges, is passed over.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, de};
+
+/// More ids are no vocabulary: the largest that are known have 300,000.
+const MOST_IDS: u32 = 1 << 24;
+
+#[derive(Deserialize)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) added_tokens: Vec<Added>,
+    #[serde(default)]
+    pub(super) decoder: Option<Step>,
+    pub(super) model: Model,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Added {
+    pub(super) id: u32,
+    pub(super) content: String,
+    #[serde(default)]
+    pub(super) special: bool,
+}
+
+/// A decoder: a step of its own, or a sequence of them. Each has some of the fields.
+#[derive(Deserialize)]
+pub(super) struct Step {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    #[serde(default)]
+    pub(super) decoders: Vec<Step>,
+    #[serde(default)]
+    pub(super) pattern: Option<Pattern>,
+    #[serde(default)]
+    pub(super) content: String,
+    #[serde(default)]
+    pub(super) replacement: String,
+    #[serde(default)]
+    pub(super) prepend_scheme: Option<String>,
+    #[serde(default)]
+    pub(super) add_prefix_space: Option<bool>,
+    #[serde(default)]
+    pub(super) start: usize,
+    #[serde(default)]
+    pub(super) stop: usize,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pattern {
+    /// None if it is a regular expression.
+    #[serde(rename = "String", default)]
+    pub(super) literal: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Model {
+    pub(super) vocab: Vocab,
+}
+
+/// The tokens of a model: by text, or, of a Unigram model, in the order of their ids, each with its score.
+pub(super) struct Vocab(pub(super) Tokens);
+
+impl<'de> Deserialize<'de> for Vocab {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Vocab, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Vocab;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a vocabulary")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Vocab, A::Error> {
+        let mut tokens = Tokens::default();
+        while let Some((token, id)) = map.next_entry()? {
+            tokens.put(id, token).map_err(de::Error::custom)?;
+        }
+        Ok(Vocab(tokens))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vocab, A::Error> {
+        let mut tokens = Tokens::default();
+        while let Some((token, IgnoredAny)) = seq.next_element::<(String, IgnoredAny)>()? {
+            let id = u32::try_from(tokens.0.len()).map_err(A::Error::custom)?;
+            tokens.put(id, token).map_err(A::Error::custom)?;
+        }
+        Ok(Vocab(tokens))
+    }
+}
+
+/// Tokens by id.
+#[derive(Default)]
+pub(super) struct Tokens(Vec<Option<Box<str>>>);
+
+impl Tokens {
+    pub(super) fn put(&mut self, id: u32, token: String) -> Result<(), String> {
+        if id >= MOST_IDS {
+            return Err(format!("the id {id} of {token:?} is above {MOST_IDS}"));
+        }
+        let at = id as usize;
+        if at >= self.0.len() {
+            self.0.resize(at + 1, None);
+        }
+        self.0[at] = Some(token.into());
+        Ok(())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = Option<&str>> {
+        self.0.iter().map(Option::as_deref)
+    }
+}

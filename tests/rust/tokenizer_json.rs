@@ -1,0 +1,128 @@
+//! Hugging Face's `tokenizer.json`, by name; Python's tests compare whole tokenizers with their `decode`.
+
+use serde_json::{Value, json};
+use stopscan::{TokenDecoder, Vocabulary, VocabularyError};
+
+/// A file with a few pieces, and this decoder.
+fn file(decoder: Value) -> String {
+    let vocab = json!({"<unk>": 0, "▁a": 1, "b": 2, "<0x20>": 3, "<0xE4>": 4, "<0xBD>": 5, "<0xA0>": 6, "▁": 9});
+    let added = json!([
+        {"id": 10, "content": "</s>", "special": true, "normalized": false},
+        {"id": 11, "content": "<think>", "special": false},
+        {"id": 12, "content": " é▁x"},
+    ]);
+    json!({"version": "1.0", "truncation": null, "added_tokens": added, "decoder": decoder,
+           "model": {"type": "BPE", "unk_token": "<unk>", "vocab": vocab, "merges": [["▁a", "b"]]}})
+    .to_string()
+}
+
+fn sequence(decoders: Value) -> Value {
+    json!({"type": "Sequence", "decoders": decoders})
+}
+
+fn llama() -> Value {
+    sequence(json!([
+        {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+        {"type": "ByteFallback"},
+        {"type": "Fuse"},
+        {"type": "Strip", "content": " ", "start": 1, "stop": 0},
+    ]))
+}
+
+fn decoded(json: &str, ids: &[u32]) -> String {
+    let vocabulary = Vocabulary::from_tokenizer_json(json).unwrap();
+    let mut decoder = TokenDecoder::new(&vocabulary);
+    let text: String = ids.iter().map(|&id| decoder.feed(id).unwrap().to_string()).collect();
+    text + decoder.flush()
+}
+
+#[test]
+fn a_vocabulary_with_byte_fallback() {
+    let json = file(llama());
+    assert_eq!(decoded(&json, &[1, 2, 4, 5, 6, 10, 11, 12, 1]), "ab你<think> é x a");
+    assert_eq!(decoded(&json, &[3, 1]), " a");
+    assert_eq!(decoded(&json, &[3, 4]), "\u{FFFD}\u{FFFD}");
+    let vocabulary = Vocabulary::from_tokenizer_json(&json).unwrap();
+    assert_eq!((vocabulary.len(), vocabulary.contains(7), vocabulary.contains(9)), (13, false, true));
+}
+
+#[test]
+fn a_byte_level_vocabulary() {
+    let json = file(json!({"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true}));
+    assert_eq!(decoded(&json, &[1, 2, 3, 10]), "▁ab<0x20>");
+}
+
+#[test]
+fn a_unigram_model_has_its_tokens_in_order() {
+    let json = json!({"decoder": {"type": "Fuse"}, "model": {"type": "Unigram", "unk_id": 0, "vocab":
+        [["<unk>", 0.0], ["a", -1.5], ["a", -2e300], ["b", 3]]}});
+    assert_eq!(decoded(&json.to_string(), &[3, 2, 1, 0]), "baa<unk>");
+}
+
+/// Files of before 2024 have no `prepend_scheme`.
+#[test]
+fn metaspace_says_in_two_ways_whether_it_drops_the_first_space() {
+    for (decoder, text) in [
+        (json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}), "a é x"),
+        (json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}), "a é x"),
+        (json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never", "split": true}), " a é x"),
+        (json!({"type": "Metaspace", "replacement": "▁", "add_prefix_space": true}), "a é x"),
+        (json!({"type": "Metaspace", "replacement": "▁", "add_prefix_space": false}), " a é x"),
+    ] {
+        assert_eq!(decoded(&file(decoder.clone()), &[1, 12]), text, "{decoder}");
+    }
+    let drops = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
+    assert_eq!(decoded(&file(drops), &[12, 12]), " éx é x");
+}
+
+#[test]
+fn a_decoder_that_makes_text_otherwise_is_named() {
+    let replace = json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "});
+    let strip = |start: u32, stop: u32| json!({"type": "Strip", "content": " ", "start": start, "stop": stop});
+    let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
+    for (decoder, name) in [
+        (Value::Null, "none, so that spaces are put between tokens"),
+        (json!({"type": "WordPiece", "prefix": "##", "cleanup": true}), "WordPiece"),
+        (json!({"type": "CTC", "pad_token": "<pad>"}), "CTC"),
+        (sequence(json!([{"type": "ByteFallback"}, replace])), "Replace"),
+        (sequence(json!([{"type": "ByteLevel"}, replace])), "ByteLevel"),
+        (sequence(json!([replace, {"type": "Fuse"}, strip(2, 0)])), "Strip"),
+        (sequence(json!([replace, {"type": "Fuse"}, strip(1, 1)])), "Strip"),
+        (sequence(json!([replace, strip(1, 0)])), "Strip"),
+        (sequence(json!([metaspace, {"type": "Fuse"}, strip(1, 0)])), "Strip"),
+        (json!({"type": "Replace", "pattern": {"Regex": "▁"}, "content": " "}), "Replace of a regular expression"),
+        (json!({"type": "Replace", "pattern": {"String": ""}, "content": " "}), "Replace of a regular expression"),
+    ] {
+        let error = Vocabulary::from_tokenizer_json(&file(decoder.clone())).unwrap_err();
+        assert_eq!(error, VocabularyError::NotNative(name.into()), "{decoder}");
+        assert!(error.to_string().ends_with(name), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_such_file_is_an_error_that_says_where() {
+    let huge = file(llama()).replace("\"id\":12", "\"id\":4294967295");
+    let negative = file(llama()).replace("\"id\":12", "\"id\":-1");
+    for (json, says) in [
+        ("", "EOF"),
+        ("{}", "missing field `model`"),
+        (r#"{"model": {}}"#, "missing field `vocab`"),
+        (r#"{"model": {"vocab": "a"}}"#, "expected a vocabulary"),
+        (r#"{"model": {"vocab": {"a": "b"}}}"#, "invalid type: string"),
+        (r#"{"model": {"vocab": [["a"]]}}"#, "invalid length 1"),
+        (&huge, "the id 4294967295 of \" é▁x\" is above 16777216"),
+        (&negative, "invalid value: integer `-1`"),
+    ] {
+        let error = Vocabulary::from_tokenizer_json(json).unwrap_err();
+        assert!(matches!(error, VocabularyError::NoTokenizer(_)), "{error:?}");
+        assert!(error.to_string().starts_with("no tokenizer.json: ") && error.to_string().contains(says), "{error}");
+    }
+}
+
+/// A file that somebody made to hurt is no stack overflow.
+#[test]
+fn decoders_in_decoders_are_an_error() {
+    let nested = "{\"type\": \"Sequence\", \"decoders\": [".repeat(100_000);
+    let json = format!("{{\"decoder\": {nested}");
+    assert!(matches!(Vocabulary::from_tokenizer_json(&json), Err(VocabularyError::NoTokenizer(_))));
+}
