@@ -1,6 +1,7 @@
 """Why a generation ended, and how nine HTTP APIs say it.
 
-`to_*` writes the fields of a server's response, `from_*` reads a response or one event of a stream.
+`to_*` writes the fields of a server's response, `from_*` reads a response or one event of a stream, `Reading` a whole
+stream.
 """
 
 from stopscan.finish._anthropic import from_anthropic
@@ -9,6 +10,7 @@ from stopscan.finish._engines import from_llama_cpp, from_ollama, from_sglang, f
 from stopscan.finish._finish import EndReason, Finish, Reason
 from stopscan.finish._gemini import from_gemini
 from stopscan.finish._openai import from_openai
+from stopscan.finish._reading import Api, Reading
 from stopscan.finish._responses import from_responses
 from stopscan.finish._types import (
     AnthropicFinish,
@@ -35,6 +37,7 @@ from stopscan.finish._write import (
 
 __all__ = [
     "AnthropicFinish",
+    "Api",
     "BedrockFinish",
     "EndReason",
     "Finish",
@@ -42,6 +45,7 @@ __all__ = [
     "LlamaCppFinish",
     "OllamaFinish",
     "OpenAIFinish",
+    "Reading",
     "Reason",
     "ResponsesFinish",
     "SglangFinish",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import field, finish, spoken, unfinished
+from stopscan.finish._read import Reader, field, finish, items, spoken, whole
 
 # Nearly all events of a stream; looking for what they do not have would cost more than all the rest.
 SILENT = ("content_block_delta", "text", "thinking", "input_json")
@@ -11,8 +11,8 @@ def from_anthropic(payload: object, /) -> Finish | None:
     """Returns the finish of a message or a stream event, None while the stream goes on. `message_start` has a null
     reason, `message_delta` has the real one.
 
-    A `stop_sequence` without a string stays one, with no `matched_stop`. Old text completions are read, too: they have
-    the string in `stop`.
+    A `stop_sequence` without a string stays one, with no `matched_stop`. An "end_turn" beside a `tool_use`, as some
+    servers write it, is "tool_calls". Old text completions are read, too: they have the string in `stop`.
 
     `payload` is a dict or any object with the same fields, the official client's included; anything else is a
     `TypeError`, and nothing else is an error. An error event is an "abort". So it is with every `from_*`.
@@ -21,10 +21,25 @@ def from_anthropic(payload: object, /) -> Finish | None:
     Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')
     >>> from_anthropic({"type": "ping"})
     """
-    if field(payload, "type") in SILENT:
+    return ANTHROPIC.read(payload)
+
+
+def _ended(event: object, payload: object) -> Finish | None:
+    if field(event, "type") in SILENT:
         return None
-    for part in (payload, field(payload, "delta"), field(payload, "message")):
+    for part in (event, field(event, "delta"), field(event, "message")):
         word = spoken(field(part, "stop_reason"))
         if word is not None:
             return finish(word, (field(part, "stop_sequence"), field(part, "stop")))
-    return unfinished("Anthropic stop_reason", payload)
+    return None
+
+
+def _content(event: object) -> Finish | None:
+    if field(event, "type") in SILENT:
+        return None
+    message = field(event, "message") or event
+    blocks = (field(event, "content_block"), *items(field(message, "content")))
+    return Finish("tool_calls") if any(field(block, "type") == "tool_use" for block in blocks) else None
+
+
+ANTHROPIC: Reader = Reader("Anthropic stop_reason", whole, _ended, _content)

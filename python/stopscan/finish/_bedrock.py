@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import field, finish, spoken, unfinished
+from stopscan.finish._read import Reader, field, finish, items, spoken, whole
 
 # What ends a ConverseStream instead of `messageStop`.
 EXCEPTIONS = (
@@ -17,15 +17,27 @@ def from_bedrock(payload: object, /) -> Finish | None:
     """Returns the finish of a Converse response or of an event of ConverseStream: `messageStop` has it. Which stop it
     was, Bedrock says only if the request asks for it: `additionalModelResponseFieldPaths=["/stop_sequence"]`.
 
-    An answer of InvokeModel is in the form of its model's own API.
+    An "end_turn" beside a `toolUse` is "tool_calls": some models say so. An answer of InvokeModel is in the form of its
+    model's own API.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
     'content_filter'
     """
-    message = field(payload, "messageStop") or payload
+    return BEDROCK.read(payload)
+
+
+def _ended(event: object, payload: object) -> Finish | None:
+    message = field(event, "messageStop") or event
     word = spoken(field(message, "stopReason"))
     if word is not None:
         return finish(word, (field(field(message, "additionalModelResponseFields"), "stop_sequence"),))
-    if any(field(payload, name) is not None for name in EXCEPTIONS):
-        return Finish("abort")
-    return unfinished("Bedrock stopReason", payload)
+    return Finish("abort") if any(field(event, name) is not None for name in EXCEPTIONS) else None
+
+
+def _content(event: object) -> Finish | None:
+    message = field(field(event, "output"), "message")
+    blocks = (field(field(event, "contentBlockStart"), "start"), *items(field(message, "content")))
+    return Finish("tool_calls") if any(field(block, "toolUse") is not None for block in blocks) else None
+
+
+BEDROCK: Reader = Reader("Bedrock stopReason", whole, _ended, _content)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import field, finish, items, spoken, unfinished
+from stopscan.finish._read import Reader, either, field, finish, items, silent, spoken, whole
 
 # llama.cpp before `stop_type`
 OLD_LLAMA_CPP = ("stopped_word", "stopped_eos", "stopped_limit")
@@ -17,14 +17,21 @@ def from_ollama(payload: object, /) -> Finish | None:
     >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
     'length'
     """
-    done = field(payload, "done")
-    if not done:
-        return unfinished("Ollama done_reason", payload) if done is None else None
-    word = spoken(field(payload, "done_reason"))
-    report = Finish("eos") if word is None else finish(word)
-    if report.reason == "eos" and items(field(field(payload, "message"), "tool_calls")):
-        return Finish("tool_calls", raw=report.raw)
-    return report
+    return OLLAMA.read(payload)
+
+
+def _line_ended(line: object, payload: object) -> Finish | None:
+    if not field(line, "done"):
+        return None
+    word = spoken(field(line, "done_reason"))
+    return Finish("eos") if word is None else finish(word)
+
+
+def _line_content(line: object) -> Finish | None:
+    return Finish("tool_calls") if items(field(field(line, "message"), "tool_calls")) else None
+
+
+OLLAMA: Reader = Reader("Ollama done_reason", whole, _line_ended, _line_content)
 
 
 def from_sglang(payload: object, /) -> Finish | None:
@@ -34,16 +41,23 @@ def from_sglang(payload: object, /) -> Finish | None:
     >>> from_sglang({"text": "A", "meta_info": {"finish_reason": {"type": "stop", "matched": "END"}}}).matched_stop
     'END'
     """
-    word, matched = sglang_words(field(field(payload, "meta_info") or payload, "finish_reason"))
-    return unfinished("sglang finish_reason", payload) if word is None else finish(word, (matched,))
+    return SGLANG.read(payload)
+
+
+def _generate_ended(answer: object, payload: object) -> Finish | None:
+    word, matched = sglang_words(field(field(answer, "meta_info") or answer, "finish_reason"))
+    return None if word is None else finish(word, (matched,))
+
+
+SGLANG: Reader = Reader("sglang finish_reason", whole, _generate_ended, silent)
 
 
 def sglang_words(reason: object) -> tuple[str | None, object]:
     """The word, and the stop that it was, of a `finish_reason` in any of sglang's forms."""
     if isinstance(reason, str):
         return spoken(reason), _matched(reason)
-    kind = field(reason, "type")
-    return (spoken(reason), None) if kind is None else (spoken(kind), field(reason, "matched"))
+    kind = either(reason, "type", "reason", "unified")  # AI21's, and the AI SDK's of Vercel, have such an object, too
+    return (spoken(reason), None) if kind is None else (spoken(kind), either(reason, "matched", "sequence"))
 
 
 def _matched(reason: str) -> str | int | None:
@@ -61,15 +75,22 @@ def from_llama_cpp(payload: object, /) -> Finish | None:
     >>> from_llama_cpp({"content": "", "stop": True, "stop_type": "word", "stopping_word": "END"}).matched_stop
     'END'
     """
-    ended = field(payload, "stop")
+    return LLAMA_CPP.read(payload)
+
+
+def _completion_ended(completion: object, payload: object) -> Finish | None:
+    ended = field(completion, "stop")
     if ended is False:
         return None
-    word = spoken(field(payload, "stop_type"))
+    word = spoken(field(completion, "stop_type"))
     if word is None:
-        word = next((name for name in OLD_LLAMA_CPP if field(payload, name)), None)
+        word = next((name for name in OLD_LLAMA_CPP if field(completion, name)), None)
     if word is not None:
-        return finish(word, (field(payload, "stopping_word"),))
-    return Finish("unknown") if ended is True else unfinished("llama.cpp stop_type", payload)
+        return finish(word, (field(completion, "stopping_word"),))
+    return Finish("unknown") if ended is True else None
+
+
+LLAMA_CPP: Reader = Reader("llama.cpp stop_type", whole, _completion_ended, silent)
 
 
 def from_tgi(payload: object, /) -> Finish | None:
@@ -79,5 +100,12 @@ def from_tgi(payload: object, /) -> Finish | None:
     >>> from_tgi({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}})
     Finish(reason='stop_sequence', matched_stop=None, offset=None, raw='stop_sequence')
     """
-    word = spoken(field(field(payload, "details") or payload, "finish_reason"))
-    return unfinished("TGI finish_reason", payload) if word is None else finish(word)
+    return TGI.read(payload)
+
+
+def _details_ended(answer: object, payload: object) -> Finish | None:
+    word = spoken(field(field(answer, "details") or answer, "finish_reason"))
+    return None if word is None else finish(word)
+
+
+TGI: Reader = Reader("TGI finish_reason", whole, _details_ended, silent)

@@ -9,7 +9,7 @@ from stopscan._stopscan import StopMatch
 
 # The reasons that need no stop: what a loop of its own can end a stream with.
 EndReason: TypeAlias = Literal[
-    "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "unknown"
+    "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "repetition", "unknown"
 ]  # fmt: skip
 Reason: TypeAlias = Literal["stop_sequence", "stop_token", EndReason]
 
@@ -20,9 +20,10 @@ class Finish:
     pickle.
 
     `matched_stop` is the user's own value: the string with "stop_sequence", or None where an API says only that a stop
-    ended it; the id with "stop_token", which needs one. `offset` is where the string begins, in code points; no API
-    says it, so that what `from_*` reads has None. `raw` is the API's own word, as `from_*` read it; "unknown" is the
-    reason for a word that nobody documented. What does not go together is a `ValueError`, a wrong type a `TypeError`.
+    ended it; the id with "stop_token", which needs one. `offset` is where the string begins, in code points, and with
+    "repetition" where the loop begins; no API says it, so that what `from_*` reads has None. `raw` is the API's own
+    word, as `from_*` read it; "unknown" is the reason for a word that nobody documented. What does not go together is
+    a `ValueError`, a wrong type a `TypeError`.
 
     >>> Finish("stop_sequence", "END", 26).match
     StopMatch('END', 26)
@@ -73,5 +74,5 @@ class Finish:
             raise TypeError(f"offset must be int or None, not {type(offset).__name__}")
         if offset < 0:
             raise ValueError(f"offset {offset} is negative")
-        if not isinstance(self.matched_stop, str):
+        if not isinstance(self.matched_stop, str) and self.reason != "repetition":
             raise ValueError("offset needs a stop string in matched_stop")

@@ -1,43 +1,64 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import field, finish, first, items, spoken, unfinished
+from stopscan.finish._read import Reader, either, field, finish, items, spoken
+
+# FinishReason of google/ai/generativelanguage/v1beta/generative_service.proto: `to_dict` of google-generativeai writes
+# the numbers. (Vertex's own proto has others from 6 on; its client writes names.)
+NUMBERS = (
+    None,
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+    "IMAGE_SAFETY",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+)
 
 
 def from_gemini(payload: object, /) -> Finish | None:
-    """Returns the finish of candidate 0 of a response or a chunk, in the names of the wire or of google-genai. "STOP"
-    is "tool_calls" if the candidate holds calls, else an "eos": Gemini does not tell stops.
+    """Returns the finish of candidate 0, or of the sole one, of a response or a chunk, in the names of the wire or of
+    google-genai. "STOP" is "tool_calls" if the candidate holds calls, else an "eos": Gemini does not tell stops.
 
     Another candidate can be passed by itself. A prompt that was blocked has no candidates: that is a "content_filter".
 
     >>> from_gemini({"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}).reason
     'length'
     """
+    return GEMINI.read(payload)
+
+
+def _candidates(payload: object) -> Sequence[Any] | None:
     candidates = field(payload, "candidates")
-    candidate = payload if candidates is None else first(candidates)
-    word = spoken(_either(candidate, "finish_reason", "finishReason"))
-    if word is not None:
-        report = finish(word)
-        return Finish("tool_calls", raw=word) if report.reason == "eos" and _calls(candidate) else report
-    if candidate is not None and candidate is not payload:
-        return None  # most chunks
-    return _blocked(payload) or unfinished("Gemini finishReason", payload)
+    return None if candidates is None else items(candidates)
+
+
+def _ended(candidate: object, payload: object) -> Finish | None:
+    said = either(candidate, "finish_reason", "finishReason")
+    word = spoken(NUMBERS[said] if type(said) is int and 0 <= said < len(NUMBERS) else said)
+    return _blocked(payload) if word is None else finish(word)
+
+
+def _content(candidate: object) -> Finish | None:
+    parts = items(field(field(candidate, "content"), "parts"))
+    calls = any(either(part, "function_call", "functionCall") is not None for part in parts)
+    return Finish("tool_calls") if calls else None
 
 
 def _blocked(payload: object) -> Finish | None:
-    word = spoken(_either(_either(payload, "prompt_feedback", "promptFeedback"), "block_reason", "blockReason"))
+    feedback = either(payload, "prompt_feedback", "promptFeedback")
+    word = spoken(either(feedback, "block_reason", "blockReason"))
     return None if word is None else Finish("content_filter", raw=word)
 
 
-def _calls(candidate: object) -> bool:
-    parts = items(field(field(candidate, "content"), "parts"))
-    return any(_either(part, "function_call", "functionCall") is not None for part in parts)
-
-
-def _either(part: object, name: str, on_the_wire: str) -> Any:
-    if isinstance(part, Mapping):
-        return part.get(name, part.get(on_the_wire))
-    return getattr(part, name if hasattr(part, name) else on_the_wire, None)
+GEMINI: Reader = Reader("Gemini finishReason", _candidates, _ended, _content)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import field, finish, items, spoken, unfinished
+from stopscan.finish._read import Reader, field, finish, items, spoken, whole
 
 GOING_ON = ("queued", "in_progress")
 ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
@@ -26,33 +24,37 @@ def from_responses(payload: object, /) -> Finish | None:
     >>> from_responses({"type": "response.completed", "response": {"status": "completed"}})
     Finish(reason='eos', matched_stop=None, offset=None, raw='completed')
     """
-    event = field(payload, "type")
-    if isinstance(event, str) and event.endswith(".delta"):
+    return RESPONSES.read(payload)
+
+
+def _ended(event: object, payload: object) -> Finish | None:
+    kind = field(event, "type")
+    if isinstance(kind, str) and kind.endswith(".delta"):
         return None  # nearly all events of a stream
-    if event == "error":
+    if kind == "error":
         return Finish("abort")
     # Events have statuses of their own: `response.reasoning_summary_part.done` can be "incomplete" in mid-stream.
-    response = payload if event is None else field(payload, "response")
+    response = event if kind is None else field(event, "response")
     status = spoken(field(response, "status"))
-    if status is None and event in ENDS:
-        status = event.removeprefix("response.")
+    if status is None and kind in ENDS:
+        status = kind.removeprefix("response.")
     if status is None or status in GOING_ON:
-        return unfinished("Responses status", payload)
+        return None
     if status == "incomplete":
         return finish(spoken(field(field(response, "incomplete_details"), "reason")) or status)
-    if status == "completed":
-        return next(_waiting(response), finish(status))
     return finish(status)
 
 
-def _waiting(response: object) -> Iterator[Finish]:
-    """What of a completed response waits for the caller."""
-    for item in items(field(response, "output")):
+def _content(event: object) -> Finish | None:
+    """What waits for the caller: in the items of a response, or in the one that an event has."""
+    response = event if field(event, "type") is None else field(event, "response")
+    for item in (field(event, "item"), *items(field(response, "output"))):
         kind = field(item, "type")
         if _is_call(item, kind):
-            yield Finish("tool_calls", raw=kind)
-        elif any(field(part, "type") == "refusal" for part in items(field(item, "content"))):
-            yield Finish("refusal", raw="refusal")
+            return Finish("tool_calls", raw=kind)
+        if any(field(part, "type") == "refusal" for part in items(field(item, "content"))):
+            return Finish("refusal", raw="refusal")
+    return None
 
 
 def _is_call(item: object, kind: object) -> bool:
@@ -61,3 +63,6 @@ def _is_call(item: object, kind: object) -> bool:
     if kind == "tool_search_call":
         return bool(field(item, "execution") == "client")
     return kind in CALLS
+
+
+RESPONSES: Reader = Reader("Responses status", whole, _ended, _content)

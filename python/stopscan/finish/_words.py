@@ -1,5 +1,6 @@
-"""What servers say at the end, and what they mean by it: one table for all APIs, since servers and proxies say each
-other's words. The words are in lower case, and case does not count (LiteLLM lowers Gemini's: litellm#23273).
+"""What servers say at the end, and what they mean by it, by source. It is one table for all APIs, since servers and
+proxies say each other's words. The words are in lower case with underscores: neither case nor hyphens count (LiteLLM
+lowers Gemini's: litellm#23273).
 
 No word has two meanings, but for one: a "stop", like every word for "eos", is a stop if the payload names one.
 """
@@ -10,97 +11,100 @@ from collections.abc import Mapping
 
 from stopscan.finish._finish import Reason
 
+# What is said while the stream goes on. So is "", in every chunk: sglang#3912, ollama#4357, spring-ai#1358.
+GOING_ON = (
+    "null",  # KoboldCpp, DashScope
+    "None",  # sglang before 0.4; llama.cpp's "none" is an end
+    "not_finished",  # watsonx: TextGenResult, "test for values case insensitive"
+    "NOT_FINISHED",
+)
+
+SOURCES: Mapping[str, Mapping[Reason, str]] = {
+    "OpenAI: `openai.types.chat.chat_completion.Choice`": {
+        "eos": "stop",
+        "length": "length",
+        "tool_calls": "tool_calls function_call",
+        "content_filter": "content_filter",
+    },
+    "Anthropic: `anthropic.types.beta.BetaStopReason`": {
+        "eos": "end_turn",
+        "stop_sequence": "stop_sequence",
+        "length": "max_tokens model_context_window_exceeded",  # "treat the response as truncated"
+        "tool_calls": "tool_use",
+        "refusal": "refusal",
+        "pause": "pause_turn compaction",  # the turn goes on when the compacted content is sent back
+    },
+    "Bedrock Converse: `StopReason` in botocore's service model": {
+        "content_filter": "guardrail_intervened content_filtered",
+        "abort": "malformed_model_output malformed_tool_use",
+    },
+    "Amazon Titan: `completionReason`, AWS's docs": {
+        "eos": "finish finished",
+        "stop_sequence": "stop_criteria_met",
+        "abort": "rag_query_when_rag_disabled",
+    },
+    "Responses: `openai.types.responses.Response`, `status` and `incomplete_details.reason`": {
+        "eos": "completed",
+        "abort": "failed cancelled incomplete",  # the last with no word why
+        "length": "max_output_tokens max_messages",
+        "pause": "steered",  # a successor goes on with the queued input
+    },
+    "Gemini: `google.genai.types.FinishReason`; with an explanation on its OpenAI route": {
+        "content_filter": "safety recitation language blocklist prohibited_content spii image_safety "
+        "image_prohibited_content image_recitation escalation pup_limited_disabled model_armor",
+        "length": "continuation",  # "reached the per-request token limit"
+        "abort": "malformed_function_call unexpected_tool_call too_many_tool_calls missing_thought_signature "
+        "malformed_response no_image image_other other function_call_filter",
+        "unknown": "finish_reason_unspecified",
+    },
+    "Ollama: `server/routes.go`, for requests that only load or unload": {"eos": "load unload"},
+    "vLLM: `FINISH_REASON_STRINGS`; sglang and LMDeploy, too": {"abort": "abort error", "repetition": "repetition"},
+    "LMDeploy: `chat_completions/serving.py`": {"abort": "parse_error"},
+    "TensorRT-LLM: `CompletionOutput`": {"abort": "timeout"},
+    "TGI: `huggingface_hub.TextGenerationOutputFinishReason`": {"eos": "eos_token"},
+    "Together's docs; dynamo's `detailed_finish_reason`": {"eos": "eos"},
+    "Cohere: `FinishReason` in its OpenAPI description": {
+        "eos": "complete",
+        "tool_calls": "tool_call",
+        "content_filter": "error_toxic",
+        "length": "error_limit",  # "the maximum number of tokens for its context length"
+        "abort": "user_cancel",
+    },
+    "Mistral's docs": {"length": "model_length"},
+    "DeepSeek's docs": {"abort": "insufficient_system_resource"},
+    "Zhipu's and Moonshot's docs": {"content_filter": "sensitive", "abort": "network_error"},
+    "xAI: `FinishReason` of `xai_sdk`": {
+        "eos": "reason_stop",
+        "length": "reason_max_len reason_max_context",
+        "tool_calls": "reason_tool_calls",
+        "abort": "reason_time_limit",
+        "unknown": "reason_invalid",
+    },
+    "watsonx: `TextGenResult` and `TextChatResultChoice`": {"length": "token_limit", "abort": "time_limit"},
+    "AI21's docs": {"eos": "endoftext"},
+    "Baidu's docs": {"eos": "normal"},
+    "GigaChat's docs": {"content_filter": "blacklist"},
+    "Vercel's AI SDK: `LanguageModelV2FinishReason`": {"unknown": "unknown"},  # "has not transmitted a finish reason"
+    "LM Studio: `LlmPredictionStopReason`; the first by earendil-works/pi#2107": {
+        "eos": "end eosfound",
+        "stop_sequence": "stopstringfound",
+        "length": "maxpredictedtokensreached contextlengthreached",
+        "tool_calls": "toolcalls",
+        "abort": "userstopped modelunloaded",
+    },
+    "llama.cpp: `tools/server/README.md`, and the booleans before `stop_type`": {
+        "stop_sequence": "word stopped_word",
+        "eos": "stopped_eos",
+        "length": "limit stopped_limit",
+        "abort": "none",
+    },
+    "sglang before 0.4: `schedule_batch.py`, such as `FINISH_MATCHED_STR: END`": {
+        "stop_sequence": "finish_matched_str",
+        "eos": "finish_matched_token",
+        "length": "finish_length",
+        "abort": "finish_abort",
+    },
+}
 WORDS: Mapping[str, Reason] = {
-    # OpenAI: openai.types.chat.chat_completion.Choice
-    "stop": "eos",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",  # deprecated
-    "content_filter": "content_filter",
-    # Anthropic: anthropic.types.beta.BetaStopReason
-    "end_turn": "eos",  # also xAI, on the OpenAI route
-    "stop_sequence": "stop_sequence",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",  # "treat the response as truncated"
-    "tool_use": "tool_calls",
-    "refusal": "refusal",
-    "pause_turn": "pause",
-    "compaction": "pause",  # beta: the turn goes on when the compacted content is sent back
-    # Bedrock: StopReason in botocore's service model; Anthropic's route through it says them, too
-    "guardrail_intervened": "content_filter",
-    "content_filtered": "content_filter",
-    "malformed_model_output": "abort",
-    "malformed_tool_use": "abort",
-    # Responses: openai.types.responses.Response, status and incomplete_details.reason
-    "completed": "eos",  # also OpenRouter's native_finish_reason
-    "failed": "abort",
-    "cancelled": "abort",  # also TensorRT-LLM and dynamo#14525
-    "incomplete": "abort",  # with no word why
-    "max_output_tokens": "length",
-    "max_messages": "length",
-    "steered": "pause",  # a successor goes on with the queued input
-    # Gemini: google.genai.types.FinishReason, also on Gemini's OpenAI route
-    "safety": "content_filter",
-    "recitation": "content_filter",
-    "language": "content_filter",
-    "blocklist": "content_filter",
-    "prohibited_content": "content_filter",
-    "spii": "content_filter",
-    "image_safety": "content_filter",
-    "image_prohibited_content": "content_filter",
-    "image_recitation": "content_filter",
-    "escalation": "content_filter",
-    "pup_limited_disabled": "content_filter",
-    "model_armor": "content_filter",
-    "continuation": "length",  # "reached the per-request token limit"
-    "malformed_function_call": "abort",
-    "unexpected_tool_call": "abort",
-    "too_many_tool_calls": "abort",
-    "missing_thought_signature": "abort",
-    "malformed_response": "abort",
-    "no_image": "abort",
-    "image_other": "abort",
-    "other": "abort",  # "for a reason not otherwise specified"
-    "finish_reason_unspecified": "unknown",
-    "function_call_filter": "abort",  # on its OpenAI route: "function_call_filter: MALFORMED_FUNCTION_CALL"
-    # Ollama: routes.go, for requests that only load or unload a model
-    "load": "eos",
-    "unload": "eos",
-    # vLLM: FINISH_REASON_STRINGS in vllm/v1/engine; sglang and LMDeploy say the first, and LMDeploy the second
-    "abort": "abort",
-    "error": "abort",  # also Mistral, Cohere and OpenRouter
-    "repetition": "abort",  # the engine ended a generation that repeats itself
-    # LMDeploy: serve/openai/chat_completions/serving.py
-    "parse_error": "abort",
-    # TensorRT-LLM: CompletionOutput in executor/result.py
-    "timeout": "abort",  # also Cohere
-    # TGI: huggingface_hub.TextGenerationOutputFinishReason, also on its and the HF router's OpenAI route
-    "eos_token": "eos",
-    # Together's docs, and dynamo's detailed_finish_reason
-    "eos": "eos",
-    # Cohere: FinishReason in its OpenAPI description, and on vLLM's Cohere route
-    "complete": "eos",
-    "tool_call": "tool_calls",
-    "error_toxic": "content_filter",
-    "error_limit": "length",  # "the maximum number of tokens for its context length"
-    "user_cancel": "abort",
-    # Mistral's docs
-    "model_length": "length",
-    # DeepSeek's docs
-    "insufficient_system_resource": "abort",
-    # Zhipu's and Moonshot's docs
-    "sensitive": "content_filter",
-    "network_error": "abort",
-    # llama.cpp: tools/server/README.md, and the booleans before `stop_type`
-    "word": "stop_sequence",
-    "limit": "length",
-    "none": "abort",
-    "stopped_word": "stop_sequence",
-    "stopped_eos": "eos",
-    "stopped_limit": "length",
-    # sglang before 0.4: `__str__` of the finish reasons in schedule_batch.py, "FINISH_MATCHED_STR: END"
-    "finish_matched_str": "stop_sequence",
-    "finish_matched_token": "eos",
-    "finish_length": "length",
-    "finish_abort": "abort",
+    word: reason for words in SOURCES.values() for reason, said in words.items() for word in said.split()
 }

@@ -86,6 +86,7 @@ _WORDS: dict[Reason, _Words] = {
     "pause": _END._replace(anthropic="pause_turn"),
     # llama.cpp's "none": none of its three ends was met.
     "abort": _CUT._replace(responses="cancelled", incomplete=None, sglang="abort", llama_cpp="none", gemini="OTHER"),
+    "repetition": _END,  # the model would have gone on, but what it wrote is whole: no client is to throw it away
     "unknown": _END._replace(gemini="FINISH_REASON_UNSPECIFIED"),
 }
 

@@ -91,7 +91,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="stop_sequence", stop_reason="END"), END),
         (chat(finish_reason="tool_calls", matched_stop=2), CALLS),
         (chat(finish_reason="length", stop_reason=None), LENGTH),
-        (chat(finish_reason="repetition", stop_reason="repetition_detected"), ABORT),
+        (chat(finish_reason="repetition", stop_reason="repetition_detected"), ("repetition", None)),
         (chat(finish_reason={"type": "stop", "matched": "END"}), END),  # sglang's own form
         (chat(finish_reason={"type": "length", "length": 9}), LENGTH),
         (chat(finish_reason="FINISH_MATCHED_STR: END"), END),  # sglang before 0.4
@@ -104,7 +104,10 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"choices": None, "usage": {"total_tokens": 9}}, None),
         ({"object": "chat.reasoning.done", "choices": [{"index": 0, "message": {}}]}, None),  # Perplexity, concise
         ({"object": "chat.completion.done", "choices": [{"index": 0, "finish_reason": "stop"}]}, EOS),
-        ({"choices": [{"index": 1, "finish_reason": "length"}]}, None),
+        ({"choices": [{"index": 1, "finish_reason": "length"}]}, LENGTH),
+        ({"choices": [{"index": "0", "finish_reason": "length"}]}, LENGTH),
+        ({"choices": [{"index": "1", "finish_reason": "stop"}, {"index": "0", "finish_reason": "length"}]}, LENGTH),
+        ({"choices": [{"index": 2, "finish_reason": "stop"}, {"index": 1, "finish_reason": "length"}]}, LENGTH),
         ({"choices": [{"index": 1, "finish_reason": "length"}, {"index": 0, "finish_reason": "stop"}]}, EOS),
         ({"index": 1, "finish_reason": "length"}, LENGTH),  # a choice by itself
         ({"type": "chunk", "chunk": chat(finish_reason="stop", matched_stop="END")}, END),  # the client's helper
@@ -203,7 +206,8 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (gemini({"text": "A"}), None),
         (gemini({"function_call": {"name": "f"}}), None),
         ({"candidates": [{"finishReason": "SAFETY"}]}, FILTER),
-        ({"candidates": [{"index": 1, "finishReason": "STOP"}]}, None),
+        ({"candidates": [{"index": 1, "finishReason": "STOP"}]}, EOS),
+        ({"candidates": [{"index": 1, "finishReason": "STOP"}, {"finishReason": "MAX_TOKENS"}]}, LENGTH),
         ({"content": {"parts": [{"text": "A"}]}, "index": 1, "finishReason": "MAX_TOKENS"}, LENGTH),  # by itself
         ({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {}}, FILTER),
         ({"candidates": [], "prompt_feedback": {"block_reason": "JAILBREAK"}}, FILTER),

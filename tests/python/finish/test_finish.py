@@ -15,7 +15,12 @@ from stopscan import StopMatch
 from stopscan.finish import Finish
 
 UNKNOWN = Finish("unknown", raw="bored")
-CASES = {**FINISHES, "raw": UNKNOWN, "nobody says which": Finish("stop_sequence", raw="stop_sequence")}
+CASES = {
+    **FINISHES,
+    "loop": Finish("repetition", offset=26),
+    "raw": UNKNOWN,
+    "nobody says which": Finish("stop_sequence", raw="stop_sequence"),
+}
 finishes = pytest.mark.parametrize("finish", CASES.values(), ids=CASES)
 
 
@@ -41,6 +46,8 @@ finishes = pytest.mark.parametrize("finish", CASES.values(), ids=CASES)
         (("stop_sequence", "END", False), TypeError, "offset must be int or None, not bool"),
         (("stop_sequence", None, 26), ValueError, "offset needs a stop string in matched_stop"),
         (("stop_token", 2, 26), ValueError, "offset needs a stop string in matched_stop"),
+        (("repetition", "END"), ValueError, "finish reason 'repetition' has no matched_stop"),
+        (("repetition", None, -1), ValueError, "offset -1 is negative"),
         (("eos", None, 26), ValueError, "offset needs a stop string in matched_stop"),
         (("eos", None, None, 3), TypeError, "raw must be str or None, not int"),
     ],
@@ -91,6 +98,7 @@ def test_pydantic_refuses_what_a_finish_refuses() -> None:
         (Finish("stop_sequence", "END"), None),
         (Finish("stop_sequence"), None),
         (Finish("stop_token", 2), None),
+        (Finish("repetition", offset=26), None),
         (Finish("eos"), None),
     ],
 )

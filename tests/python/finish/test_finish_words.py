@@ -8,7 +8,7 @@ import pytest
 from finish_harness import APIS, as_object, read
 
 from stopscan.finish import Finish
-from stopscan.finish._words import WORDS
+from stopscan.finish._words import GOING_ON, SOURCES, WORDS
 
 
 class Said(NamedTuple):
@@ -61,7 +61,8 @@ TABLE = [
     *said("openai", "Zhipu and Moonshot, docs", content_filter="sensitive", abort="network_error",
           length="model_context_window_exceeded"),
     *said("openai", "TensorRT-LLM, executor/result.py", abort="cancelled timeout"),
-    *said("openai", "vLLM's FINISH_REASON_STRINGS; sglang and LMDeploy", abort="abort error repetition"),
+    *said("openai", "vLLM's FINISH_REASON_STRINGS; sglang and LMDeploy", abort="abort error",
+          repetition="repetition"),
     *said("openai", "LMDeploy, chat_completions/serving.py", abort="parse_error"),
     *said("openai", "Ollama's OpenAI route", eos="load unload"),
     *said("openai", "Gemini's OpenAI route", eos="STOP", length="MAX_TOKENS",
@@ -70,6 +71,20 @@ TABLE = [
     Said("openai", "function_call_filter: MALFORMED_FUNCTION_CALL", "abort", "Gemini's OpenAI route"),
     *said("openai", "litellm#23273", content_filter="guardrail_intervened", unknown="finish_reason_unspecified",
           abort="malformed_function_call"),
+    *said("openai", "xai_sdk", eos="REASON_STOP", length="REASON_MAX_LEN REASON_MAX_CONTEXT",
+          tool_calls="REASON_TOOL_CALLS", abort="REASON_TIME_LIMIT", unknown="REASON_INVALID"),
+    *said("openai", "watsonx, TextGenResult and TextChatResultChoice", eos="eos_token", stop_sequence="stop_sequence",
+          length="max_tokens token_limit", abort="cancelled time_limit error"),
+    *said("openai", "AI21, docs", eos="endoftext"),
+    *said("openai", "Baidu, docs", eos="normal"),
+    *said("openai", "GigaChat, docs", content_filter="blacklist"),
+    *said("openai", "Vercel AI SDK, LanguageModelV2FinishReason", eos="stop", tool_calls="tool-calls",
+          content_filter="content-filter", abort="error other", unknown="unknown"),
+    *said("openai", "LM Studio, LlmPredictionStopReason, and earendil-works/pi#2107", eos="end eosFound",
+          stop_sequence="stopStringFound", length="maxPredictedTokensReached contextLengthReached",
+          tool_calls="toolCalls", abort="userStopped modelUnloaded failed"),
+    *said("openai", "Amazon Titan, AWS's docs", eos="FINISH FINISHED", stop_sequence="STOP_CRITERIA_MET",
+          length="LENGTH", content_filter="CONTENT_FILTERED", abort="RAG_QUERY_WHEN_RAG_DISABLED"),
     *said("anthropic", "anthropic.types.beta.BetaStopReason", eos="end_turn", stop_sequence="stop_sequence",
           length="max_tokens model_context_window_exceeded", tool_calls="tool_use", refusal="refusal",
           pause="pause_turn compaction"),
@@ -113,8 +128,13 @@ ELSEWHERE = {"stopped_word", "stopped_eos", "stopped_limit"} | {
 
 
 def test_every_word_of_the_table_is_tested() -> None:
-    assert {case.word.lower().partition(": ")[0] for case in TABLE} | ELSEWHERE == set(WORDS)
-    assert all(word == word.lower() for word in WORDS)
+    assert {case.word.lower().replace("-", "_").partition(": ")[0] for case in TABLE} | ELSEWHERE == set(WORDS)
+    assert all(word == word.lower().replace("-", "_") for word in WORDS)
+
+
+def test_no_word_of_the_table_has_two_meanings() -> None:
+    words = [word for words in SOURCES.values() for said in words.values() for word in said.split()]
+    assert len(words) == len(set(words))
 
 
 @pytest.mark.parametrize("api", [*APIS, "incomplete"])
@@ -131,9 +151,12 @@ def test_a_word_that_nobody_documented_is_unknown(api: str) -> None:
         pytest.param("", id="sglang#3912, ollama#4357, spring-ai#1358"),
         pytest.param("null", id="KoboldCpp"),
         pytest.param("None", id="sglang before 0.4"),
+        pytest.param("not_finished", id="watsonx"),
+        pytest.param("NOT_FINISHED", id="watsonx, in capitals"),
         pytest.param(None, id="OpenAI"),
     ],
 )
 def test_the_stream_goes_on(api: str, word: str | None) -> None:
+    assert word in (*GOING_ON, "", None)
     assert read(api, payload(api, word)) is None
     assert read(api, as_object(payload(api, word))) is None

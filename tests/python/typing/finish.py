@@ -110,7 +110,7 @@ def report(event: BetaRawMessageDeltaEvent, scanner: TokenScanner) -> str:
         case Finish("unknown", raw=raw):
             return raw or ""
     match finish.reason:
-        case "stop_sequence" | "stop_token" | "eos" | "pause" | "tool_calls":
+        case "stop_sequence" | "stop_token" | "eos" | "pause" | "tool_calls" | "repetition":
             return "whole"
         case "length" | "content_filter" | "refusal" | "abort":
             return "cut"

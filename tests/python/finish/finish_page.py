@@ -1,0 +1,85 @@
+"""The tables of docs/finish.md, from the tables of the code; as a program, it writes them into the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+from finish_harness import FINISHES, write
+
+from stopscan.finish import Reason
+from stopscan.finish._words import SOURCES
+
+PAGE = Path(__file__).parents[3] / "docs" / "finish.md"
+APIS = {
+    "anthropic": "Anthropic `stop_reason`",
+    "openai": "OpenAI `finish_reason`",
+    "responses": "Responses `status`",
+    "gemini": "Gemini `finishReason`",
+    "bedrock": "Bedrock Converse `stopReason`",
+    "ollama": "Ollama `done_reason`",
+    "sglang": "sglang `finish_reason`",
+    "llama_cpp": "llama.cpp `stop_type`",
+    "tgi": "TGI `finish_reason`",
+}
+WRITTEN, READ = "| reason | ", "| said by | "
+
+
+def written() -> str:
+    """A row for each reason, a column for each API: all of what is written, but what never differs."""
+    rows = [[code(reason), *(cell(api, reason) for api in APIS)] for reason in get_args(Reason)]
+    return table([WRITTEN.strip("| "), *APIS.values()], rows)
+
+
+def read() -> str:
+    """A row for each source."""
+    rows = [
+        [source, "; ".join(f"{reason}: {words(said[reason])}" for reason in said)] for source, said in SOURCES.items()
+    ]
+    return table([READ.strip("| "), "words"], rows)
+
+
+def words(said: str) -> str:
+    return " ".join(map(code, said.split()))
+
+
+def cell(api: str, reason: str) -> str:
+    return ", ".join(code(value) for value in values(write(api, FINISHES[reason])))
+
+
+def values(part: Any) -> Iterable[str]:
+    """What is written, without what is the same for every reason."""
+    if isinstance(part, dict):
+        for value in part.values():
+            yield from values(value)
+    elif part not in (None, True, ""):
+        yield str(part)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = [*head]
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
+
+
+def page(text: str) -> str:
+    """The text with its two tables as they are to be."""
+    lines = iter(text.splitlines(keepends=True))
+    out = ""
+    for line in lines:
+        if not line.startswith("| "):
+            out += line
+        elif line.startswith(WRITTEN):
+            out += written()
+        elif line.startswith(READ):
+            out += read()
+    return out
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

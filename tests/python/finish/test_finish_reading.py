@@ -1,0 +1,150 @@
+"""Whole streams in which one event brings the calls or the refusal, and another the reason."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args
+
+import pytest
+from finish_harness import APIS, as_object, read
+from finish_payloads import CASES, ERROR
+from finish_streams import STREAMS, Stream
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stopscan.finish import Api, Finish, Reading
+
+
+def chat(finish_reason: str | None = None, index: int = 0, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": index, "delta": delta, "finish_reason": finish_reason}]}
+
+
+def block(**fields: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": 0, "content_block": fields}
+
+
+def gemini(finish: str | None = None, *parts: dict[str, Any]) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}]}
+
+
+def ollama(done: bool, **message: Any) -> dict[str, Any]:
+    return {"message": {"content": "", **message}, "done": done, **({"done_reason": "stop"} if done else {})}
+
+
+TOOLS = [{"index": 0, "id": "a", "function": {"name": "f", "arguments": ""}}]
+CALL = {"type": "response.output_item.done", "item": {"type": "function_call", "name": "f"}}
+REFUSED = {"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}
+COMPLETED = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+
+APART: dict[str, tuple[str, list[dict[str, Any]], Finish]] = {
+    "gemini call": (
+        "gemini",
+        [gemini(None, {"functionCall": {"name": "f"}}), gemini(None, {"text": ""}), gemini("STOP", {"text": ""})],
+        Finish("tool_calls", raw="STOP"),
+    ),
+    "gemini call, then the limit": (
+        "gemini",
+        [gemini(None, {"functionCall": {"name": "f"}}), gemini("MAX_TOKENS")],
+        Finish("length", raw="MAX_TOKENS"),
+    ),
+    "ollama call": ("ollama", [ollama(False, tool_calls=TOOLS), ollama(True)], Finish("tool_calls", raw="stop")),
+    "chat call": ("openai", [chat(tool_calls=TOOLS), chat(), chat("stop")], Finish("tool_calls", raw="stop")),
+    "chat call, and the EOS token's id": (
+        "openai",
+        [chat(tool_calls=TOOLS), {"choices": [{"index": 0, "finish_reason": "stop", "stop_reason": 151645}]}],
+        Finish("tool_calls", raw="stop"),
+    ),
+    "chat call, and a stop of the user's": (
+        "openai",
+        [chat(tool_calls=TOOLS), {"choices": [{"index": 0, "finish_reason": "stop", "matched_stop": "END"}]}],
+        Finish("stop_sequence", "END", raw="stop"),
+    ),
+    "chat function_call": (
+        "openai", [chat(function_call={"name": "f"}), chat("stop")], Finish("tool_calls", raw="stop")
+    ),
+    "chat refusal": ("openai", [chat(refusal="No"), chat(refusal="."), chat("stop")], Finish("refusal", raw="stop")),
+    "chat refusal, then a call": (
+        "openai", [chat(refusal="No"), chat(tool_calls=TOOLS), chat("stop")], Finish("tool_calls", raw="stop")
+    ),
+    "chat without calls": ("openai", [chat(tool_calls=[], refusal=None), chat("stop")], Finish("eos", raw="stop")),
+    "chat that fails after a call": ("openai", [chat(tool_calls=TOOLS), ERROR], Finish("abort")),
+    "anthropic call": (
+        "anthropic",
+        [block(type="tool_use", name="f"), {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}],
+        Finish("tool_calls", raw="end_turn"),
+    ),
+    "anthropic hosted tool": (
+        "anthropic",
+        [block(type="server_tool_use", name="f"), {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}],
+        Finish("eos", raw="end_turn"),
+    ),
+    "bedrock call": (
+        "bedrock",
+        [{"contentBlockStart": {"start": {"toolUse": {"name": "f"}}}}, {"messageStop": {"stopReason": "end_turn"}}],
+        Finish("tool_calls", raw="end_turn"),
+    ),
+    "responses call": ("responses", [CALL, COMPLETED], Finish("tool_calls", raw="function_call")),
+    "responses refusal": (
+        "responses",
+        [{"type": "response.output_item.done", "item": REFUSED}, COMPLETED],
+        Finish("refusal", raw="refusal"),
+    ),
+}  # fmt: skip
+
+
+def readings(api: Any, events: list[Any]) -> list[Finish | None]:
+    reading = Reading(api)
+    return [reading.feed(event) for event in events]
+
+
+@pytest.mark.parametrize(("api", "events", "finish"), APART.values(), ids=APART)
+def test_what_came_before_decides(api: str, events: list[dict[str, Any]], finish: Finish) -> None:
+    expected = [None] * (len(events) - 1) + [finish]
+    assert readings(api, events) == expected
+    assert readings(api, list(map(as_object, events))) == expected
+
+
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
+def test_a_stream_that_tells_in_one_event_is_read_alike(stream: Stream) -> None:
+    assert readings(stream.api, stream.events) == [read(stream.api, event) for event in stream.events]
+
+
+def test_every_payload_by_itself_is_read_alike() -> None:
+    for api, cases in CASES.items():
+        for payload, _ in cases:
+            assert readings(api, [payload]) == [read(api, payload)]
+
+
+def test_the_names_of_apis_are_those_of_the_readers() -> None:
+    assert set(get_args(Api)) == set(APIS)
+
+
+@pytest.mark.parametrize("name", ["chat", "from_openai", "", None, ["openai"]], ids=repr)
+def test_another_name_is_an_error_that_lists_them(name: Any) -> None:
+    with pytest.raises(ValueError, match=r"^unknown api .*; it is one of anthropic, openai, responses, .*, tgi$"):
+        Reading(name)
+
+
+def test_what_is_no_event_is_an_error_and_the_stream_goes_on() -> None:
+    reading = Reading("openai")
+    reading.feed(chat(tool_calls=TOOLS))
+    with pytest.raises(TypeError, match="OpenAI finish_reason is read from a dict or an object, not str"):
+        reading.feed(json.dumps(chat("stop")))
+    assert reading.feed(chat("stop")) == Finish("tool_calls", raw="stop")
+
+
+@given(order=st.permutations([0, 0, 1, 1]))
+def test_of_several_choices_the_first_counts(order: list[int]) -> None:
+    """Choice 0 calls, choice 1 does not; chunks of the two come in any order."""
+    steps = {0: iter([chat(tool_calls=TOOLS), chat("stop")]), 1: iter([chat(index=1), chat("length", 1)])}
+    reports = [report for report in readings("openai", [next(steps[index]) for index in order]) if report]
+    assert reports[-1] == Finish("tool_calls", raw="stop")
+
+
+def test_a_call_of_another_choice_is_not_this_ones() -> None:
+    chunks = [chat(index=1, tool_calls=TOOLS), chat("stop", 0), chat("stop", 1)]
+    assert readings("openai", chunks) == [None, Finish("eos", raw="stop"), None]
+    reading = Reading("openai")  # a choice by itself
+    assert [reading.feed(chunk["choices"][0]) for chunk in (chunks[0], chunks[2])][-1] == Finish(
+        "tool_calls", raw="stop"
+    )
