@@ -20,6 +20,7 @@ from cases import Case, empty_method, exhaust, own, streaming
 from litellm.types.utils import ModelResponseStream
 from measure import Timing, interleaved
 from report import heading, markdown, nanoseconds
+from transport import transported
 from workload import numbered, windows
 
 import stopscan
@@ -32,6 +33,7 @@ from wire import WIRES
 
 EVENTS = 300
 LATE = "Observation result:"  # 19 characters
+SETS = (numbered(4), ["END", "</s>", "\n\nHuman:", LATE])
 
 
 def made(api: str, deltas: list[str]) -> list[Any]:
@@ -100,7 +102,7 @@ def in_loop(name: str, api: str, wrap: Callable[[AsyncIterator[Any]], Any]) -> C
 
 def ours(api: str) -> list[Case]:
     cases = [sync(f"{api}: bare", api, lambda events: events)]
-    for stop in (numbered(4), ["END", "</s>", "\n\nHuman:", LATE]):
+    for stop in SETS:
         stops = stopscan.StopSet(stop)
         cases.append(sync(f"{api}: {stop[0]}", api, lambda events, stops=stops: scan_events(events, stops)))
     stops = stopscan.StopSet(numbered(4))
@@ -177,6 +179,24 @@ def cost(streams: list[list[str]], rivals: list[str]) -> list[tuple[str, ...]]:
     return [head, *rows]
 
 
+def transport_cost(streams: list[list[str]]) -> list[tuple[str, ...]]:
+    empty = added([empty_method("empty"), streaming("loop", lambda deltas: deltas)], streams)
+    yardstick = empty["empty"].less(empty["loop"])
+    rows: list[tuple[str, ...]] = []
+    for api in (name for name in READERS if name != "litellm"):
+        timings = added(transported(api, SETS), streams)
+        bare = timings[f"{api}: bare"]
+        quiet, often = (timings[f"{api}: {stop}"].less(bare) for stop in (numbered(1)[0], "END"))
+        rows.append((api, nanoseconds(quiet), f"{quiet.fastest / yardstick.fastest:.0f}", nanoseconds(often)))
+    head = (
+        "ns per event over the bare transport",
+        "4 stops that hold nothing",
+        "in empty methods",
+        "4 that hold now and then",
+    )
+    return [head, *rows]
+
+
 def lateness(stream: list[str], rivals: list[str]) -> list[tuple[str, ...]]:
     """Characters that are not out after an event, beyond those that can still become a stop."""
     minimal = stopscan.StopScanner(LATE)
@@ -245,6 +265,7 @@ def main() -> None:
     print(f"Streams of {EVENTS} text events of a real tokenizer's deltas, as the clients' own objects. ", end="")
     print("Not installed, and so left out: " + (", ".join({*packages} - {*rivals}) or "none") + ".", end="\n\n")
     print(markdown(cost(streams, rivals)), end="\n\n")
+    print(markdown(transport_cost(streams)), end="\n\n")
     print(markdown(lateness(windows("english")[0][:300], rivals)), end="\n\n")
     print(markdown(answers(rivals)))
 

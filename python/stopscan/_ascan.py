@@ -35,6 +35,7 @@ def ascan(
     *,
     include_stop: bool = False,
     start_protected: bool = False,
+    region: str | None = None,
 ) -> AsyncStopStream:
     """An async iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
 
@@ -44,5 +45,5 @@ def ascan(
     ...     async for text in stream:
     ...         print(text, end="")
     """
-    scanner = StopScanner(stop, include_stop=include_stop, start_protected=start_protected)
+    scanner = StopScanner(stop, include_stop=include_stop, start_protected=start_protected, region=region)
     return AsyncStopStream(deltas, scanner)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, Iterable
-from inspect import isawaitable
+from collections.abc import AsyncIterable, Awaitable, Iterable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -15,10 +14,11 @@ Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 class AsyncDeltaStream(Generic[Item]):
     """What ``AsyncStopStream`` and ``AsyncSegmentStream`` have in common: an async iterator over deltas.
 
-    What is safe is kept until it is given out: a task that is cancelled while the source is closed loses nothing.
+    What is safe is kept until it is given out: a task that is cancelled while the source is closed loses nothing. The
+    next step then finishes that close.
     """
 
-    __slots__ = ("_closed", "_deltas", "_ended", "_error", "_iterator", "_reader", "_ready", "_running")
+    __slots__ = ("_closed", "_closing", "_deltas", "_ended", "_error", "_iterator", "_reader", "_ready", "_running")
 
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter, /) -> None:
         self._deltas = deltas
@@ -27,6 +27,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready: deque[Item] = deque()
         self._running = False  # whether a task is in the source's code
         self._ended = False  # whether nothing more is read
+        self._closing = False  # whether a close was begun that neither ended nor failed: its task was cancelled
         self._closed = False
         self._error: Exception | None = None
 
@@ -36,6 +37,8 @@ class AsyncDeltaStream(Generic[Item]):
     async def __anext__(self) -> Item:
         self._begin()
         try:
+            if self._closing:
+                await self._close_after_stop()
             while not self._ready and not self._ended:
                 await self._read()
         finally:
@@ -51,14 +54,14 @@ class AsyncDeltaStream(Generic[Item]):
         """Closes the source, as a stop does; the stream ends with what is ready. Held text stays in ``held``.
 
         If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
-        is with the ``RuntimeError`` while another task is in the stream.
+        is with the ``RuntimeError`` while another task is in the stream. If the task is cancelled meanwhile, the next
+        step or the next ``aclose`` finishes the close.
         """
         self._begin()
         try:
             await self._close()
         finally:
             self._running = False
-        self._ended = True
 
     async def __aenter__(self: Stream) -> Stream:
         return self
@@ -98,21 +101,32 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready.extend(self._feed(delta))
         if self._reader.match is not None:
             self._ended = True
-            try:
-                await self._close()
-            except Exception as error:  # the text before the stop comes first
-                self._error = error
+            await self._close_after_stop()
+
+    async def _close_after_stop(self) -> None:
+        try:
+            await self._close()
+        except Exception as error:  # the text before the stop comes first
+            self._error = error
 
     async def _close(self) -> None:
         if self._closed:
             return
+        self._closing = True
+        try:
+            await self._close_source()
+        except Exception:
+            self._closing = False
+            raise
+        self._closing, self._closed, self._ended = False, True, True
+
+    async def _close_source(self) -> None:
         try:
             await _close(self._iterator)
         finally:
             # An API client's stream is not its own iterator, and only the stream's close ends the request.
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
-        self._closed = True
 
     def _feed(self, delta: str) -> Iterable[Item]:
         raise NotImplementedError
@@ -126,5 +140,5 @@ async def _close(source: Any) -> None:
     close = getattr(source, "aclose", None) or getattr(source, "close", None)
     if close is not None:
         closed = close()
-        if isawaitable(closed):
+        if isinstance(closed, Awaitable):
             await closed

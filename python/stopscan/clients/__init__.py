@@ -3,6 +3,16 @@
 from stopscan.clients._ascan import AsyncEventStream, ascan_events
 from stopscan.clients._native import native_stops
 from stopscan.clients._scan import EventStream, scan_events
-from stopscan.clients._truncate import truncate_response
+from stopscan.clients._transport import AsyncStopTransport, StopTransport
+from stopscan.clients._whole import truncate_response
 
-__all__ = ["AsyncEventStream", "EventStream", "ascan_events", "native_stops", "scan_events", "truncate_response"]
+__all__ = [
+    "AsyncEventStream",
+    "AsyncStopTransport",
+    "EventStream",
+    "StopTransport",
+    "ascan_events",
+    "native_stops",
+    "scan_events",
+    "truncate_response",
+]

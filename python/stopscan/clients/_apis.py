@@ -1,38 +1,28 @@
-"""Which API an event or a response is of."""
+"""Which API an event or an answer is of."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stopscan.clients._anthropic import Anthropic
-from stopscan.clients._bedrock import Bedrock
+from stopscan.clients._blocks import Anthropic, Bedrock, BlockMachine, Cohere
+from stopscan.clients._choice_apis import Chat, Completions, Generate, Ollama
 from stopscan.clients._choices import ChoiceMachine
 from stopscan.clients._gemini import Gemini
-from stopscan.clients._machine import Machine, Options
-from stopscan.clients._objects import get, has
-from stopscan.clients._ollama import Ollama
-from stopscan.clients._openai_chat import Chat
-from stopscan.clients._openai_completions import Completions
+from stopscan.clients._json import get, items
+from stopscan.clients._machine import Machine
 from stopscan.clients._responses import Responses
 
-ANTHROPIC = (
-    "message_start",
-    "content_block_start",
-    "content_block_delta",
-    "content_block_stop",
-    "message_delta",
-    "message_stop",
-)
-# Made by ChatCompletionStream and MessageStream beside the API's own events, with snapshots that nobody could cut.
-HELPERS = ("chunk", "content.delta", "content.done", "refusal.delta", "text")
+BLOCKS: tuple[type[BlockMachine], ...] = (Anthropic, Cohere)
+STARTS = {"message_start": Anthropic, "message_stop": Anthropic, "message-start": Cohere}
+COHERE = ("tool-plan-delta", "tool-call-start", "tool-call-delta", "tool-call-end", "citation-start", "citation-end")
 BEDROCK = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop")
-GEMINI = ("candidates", "usageMetadata", "promptFeedback", "prompt_feedback")
+GEMINI = ("candidates", "usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback")
 # What tells no API: errors and signs of life, and OpenAI's and Azure's chunks without choices.
 NEUTRAL_TYPES = ("error", "ping", "keepalive")
 NEUTRAL_FIELDS = ("error", "choices", "usage", "done")
 
 
-def machine_for(event: Any, options: Options) -> Machine | None:
+def machine_of(event: Any) -> type[Machine] | None:
     """Returns the machine for the stream that begins with this event, ``None`` if a later one must tell.
 
     ``TypeError`` for what is no event of an API that is known here.
@@ -41,40 +31,52 @@ def machine_for(event: Any, options: Options) -> Machine | None:
     if kind in NEUTRAL_TYPES:
         return None
     if isinstance(kind, str):
-        return _typed(event, kind, options)
-    cls = _choices(event)
-    if cls is not None:
-        return cls(event, options)
-    if isinstance(event, dict) and any(name in event for name in BEDROCK):
-        return Bedrock(event, options)
-    if any(has(event, name) for name in NEUTRAL_FIELDS):
+        return _typed(event, kind)
+    machine = _choices(event)
+    if machine is not None:
+        return machine
+    if any(get(event, name) is not None for name in BEDROCK):
+        return Bedrock
+    if isinstance(event, dict) and any(name in event for name in NEUTRAL_FIELDS):
         return None
     raise TypeError(f"no event of an API that is known here: {_described(event)}")
 
 
-def choice_machine_for(response: Any, options: Options) -> ChoiceMachine | None:
-    cls = _choices(response)
-    return None if cls is None else cls(response, options)
+def answer_machine_of(answer: Any) -> type[Machine] | None:
+    """Returns the machine for an answer that came at once, ``None`` if it is of no API that is known here."""
+    if isinstance(get(answer, "output"), list):
+        return Responses
+    if isinstance(get(answer, "output", "message"), dict):
+        return Bedrock
+    if isinstance(get(answer, "content"), list) and get(answer, "type") == "message":
+        return Anthropic
+    if isinstance(get(answer, "message", "content"), list) and get(answer, "choices") is None:
+        return Cohere
+    return _choices(answer)
 
 
-def _typed(event: Any, kind: str, options: Options) -> Machine:
+def _typed(event: Any, kind: str) -> type[Machine]:
     if kind.startswith("response."):
-        return Responses(event, options)
-    if kind in ANTHROPIC:
-        return Anthropic(event, options)
-    if kind in HELPERS:
-        raise TypeError(f"an event {kind!r} is made by the client's stream() helper: give the helper itself")
+        return Responses
+    for machine in BLOCKS:
+        if kind in (machine.BLOCK_START, machine.DELTA, machine.BLOCK_END, machine.MESSAGE_END):
+            return machine
+    if kind in STARTS:
+        return STARTS[kind]
+    if kind in COHERE:
+        return Cohere
     raise TypeError(f"no event of an API that is known here: {_described(event)} of type {kind!r}")
 
 
 def _choices(event: Any) -> type[ChoiceMachine] | None:
-    choices = get(event, "choices")
+    choices = items(get(event, "choices"))
     if choices:
-        return Chat if has(choices[0], "delta") or has(choices[0], "message") else Completions
-    if any(has(event, name) for name in GEMINI):
+        chat = any(get(choice, body) is not None for choice in choices for body in ("delta", "message"))
+        return Chat if chat else Completions
+    if isinstance(event, dict) and any(name in event for name in GEMINI):
         return Gemini
-    if has(event, "done") and (has(event, "message") or has(event, "response")):
-        return Ollama
+    if isinstance(event, dict) and "done" in event:
+        return Ollama if "message" in event else Generate if "response" in event else None
     return None
 
 

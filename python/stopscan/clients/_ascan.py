@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from inspect import isawaitable
 from types import TracebackType
 from typing import Any, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
+from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper, options_of
 from stopscan.clients._genai import http_responses
 from stopscan.clients._machine import Options
 
@@ -15,6 +15,8 @@ E = TypeVar("E")
 
 class AsyncEventStream(Events[E], AsyncIterator[E]):
     """The async twin of ``EventStream``, which ``ascan_events`` makes."""
+
+    _closers = ("aclose", "close")
 
     def __init__(self, stream: Any, options: Options) -> None:
         super().__init__(stream, options)
@@ -115,7 +117,7 @@ class AsyncHelperStream(AsyncEventStream[E]):
         super().__init__(helper, options)
 
     @property
-    def matches(self) -> dict[int, StopMatch]:
+    def matches(self) -> Mapping[int, StopMatch]:
         return self._scanned.matches
 
     @property
@@ -143,6 +145,8 @@ def ascan_events(
     *,
     include_stop: bool = False,
     drain: bool = False,
+    region: str | None = None,
+    choices: int | None = None,
 ) -> AsyncEventStream[E]:
     """Returns an async iterator of the stream's events up to a stop, as ``scan_events`` does.
 
@@ -157,5 +161,5 @@ def ascan_events(
     if not hasattr(stream, "__aiter__"):
         hint = "await it first" if isawaitable(stream) else "it is no async iterable of events"
         raise TypeError(f"ascan_events cannot read {type(stream).__name__}: {hint}")
-    options = Options(StopSet(stop), include_stop=include_stop, drain=drain)
+    options = options_of(stream, stop, include_stop, drain, region, choices)
     return (AsyncHelperStream if is_helper(stream) else AsyncEventStream)(stream, options)

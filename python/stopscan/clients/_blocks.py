@@ -1,67 +1,83 @@
+"""The APIs whose messages come in blocks with events of their own: Anthropic, Bedrock's Converse, Cohere's v2."""
+
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from stopscan import StopMatch
-from stopscan.clients._machine import Machine, Options, stopped
-from stopscan.clients._objects import get, replace, without
-from stopscan.clients._part import Part
-from stopscan.finish import Finish
+from stopscan.clients._json import get, items, put, text_at, without
+from stopscan.clients._logprobs import spelled
+from stopscan.clients._machine import Machine, stopped
+from stopscan.clients._part import Part, clean
+from stopscan.finish import Finish, to_anthropic, to_bedrock
+
+
+def to_cohere(finish: Finish) -> dict[str, str]:
+    return {"finish_reason": "STOP_SEQUENCE" if finish.reason == "stop_sequence" else "COMPLETE"}
 
 
 class BlockMachine(Machine):
     """A stream of one message, whose blocks come one after the other. A stop in one of them ends the message.
 
-    A subclass says how its API writes the events. What is no text of a text block passes unread.
+    A subclass is the table of its API. What is no text of a text block passes unread.
     """
 
     BLOCK_START: ClassVar[str]
     DELTA: ClassVar[str]
     BLOCK_END: ClassVar[str]
     MESSAGE_END: ClassVar[str]  # has the reason, and the usage or the place before it
+    INDEX: ClassVar[str] = "index"
+    TEXT: ClassVar[tuple[str, ...]]  # where a delta has its text
+    START_TEXT: ClassVar[tuple[str, ...]]  # where the start of a block has its text
+    CONTENT: ClassVar[tuple[str, ...]]  # where a whole answer has its blocks
+    FINISH: ClassVar[tuple[str, ...]]  # where the end of a message has its reason
+    write_finish: ClassVar[Callable[[Finish], Any]]
 
-    def __init__(self, event: Any, options: Options) -> None:
-        super().__init__(event, options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self._open: list[Any] = []  # after a match: the closing events that have not come out
 
     def kind(self, event: Any) -> str | None:
-        raise NotImplementedError
+        kind: str | None = get(event, "type")
+        return kind
 
     def index(self, event: Any) -> int | None:
-        raise NotImplementedError
+        index = get(event, self.INDEX)
+        return index if type(index) is int else None
 
-    def text(self, event: Any) -> str:
-        """The text that the start of a block brings."""
-        raise NotImplementedError
-
-    def with_text(self, event: Any, text: str) -> Any:
-        raise NotImplementedError
+    def event(self, kind: str, index: int | None = None, **fields: Any) -> Any:
+        """An event of this kind, of a block or of the message."""
+        return {"type": kind, **({} if index is None else {self.INDEX: index}), **fields}
 
     def delta(self, event: Any, text: str) -> Any:
         """A delta of this text, for the block of ``event``."""
-        raise NotImplementedError
+        return put(self.event(self.DELTA, self.index(event)), text, *self.TEXT)
 
-    def block_end(self, event: Any) -> Any:
-        raise NotImplementedError
-
-    def message_end(self, event: Any, finish: Finish) -> list[Any]:
-        """The events that end the message of ``event``; without usage."""
-        raise NotImplementedError
+    def message_end(self, finish: Finish) -> list[Any]:
+        """The events that end the message; without usage."""
+        return [put(self.event(self.MESSAGE_END), {**type(self).write_finish(finish)}, *self.FINISH)]
 
     def with_finish(self, event: Any, finish: Finish) -> Any:
         """The API's own end of the message, with another reason."""
-        raise NotImplementedError
+        told = get(event, *self.FINISH)
+        return put(event, {**(told if isinstance(told, dict) else {}), **type(self).write_finish(finish)}, *self.FINISH)
 
     def read(self, event: Any) -> list[Any]:
         kind = self.kind(event)
         if self.matches:
             return self._after(event, kind)
-        if kind == self.BLOCK_START:
-            text = self.text(event)
-            return self._scan(event, text) if text else [event]
-        if kind in (self.BLOCK_END, self.MESSAGE_END):
-            return self._closing(event, kind)
-        return [event]
+        text = self.text(event, kind)
+        if text:
+            part = self.parts.get(self.index(event)) or self.part(self.index(event))
+            text = clean(text)
+            return self.changed(event, part, text, part.feed(text))
+        return self._closing(event, kind) if kind in (self.BLOCK_END, self.MESSAGE_END) else [event]
+
+    def text(self, event: Any, kind: str | None) -> str:
+        return text_at(event, *self._path(kind))
+
+    def _path(self, kind: str | None) -> tuple[str, ...]:
+        return self.TEXT if kind == self.DELTA else self.START_TEXT if kind == self.BLOCK_START else ("",)
 
     def _closing(self, event: Any, kind: str | None) -> list[Any]:
         """Held text comes before the event that closes its block, and some patterns complete there."""
@@ -73,24 +89,30 @@ class BlockMachine(Machine):
             if part.match is not None:
                 finish = stopped(part.match)
                 if kind == self.BLOCK_END:
-                    return [*out, event, *self._matched(part, self.message_end(event, finish))]
+                    return [*out, event, *self._matched(part, self.message_end(finish))]
                 # Without the end of the block; what follows it is the API's own if its stream is read on.
-                rest = [] if self.options.drain else self.message_end(event, finish)[1:]
+                rest = [] if self.options.drain else self.message_end(finish)[1:]
                 return [*out, self.with_finish(event, finish), *self._matched(part, rest)]
         return [*out, event]
 
-    def _scan(self, event: Any, text: str) -> list[Any]:
-        part = self.parts.get(self.index(event)) or self.part(self.index(event))
-        return self.changed(event, part, text, part.feed(text))
-
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
         before = part.held
-        part.settle(safe, ())
+        rows = part.settle(safe, spelled(self._rows(event), text))
         part.source = event
-        out = [event if safe == text and not before else self.with_text(event, safe)]
+        if safe == text and not before:
+            out = [event]
+        else:
+            out = [self._with_rows(put(event, safe, *self._path(self.kind(event))), rows)]
         if part.match is not None:
-            out += self._matched(part, [self.block_end(event), *self.message_end(event, stopped(part.match))])
+            end = self.event(self.BLOCK_END, self.index(event))
+            out += self._matched(part, [end, *self.message_end(stopped(part.match))])
         return out
+
+    def _rows(self, event: Any) -> list[Any]:
+        return []
+
+    def _with_rows(self, event: Any, rows: list[Any]) -> Any:
+        return event
 
     def _matched(self, part: Part, closing: list[Any]) -> list[Any]:
         assert part.match is not None
@@ -122,24 +144,107 @@ class BlockMachine(Machine):
         for part in self.parts.values():
             out += self._flush(part)
             if part.match is not None:
-                source, finish = part.source, stopped(part.match)
-                if source is not None:  # some text of it was touched
-                    out += [self.block_end(source), *self.message_end(source, finish)]
+                if part.source is not None:  # some text of it was touched
+                    end = self.event(self.BLOCK_END, self.index(part.source))
+                    out += [end, *self.message_end(stopped(part.match))]
                 return [*out, *self._matched(part, [])]
         return out
 
-    @property
-    def held(self) -> dict[int, str]:
-        held = "".join(part.scanner.held for part in self.parts.values())
-        return {0: held} if held else {}
-
-
-def cut_blocks(blocks: list[Any], options: Options) -> tuple[list[Any], StopMatch | None]:
-    """Returns the blocks of a whole message up to the first stop that is in the text of one."""
-    for number, block in enumerate(blocks):
-        text = get(block, "text")
-        if isinstance(text, str) and get(block, "type") in (None, "text"):
-            text, match = options.stops.truncate(text, include_stop=options.include_stop)
+    def whole(self, answer: Any) -> Any:
+        blocks = items(get(answer, *self.CONTENT))
+        for number, block in enumerate(blocks):
+            if get(block, "type") not in (None, "text"):
+                continue
+            text, match = self.options.truncate(text_at(block, "text"))
             if match is not None:
-                return [*blocks[:number], replace(without(block, "parsed_output"), text=text)], match
-    return blocks, None
+                self.matches[0] = match
+                cut = {**without(block, "parsed_output"), "text": text}
+                return self.with_whole_finish(put(answer, [*blocks[:number], cut], *self.CONTENT), stopped(match))
+        return answer
+
+    def with_whole_finish(self, answer: Any, finish: Finish) -> Any:
+        return {**answer, **type(self).write_finish(finish)}
+
+
+class Anthropic(BlockMachine):
+    """Anthropic's messages, also beta, on Bedrock and on Vertex."""
+
+    API = "anthropic"
+    BLOCK_START, DELTA, BLOCK_END = "content_block_start", "content_block_delta", "content_block_stop"
+    MESSAGE_END = "message_delta"
+    TEXT, START_TEXT, CONTENT, FINISH = ("delta", "text"), ("content_block", "text"), ("content",), ("delta",)
+    write_finish = to_anthropic
+
+    def sole(self, event: Any) -> tuple[Any, str] | None:
+        told = self.fields(event)
+        if told["type"] != self.DELTA or self.matches:
+            return None
+        delta = self.fields(told["delta"])
+        text = delta.get("text") if delta["type"] == "text_delta" else None
+        return (told["index"], text) if text else None
+
+    def text(self, event: Any, kind: str | None) -> str:
+        path = self._path(kind)
+        return text_at(event, *path) if get(event, path[0], "type") in ("text", "text_delta") else ""
+
+    def delta(self, event: Any, text: str) -> Any:
+        return self.event(self.DELTA, self.index(event), delta={"type": "text_delta", "text": text})
+
+    def message_end(self, finish: Finish) -> list[Any]:
+        # The schema and the client's own accumulation want the count of tokens. It is null: nobody knows it.
+        (end,) = super().message_end(finish)
+        return [{**end, "usage": {"output_tokens": None}}, {"type": "message_stop"}]
+
+
+class Bedrock(BlockMachine):
+    """Bedrock's Converse: each event is a dict with its name as the only key."""
+
+    API = "bedrock"
+    BLOCK_START, DELTA, BLOCK_END = "contentBlockStart", "contentBlockDelta", "contentBlockStop"
+    MESSAGE_END = "messageStop"
+    INDEX = "contentBlockIndex"
+    TEXT, START_TEXT, CONTENT = (DELTA, "delta", "text"), ("",), ("output", "message", "content")
+    FINISH = (MESSAGE_END,)
+    write_finish = to_bedrock
+
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        told = event[self.DELTA]
+        text = told["delta"].get("text")
+        return (told["contentBlockIndex"], text) if text and not self.matches else None
+
+    def kind(self, event: Any) -> str | None:
+        return next(iter(event), None)
+
+    def index(self, event: Any) -> int | None:
+        return super().index(next(iter(event.values()), None))
+
+    def event(self, kind: str, index: int | None = None, **fields: Any) -> Any:
+        return {kind: {**({} if index is None else {self.INDEX: index}), **fields}}
+
+
+class Cohere(BlockMachine):
+    """Cohere's v2 chat."""
+
+    API = "cohere"
+    BLOCK_START, DELTA, BLOCK_END, MESSAGE_END = "content-start", "content-delta", "content-end", "message-end"
+    TEXT = START_TEXT = ("delta", "message", "content", "text")
+    CONTENT, FINISH = ("message", "content"), ("delta",)
+
+    write_finish = to_cohere
+
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        told = self.fields(event)
+        if told["type"] != self.DELTA or self.matches or told.get("logprobs"):
+            return None
+        text = self.fields(self.fields(self.fields(told["delta"])["message"])["content"]).get("text")
+        return (told["index"], text) if text else None
+
+    def _rows(self, event: Any) -> list[Any]:
+        return [event["logprobs"]] if isinstance(get(event, "logprobs"), dict) else []
+
+    def _with_rows(self, event: Any, rows: list[Any]) -> Any:
+        return {**event, "logprobs": rows[0]} if rows else without(event, "logprobs")
+
+    def with_whole_finish(self, answer: Any, finish: Finish) -> Any:
+        answer = super().with_whole_finish(answer, finish)
+        return put(answer, without(answer["message"], "tool_calls"), "message")

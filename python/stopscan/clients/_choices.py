@@ -1,60 +1,79 @@
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from stopscan.clients._machine import Machine, Options, stopped
-from stopscan.clients._objects import get, replace, without
-from stopscan.clients._part import Part, Token
+from stopscan.clients._json import get, items, number, only, put, text_at, without
+from stopscan.clients._machine import Machine, stopped
+from stopscan.clients._part import Part, Token, clean
 from stopscan.finish import Finish
 
 
 class ChoiceMachine(Machine):
     """A stream whose every event brings the next text of some choices, and the reason when one ends.
 
-    A subclass says how its API writes a choice. ``rows`` are the API's entries for tokens, ``[]`` without logprobs.
+    A subclass is the table of its API: where the text is, what ends it, what goes with a stop. ``rows`` are the API's
+    entries for tokens.
     """
 
-    def __init__(self, event: Any, options: Options) -> None:
-        super().__init__(event, options)
+    CHOICES: ClassVar[str] = "choices"
+    TEXT: ClassVar[tuple[str, ...]]  # the path to the text in a choice
+    MESSAGE: ClassVar[tuple[str, ...]]  # the path in the choice of a whole answer
+    CALLS: ClassVar[tuple[str, ...]] = ()  # what closes the text before it, and goes with the text after a stop
+    USAGE: ClassVar[tuple[str, ...]] = ("usage",)  # what an event says of the whole stream
+    KEPT: ClassVar[tuple[str, ...]] = ("index", "finish_reason", "logprobs")  # what a choice without its text keeps
+
+    read_finish: ClassVar[Callable[[object], Finish | None]]
+    write_finish: ClassVar[Callable[[Finish], Any]]
+
+    _path: tuple[str, ...]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._path = self.TEXT
         self._early: list[Any] = []  # held text, to come before the event that is fed
         self._late: list[Any] = []  # closing events, to come after it
 
-    def choices(self, event: Any) -> Any:
-        return get(event, "choices") or ()
+    def choices(self, event: Any) -> list[Any]:
+        return items(get(event, self.CHOICES))
 
     def with_choices(self, event: Any, choices: list[Any]) -> Any:
-        return replace(event, choices=choices)
+        return {**event, self.CHOICES: choices}
 
-    def bare(self, event: Any) -> Any:
-        """The event without what is said of the whole stream so far."""
-        return without(event, "usage")
-
-    def index(self, choice: Any) -> int:
-        return get(choice, "index") or 0
-
-    def look(self, choice: Any) -> tuple[Any, Any]:
+    def look(self, choice: Any) -> tuple[str, Any]:
         """The text that the choice brings, and whether something in it ends that text."""
-        raise NotImplementedError
+        body = get(choice, *self._path[:-1])
+        closes = self.finished(choice) or any(get(body, call) for call in self.CALLS)
+        return text_at(choice, *self._path), closes
 
     def finished(self, choice: Any) -> bool:
-        raise NotImplementedError
+        return type(self).read_finish(choice) is not None
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
-        raise NotImplementedError
+        return []
+
+    def with_rows(self, choice: Any, rows: list[Any]) -> Any:
+        return choice
 
     def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
-        raise NotImplementedError
+        absent = not text and get(choice, *self._path) is None
+        return self.with_rows(choice if absent else put(choice, text, *self._path), rows)
 
     def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
         """The choice with what is before the stop: nothing that comes after its text."""
-        return self.with_text(choice, text, rows)
+        cut = self.with_text(choice, text, rows)
+        body = get(cut, *self._path[:-1])
+        return put(cut, without(body, *self.CALLS, "parsed"), *self._path[:-1]) if isinstance(body, dict) else cut
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
         """A choice that brings this text and nothing else."""
-        raise NotImplementedError
+        piece = only(choice, *self.KEPT)
+        body = {} if not text and self._path[1:] else put({}, text, self._path[-1])
+        return self.with_rows(put(piece, body, *self._path[:-1]) if self._path[1:] else {**piece, **body}, rows)
 
     def with_finish(self, choice: Any, finish: Finish) -> Any:
-        raise NotImplementedError
+        # vLLM's own word for what ended the choice is not what ended it here.
+        return {**without(choice, "stop_reason"), **type(self).write_finish(finish)}
 
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
         choice = self.choices(event)[0]
@@ -64,7 +83,7 @@ class ChoiceMachine(Machine):
     def read(self, event: Any) -> list[Any]:
         kept, changed = [], False
         for choice in self.choices(event):
-            new = self.scan(event, choice)
+            new = self.scan(event, choice) if isinstance(choice, dict) else choice
             changed = changed or new is not choice
             if new is not None:
                 kept.append(new)
@@ -74,26 +93,24 @@ class ChoiceMachine(Machine):
         out, self._early = self._early, []
         if kept or not changed:
             out.append(self.with_choices(event, kept) if changed else event)
-        elif self.options.drain and self.bare(event) is not event and all(part.closed for part in self.parts.values()):
+        elif self.options.drain and get(event, *self.USAGE[:1]) and all(part.closed for part in self.parts.values()):
             out.append(self.with_choices(event, []))  # OpenRouter's usage, in a choice that has ended
         out += self._late
         self._late = []
         if self.matches:
-            parts = self.parts.values()
-            over = all(part.over or part.closed for part in parts)
-            self.ended = over and len(parts) >= self.options.asked()
+            over = all(part.over or part.closed for part in self.parts.values())
+            self.ended = over and len(self.parts) >= self.options.choices()
         return out
 
     def scan(self, event: Any, choice: Any) -> Any:
         """What becomes of the choice: itself, a copy, or ``None`` when nothing of it comes out."""
-        index = self.index(choice)
-        part = self.parts.get(index)
-        if part is None:
-            part = self.part(index)
+        index = number(choice.get("index"))
+        part = self.parts.get(index) or self.part(index)
         if part.over:
             return self._after(choice, part)
         text, closes = self.look(choice)
         if text:
+            text = clean(text)
             new = self._changed(event, choice, part, text, part.feed(text), closes)
         elif closes:
             new = self._closing_text(event, choice, part)
@@ -133,7 +150,7 @@ class ChoiceMachine(Machine):
 
     def _matched(self, choice: Any, part: Part, safe: str, rows: list[Any]) -> Any:
         assert part.match is not None
-        self.matches[self.index(choice)] = part.match
+        self.matches[number(choice.get("index"))] = part.match
         part.over = True
         new = self.cut(choice, safe, rows)
         if self.finished(choice):
@@ -152,12 +169,13 @@ class ChoiceMachine(Machine):
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
         event, choice = part.source
-        return self.with_choices(self.bare(event), [self.piece(choice, text, rows)])
+        return self.with_choices(without(event, *self.USAGE), [self.piece(choice, text, rows)])
 
     def _closing(self, part: Part) -> Any:
         event, choice = part.source
         assert part.match is not None
-        return self.with_choices(self.bare(event), [self.with_finish(self.piece(choice, "", []), stopped(part.match))])
+        closing = self.with_finish(self.piece(choice, "", []), stopped(part.match))
+        return self.with_choices(without(event, *self.USAGE), [closing])
 
     def end(self) -> list[Any]:
         out = []
@@ -170,6 +188,20 @@ class ChoiceMachine(Machine):
                 if part.source is not None:  # some text of it was touched
                     out.append(self._closing(part))
         return out
+
+    def whole(self, answer: Any) -> Any:
+        self._path = self.MESSAGE
+        choices = [self._whole(choice) if isinstance(choice, dict) else choice for choice in self.choices(answer)]
+        return self.with_choices(answer, choices) if self.matches else answer
+
+    def _whole(self, choice: Any) -> Any:
+        text, _ = self.look(choice)
+        kept, match = self.options.truncate(text)
+        if match is None:
+            return choice
+        self.matches[number(choice.get("index"))] = match
+        rows = [row for begin, row in self.tokens(choice, text) if begin < len(kept)]
+        return self.with_finish(self.cut(choice, kept, rows), stopped(match))
 
     @property
     def held(self) -> dict[int, str]:

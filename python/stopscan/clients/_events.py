@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from stopscan import StopMatch
-from stopscan.clients._apis import machine_for
+from stopscan import StopMatch, StopSet
+from stopscan.clients._apis import machine_of
 from stopscan.clients._machine import Machine, Options
+from stopscan.clients._objects import ObjectMachine, check, json_of, refuse_helper
 from stopscan.clients._request import choices_asked
 
 E = TypeVar("E")
@@ -19,11 +21,13 @@ READ_ALREADY = "this helper was read before it was given to be scanned"
 class Events(Generic[E]):
     """What the sync and the async iterator share: all but the waiting."""
 
+    _closers: tuple[str, ...]  # the methods that close a source
+
     def __init__(self, stream: Any, options: Options) -> None:
         self._stream = stream
         self._iterator: Any
-        self._options = replace(options, asked=partial(choices_asked, stream))
-        self._machine: Machine | None = None
+        self._options = options
+        self._machine: Machine | ObjectMachine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[E] = deque()
         self._begun = False
@@ -37,10 +41,17 @@ class Events(Generic[E]):
         return self._stream.response
 
     @property
-    def matches(self) -> dict[int, StopMatch]:
+    def matches(self) -> Mapping[int, StopMatch]:
         """The stops that have fired, by the index of the choice: 0 where an API has no choices. The offset is in the
         choice's own text, or that of the content part or block."""
-        return self._matches
+        return MappingProxyType(self._matches)
+
+    @property
+    def closes(self) -> bool:
+        """Whether the source can be closed. If not, it goes on generating after a stop, as some of LiteLLM's do."""
+        # LiteLLM's wrapper closes what it wraps, if that can be closed.
+        below = [getattr(source, "completion_stream", None) or source for source in (self._iterator, self._stream)]
+        return any(closer(source, *self._closers) is not None for source in below)
 
     @property
     def held(self) -> dict[int, str]:
@@ -50,12 +61,17 @@ class Events(Generic[E]):
     def _feed(self, event: E) -> list[E] | None:
         """``Machine.feed``, which takes the place of this method when an event has told the API."""
         self._begun = True
-        machine = machine_for(event, self._options)
+        check(event)
+        json = json_of(event)
+        refuse_helper(json)
+        machine = machine_of(json)
         if machine is None:
             return None
-        self._machine, self._matches = machine, machine.matches
-        self._feed = machine.feed  # type: ignore[method-assign]
-        return machine.feed(event)
+        plain = type(event) is dict
+        self._machine = machine(self._options) if plain else ObjectMachine(machine, self._options, event)
+        self._matches = self._machine.matches
+        self._feed = self._machine.feed  # type: ignore[method-assign]
+        return self._feed(event)
 
     def _give(self, out: list[E]) -> None:
         self._ready.extend(out)
@@ -85,6 +101,15 @@ def is_helper(stream: Any) -> bool:
     """Whether this is what the ``stream()`` methods of openai and anthropic give: it reads ``_raw_stream``, and makes
     more events of that stream's."""
     return type(stream).__module__.startswith(("openai.", "anthropic.")) and hasattr(stream, "_raw_stream")
+
+
+def options_of(
+    stream: Any, stop: Any, include_stop: bool, drain: bool, region: str | None, choices: int | None
+) -> Options:
+    asked: Callable[[], int] = partial(choices_asked, stream) if choices is None else lambda: choices
+    options = Options(StopSet(stop), include_stop, drain, region, choices=asked)
+    options.scanner()  # a region that is not there is an error now, and not at the first event
+    return options
 
 
 def closer(source: Any, *names: str) -> Any:

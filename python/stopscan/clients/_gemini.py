@@ -3,11 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 from stopscan.clients._choices import ChoiceMachine
+from stopscan.clients._json import get, items, only, put
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Options
-from stopscan.clients._objects import get, only, replace, sibling, without
 from stopscan.clients._part import Token
-from stopscan.finish import Finish, to_gemini
+from stopscan.finish import Finish, from_gemini, to_gemini
 
 # What is said of a part's text, or of a thought. Anything else in a part is content, and ends the text before it.
 REMARKS = frozenset({"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"})
@@ -16,31 +15,25 @@ REMARKS = frozenset({"text", "thought", "thought_signature", "thoughtSignature",
 class Gemini(ChoiceMachine):
     """Gemini: candidates with parts. Neighbouring parts of text are one text, in one event or in several."""
 
-    def __init__(self, event: Any, options: Options) -> None:
-        super().__init__(event, options)
-        wire = isinstance(event, dict) and not any("_" in name for name in event)  # REST, and no model_dump
-        self.reason = "finishReason" if wire else "finish_reason"
-        self.usage = "usageMetadata" if wire else "usage_metadata"
-        self.logprobs = "logprobsResult" if wire else "logprobs_result"
-        self.columns = ("chosenCandidates", "topCandidates") if wire else ("chosen_candidates", "top_candidates")
+    API = "gemini"
+    CHOICES = "candidates"
+    TEXT = MESSAGE = ("content", "parts")
+    USAGE = ("usageMetadata", "usage_metadata")
+    KEPT = ("index", "logprobsResult", "logprobs_result")
+    read_finish, write_finish = from_gemini, to_gemini
 
-    def choices(self, event: Any) -> Any:
-        return get(event, "candidates") or ()
-
-    def with_choices(self, event: Any, choices: list[Any]) -> Any:
-        return replace(event, candidates=choices)
-
-    def bare(self, event: Any) -> Any:
-        return without(event, self.usage)
+    def choices(self, event: Any) -> list[Any]:
+        self.python_names = self.python_names or (isinstance(event, dict) and any("_" in name for name in event))
+        return super().choices(event)
 
     def sole(self, event: Any) -> tuple[int, str] | None:
         fields = self.fields
-        choices = fields(event).get("candidates")
+        choices = fields(event)["candidates"]
         if not choices or len(choices) > 1:
             return None
         choice = fields(choices[0])
-        parts = fields(choice.get("content")).get("parts")
-        if not parts or len(parts) > 1 or choice.get(self.reason):
+        parts = fields(choice["content"])["parts"]
+        if not parts or len(parts) > 1 or choice.get("finishReason") or choice.get("finish_reason"):
             return None
         part = fields(parts[0])
         text = part.get("text")
@@ -48,7 +41,7 @@ class Gemini(ChoiceMachine):
 
     def scan(self, event: Any, choice: Any) -> Any:
         parts = self._parts(choice)
-        runs = _runs(parts) if len(parts) > 1 and self.index(choice) not in self.matches else ()
+        runs = _runs(parts) if len(parts) > 1 and choice.get("index", 0) not in self.matches else []
         return self._scan_runs(event, choice, runs) if len(runs) > 1 else super().scan(event, choice)
 
     def _scan_runs(self, event: Any, choice: Any, runs: list[list[Any]]) -> Any:
@@ -64,65 +57,76 @@ class Gemini(ChoiceMachine):
             changed = changed or new is not own
             parts += self._parts(new)
             rows += [row for _, row in self.tokens(new, "")]
-            if self.index(choice) in self.matches:
+            if self.matches:
                 break
         return self._with(new, parts, rows) if changed else choice
 
-    def look(self, choice: Any) -> tuple[Any, Any]:
+    def look(self, choice: Any) -> tuple[str, Any]:
         parts = self._parts(choice)
-        if len(parts) == 1 and _is_text(parts[0]):
-            return get(parts[0], "text"), self.finished(choice)
         return _text(parts), self.finished(choice) or any(map(_is_content, parts))
 
-    def finished(self, choice: Any) -> bool:
-        return self.options.whole or bool(get(choice, self.reason))
-
     def tokens(self, choice: Any, text: str) -> list[Token]:
-        result = get(choice, self.logprobs)
-        chosen, top = (get(result, name) or () for name in self.columns)
-        tops = top if len(top) == len(chosen) else [None] * len(chosen)
-        return [(begin, (entry, top)) for (begin, entry), top in zip(spelled(chosen, text), tops, strict=True)]
+        _, result, (chosen, top) = _logprobs(choice)
+        entries, tops = items(get(result, chosen)), items(get(result, top))
+        tops = tops if len(tops) == len(entries) else [None] * len(entries)
+        return [(begin, (entry, top)) for (begin, entry), top in zip(spelled(entries, text), tops, strict=True)]
+
+    def with_rows(self, choice: Any, rows: list[Any]) -> Any:
+        name, result, columns = _logprobs(choice)
+        if not isinstance(result, dict):
+            return choice
+        lists = zip(columns, ([chosen for chosen, _ in rows], [top for _, top in rows]), strict=True)
+        return {**choice, name: {**result, **{key: row for key, row in lists if result.get(key) is not None}}}
 
     def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
         parts = []
         for part in self._parts(choice):
             if _is_text(part):  # the first takes all of the text
-                part, text = replace(part, text=text), ""
+                part, text = {**part, "text": text}, ""
             parts.append(part)
         return self._with(choice, parts, rows)
 
     def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
         cut = self.with_text(choice, text, rows)
-        return self._with_parts(cut, [part for part in self._parts(cut) if not _is_content(part)])
+        parts = self._parts(cut)
+        kept = [part for part in parts if not _is_content(part)]
+        return cut if len(kept) == len(parts) else put(cut, kept, *self.TEXT)
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
-        role = get(get(choice, "content"), "role") or "model"
-        content = sibling(choice, "Content", role=role, parts=[sibling(choice, "Part", text=text)])
-        index = get(choice, "index")
-        return only(choice, content=content, **({} if index is None else {"index": index}), **self._rows(choice, rows))
+        content = {"role": get(choice, "content", "role") or "model", "parts": [{"text": text}]}
+        return self.with_rows({"content": content, **only(choice, *(self.KEPT if rows else ("index",)))}, rows)
 
     def with_finish(self, choice: Any, finish: Finish) -> Any:
-        fields = to_gemini(finish)
-        if isinstance(choice, dict):
-            return replace(choice, **{self.reason: fields["finishReason"]})
-        # The client's objects have an enumeration here; their class knows which.
-        return replace(choice, finish_reason=type(choice).model_validate(fields).finish_reason)
+        name = "finish_reason" if self.python_names else "finishReason"
+        return {**choice, name: to_gemini(finish)["finishReason"]}
 
-    def _parts(self, choice: Any) -> Any:
-        return get(get(choice, "content"), "parts") or ()
+    def _whole(self, choice: Any) -> Any:
+        runs = _runs(self._parts(choice))
+        tokens = self.tokens(choice, _text(self._parts(choice)))
+        before: list[Any] = []
+        end = 0
+        for run in runs:
+            begin, end = end, end + len(_text(run))
+            inside = [row for place, row in tokens if begin <= place < end]
+            new = super()._whole(self._with(choice, run, inside))
+            if choice.get("index", 0) in self.matches:
+                rows = [row for place, row in tokens if place < begin] + [row for _, row in self.tokens(new, "")]
+                return self._with(new, before + self._parts(new), rows)
+            before += run
+        return choice
 
-    def _with_parts(self, choice: Any, parts: list[Any]) -> Any:
-        return replace(choice, content=replace(get(choice, "content"), parts=parts))
+    def _parts(self, choice: Any) -> list[Any]:
+        return items(get(choice, "content", "parts"))
 
     def _with(self, choice: Any, parts: list[Any], rows: list[Any]) -> Any:
-        return self._with_parts(replace(choice, **self._rows(choice, rows)), parts)
+        return self.with_rows(put(choice, parts, *self.TEXT) if self._parts(choice) else choice, rows)
 
-    def _rows(self, choice: Any, rows: list[Any]) -> dict[str, Any]:
-        result = get(choice, self.logprobs)
-        if result is None:
-            return {}
-        columns = {self.columns[0]: [chosen for chosen, _ in rows], self.columns[1]: [top for _, top in rows]}
-        return {self.logprobs: replace(result, **{k: v for k, v in columns.items() if get(result, k) is not None})}
+
+def _logprobs(choice: Any) -> tuple[str, Any, tuple[str, str]]:
+    """How the result of the logprobs is called, itself, and its columns: on the wire, or as ``model_dump`` has them."""
+    if get(choice, "logprobs_result") is not None:
+        return "logprobs_result", get(choice, "logprobs_result"), ("chosen_candidates", "top_candidates")
+    return "logprobsResult", get(choice, "logprobsResult"), ("chosenCandidates", "topCandidates")
 
 
 def _runs(parts: list[Any]) -> list[list[Any]]:
@@ -138,8 +142,8 @@ def _runs(parts: list[Any]) -> list[list[Any]]:
     return runs
 
 
-def _text(parts: Any) -> str:
-    return "".join([get(part, "text") for part in parts if _is_text(part)])
+def _text(parts: list[Any]) -> str:
+    return "".join([part["text"] for part in parts if _is_text(part)])
 
 
 def _is_text(part: Any) -> bool:
@@ -147,5 +151,4 @@ def _is_text(part: Any) -> bool:
 
 
 def _is_content(part: Any) -> bool:
-    fields = part if isinstance(part, dict) else vars(part)
-    return any(value is not None and name not in REMARKS for name, value in fields.items())
+    return isinstance(part, dict) and any(value is not None and name not in REMARKS for name, value in part.items())

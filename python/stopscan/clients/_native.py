@@ -1,9 +1,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from stopscan import StopSet
+
+Api: TypeAlias = Literal[
+    "openai",
+    "openai-reasoning",
+    "responses",
+    "azure",
+    "anthropic",
+    "gemini",
+    "mistral",
+    "deepseek",
+    "grok",
+    "bedrock",
+    "cohere",
+    "ollama",
+    "vllm",
+    "none",
+]
 
 
 class Limit(NamedTuple):
@@ -12,7 +29,7 @@ class Limit(NamedTuple):
     source: str
 
 
-LIMITS = {
+LIMITS: dict[str, Limit] = {
     "openai": Limit(4, True, "openai.types.chat.completion_create_params, `stop`: up to 4 sequences"),
     "openai-reasoning": Limit(0, True, "the same: not supported with o3 and o4-mini; GPT-5 answers with a 400, too"),
     "responses": Limit(0, True, "openai.types.responses.response_create_params has no such parameter"),
@@ -27,39 +44,49 @@ LIMITS = {
     "bedrock": Limit(
         2500, True, "API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none"
     ),
+    "cohere": Limit(5, True, "cohere.v2.client, `stop_sequences`: a list of up to 5 strings"),
     "ollama": Limit(None, True, "docs/modelfile.md: multiple stop patterns may be set"),
     "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
+    "none": Limit(0, True, "a server that gets stops wrong, or does not say which: it is given none"),
 }
+assert set(LIMITS) == set(get_args(Api))
 
 
-def native_stops(api: str, stop: str | Iterable[str] | None, /) -> tuple[list[str], list[str]]:
-    """Returns the stops to send to the API, and those that are left to scan for, both in the given order.
+def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
+    """Returns the stops to send to the API, and the set of those that are left to scan for.
 
-    A stop is left although the API would take it if the API would then cut text that another one must be found in:
-    ``"b"`` when ``"ab"`` is left, ``"abc"`` when ``"b"`` is. An API that does not say which stop ended its text says so
-    of the ones it was sent, too; scan for all of them, and send none, where that matters.
+    For every text, what the API cuts by the first and a scan of the rest by the second is rule 1 of all of them. So a
+    stop is left although the API would take it, if the API would cut text in which another that is left is found:
+    ``"abc"`` when ``"b"`` is left. Patterns, visible stops and repetitions are left, and with a pattern, a region or a
+    repetition all are, for nobody can say where those end.
 
     ``ValueError`` for an API that is not in the table, with those that are.
 
     >>> native_stops("openai", ["a", "b", "c", "d", "e"])
-    (['a', 'b', 'c', 'd'], ['e'])
+    (['a', 'b', 'c', 'd'], StopSet(('e',)))
     >>> native_stops("anthropic", ["END", "\\n\\n"])
-    (['END'], ['\\n\\n'])
+    (['END'], StopSet(('\\n\\n',)))
     """
     if api not in LIMITS:
         raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+    stops = StopSet(stop)
+    if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
+        return [], stops
     limit = LIMITS[api]
-    stops = StopSet(stop).stop
-    able = [stop for stop in stops if limit.blank or stop.strip()]
+    able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     while True:
         native = able[: limit.most]
-        left = [stop for stop in stops if stop not in native]
-        hiding = [stop for stop in native if any(_hides(stop, other) for other in left)]
+        left = [stop for stop in stops.stop if stop not in native]
+        hiding = [stop for stop in native if any(_hides(stop, other) for other in [*left, *stops.visible])]
         if not hiding:
-            return native, left
+            return native, StopSet(left, visible=stops.visible)
         able = [stop for stop in able if stop not in hiding]
 
 
 def _hides(native: str, other: str) -> bool:
-    """Whether an API that stops at ``native`` cuts text in which another stop would have been found, by rule 1."""
-    return other in native[:-1] or other.endswith(native)
+    """Whether an API that stops at ``native`` may cut text in which another stop completes first by rule 1: inside of
+    it, so that the other ends with a beginning of ``native``, or lies in it; or with it, and is longer."""
+    if native in other[:-1]:
+        return False  # the other never fires
+    beginnings = (native[:length] for length in range(1, len(native)))
+    return other.endswith(native) or any(other.endswith(begun) or begun.endswith(other) for begun in beginnings)

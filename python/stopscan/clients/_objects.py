@@ -1,13 +1,115 @@
-"""Reading, copying and making the events of any client: dicts, pydantic objects, and what merely has attributes."""
+"""The events of clients that are objects: their JSON, and objects of what a machine makes of that."""
 
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from operator import attrgetter
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
+
+from stopscan.clients._json import get
+from stopscan.clients._machine import Machine, Options
+
+# Where the type of an event has a class of its own: the client's public union of them.
+EVENT_TYPES = {
+    ("openai", "responses"): "openai.types.responses:ResponseStreamEvent",
+    ("litellm", "responses"): "litellm.types.llms.openai:ResponsesAPIStreamingResponse",
+    ("anthropic", "anthropic"): "anthropic.types:RawMessageStreamEvent",
+    ("anthropic.types.beta", "anthropic"): "anthropic.types.beta:BetaRawMessageStreamEvent",
+}
+
+
+# Made by ChatCompletionStream and MessageStream beside the API's own events, with snapshots that nobody could cut.
+HELPERS = ("chunk", "content.delta", "content.done", "refusal.delta", "text")
+
+
+class ObjectMachine:
+    """A machine whose events are objects. An event that it changes is copied as far as the change goes; one that it
+    makes is made by the client's own class from JSON.
+
+    What cannot be cut is a ``TypeError`` at the first text: a cut object is read back as a user would read it.
+    """
+
+    def __init__(self, machine: type[Machine], options: Options, event: Any, *, whole: bool = False) -> None:
+        check(event)
+        self.machine = machine(options, fields_of(event), self._load)
+        self.machine.python_names = not isinstance(event, dict)
+        self.matches = self.machine.matches
+        self._types = {} if whole else _event_types(event, machine.API)
+        self._like = event
+        self._json: Any = None  # of the event at hand
+        self._tried = False
+
+    @property
+    def ended(self) -> bool:
+        return self.machine.ended
+
+    @property
+    def held(self) -> dict[int, str]:
+        return self.machine.held
+
+    def feed(self, event: Any) -> list[Any] | None:
+        if not self._tried:
+            self._try(event)
+        out = self.machine.feed(event)
+        return None if out is None else self._objects(event, out)
+
+    def end(self) -> list[Any]:
+        return [self._made(json) for json in self.machine.end()]
+
+    def whole(self, answer: Any) -> Any:
+        json = json_of(answer)
+        return _cut(answer, json, self.machine.whole(json))
+
+    def _load(self, event: Any) -> Any:
+        self._json = json_of(event)
+        refuse_helper(self._json)
+        return self._json
+
+    def _try(self, event: Any) -> None:
+        """Cuts the first text for trial, before any of it is fed."""
+        try:
+            _, text = self.machine.peek(event) or (None, "")
+        except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
+            return
+        if text:
+            self._tried = True
+            json = json_of(event)
+            _cut(event, json, _emptied(json, text))
+
+    def _objects(self, event: Any, out: list[Any]) -> list[Any]:
+        made, left = [], True
+        for json in out:
+            if json is self._json:
+                made.append(event)
+            elif left and get(json, "type") == get(self._json, "type") and len(json) >= 1:
+                made.append(_cut(event, self._json, json) if _near(json, self._json) else self._made(json))
+                left = not _near(json, self._json)
+            else:
+                made.append(self._made(json))
+        return made
+
+    def _made(self, json: Any) -> Any:
+        return build(self._types.get(json["type"], type(self._like)) if self._types else type(self._like), json)
+
+
+def _near(json: Any, source: Any) -> bool:
+    """Whether this is the event cut. Bedrock's have their name for a key."""
+    return get(json, "type") is not None or bool(json.keys() & source.keys())
+
+
+def check(event: Any) -> None:
+    """Raises a ``TypeError`` for an object that nobody knows how to copy."""
+    if not isinstance(event, dict) and not hasattr(type(event), "model_fields"):
+        kind = f"{type(event).__module__}.{type(event).__qualname__}"
+        raise TypeError(f"{kind} cannot be cut: give dicts, or the objects of a client that is named in the docs")
+
+
+def refuse_helper(event: Any) -> None:
+    kind = get(event, "type")
+    if isinstance(kind, str) and kind in HELPERS:
+        raise TypeError(f"an event {kind!r} is made by the client's stream() helper: give the helper itself")
 
 
 def fields_of(event: Any) -> Callable[[Any], dict[str, Any]]:
@@ -24,69 +126,6 @@ def fields_of(event: Any) -> Callable[[Any], dict[str, Any]]:
     return attrgetter("__dict__") if owner is None else vars(owner)["__dict__"].__get__
 
 
-def get(obj: Any, name: str) -> Any:
-    """Returns a field of an object of any kind; ``None`` where there is none, or no object."""
-    return obj.get(name) if isinstance(obj, dict) else getattr(obj, name, None)
-
-
-def has(obj: Any, name: str) -> bool:
-    return name in obj if isinstance(obj, dict) else hasattr(obj, name)
-
-
-def replace(obj: Any, /, **fields: Any) -> Any:
-    """Returns a shallow copy of ``obj``, of the same class, with other ``fields``; no object stays none."""
-    if obj is None:
-        return None
-    if isinstance(obj, dict):
-        made = copy.copy(obj)
-        made.update(fields)
-        return made
-    if hasattr(obj, "model_copy"):
-        return obj.model_copy(update=fields)
-    made = copy.copy(obj)
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
-
-
-def without(obj: Any, /, *names: str) -> Any:
-    """Returns ``obj`` with those of the named fields null that say something; ``obj`` itself if none does."""
-    fields = {name: None for name in names if get(obj, name) is not None}
-    return replace(obj, **fields) if fields else obj
-
-
-def only(obj: Any, /, **fields: Any) -> Any:
-    """Returns an object of the class of ``obj`` that has these fields alone."""
-    return _construct(type(obj), fields)
-
-
-def sibling(obj: Any, /, *names: str, **fields: Any) -> Any:
-    """Returns an object of the first of the named classes that the client of ``obj`` has, or a dict if ``obj`` is one.
-
-    The classes are looked for where the class of ``obj`` comes from: nothing is imported.
-    """
-    if not isinstance(obj, dict):
-        module = type(obj).__module__
-        for place in (module, module.rpartition(".")[0]):
-            for name in names:
-                found = getattr(sys.modules.get(place), name, None)
-                if isinstance(found, type):
-                    return _construct(found, fields)
-        return SimpleNamespace(**fields)
-    return fields
-
-
-def _construct(cls: type, fields: dict[str, Any]) -> Any:
-    if issubclass(cls, dict):
-        return cls(fields)
-    if not hasattr(cls, "model_construct"):
-        return SimpleNamespace(**fields)
-    made: Any = cls
-    if "__init__" in vars(cls):  # LiteLLM's classes: what they set there is not in the declared fields
-        return made(**fields)
-    return made.model_construct(**fields)
-
-
 def _itself(obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
@@ -96,3 +135,165 @@ def _stored(obj: Any) -> dict[str, Any]:
     for one."""
     extra: dict[str, Any] = obj.__pydantic_extra__
     return extra if extra and ("delta" in extra or "content" in extra) else obj.__dict__
+
+
+def json_of(event: Any) -> Any:
+    """Returns the event as dicts and lists, without what its API left out."""
+    if isinstance(event, dict) or not hasattr(event, "model_dump"):
+        return event
+    if _constructs(type(event)):
+        return event.model_dump(exclude_unset=True, warnings=False)
+    return event.model_dump(exclude_none=True, warnings=False)
+
+
+def build(cls: Any, json: Any) -> Any:
+    """Returns an object of the client's class with this JSON, nested objects too."""
+    if hasattr(cls, "parse_obj_as_instance"):  # huggingface_hub's
+        return cls.parse_obj_as_instance(json)
+    if issubclass(cls, dict):
+        return json if cls is dict else cls(json)
+    if _constructs(cls):
+        return cls.construct(**json)
+    try:
+        return cls.model_validate(json)
+    except ValueError:  # more is required than the stream has told
+        fields = cls.model_fields
+        return cls.model_construct(
+            **{key: _lenient(fields[key].annotation, value) if key in fields else value for key, value in json.items()}
+        )
+
+
+def _lenient(kind: Any, value: Any) -> Any:
+    """The value as its field's type has it, an object where that has a class for one."""
+    if isinstance(value, list):
+        kinds = [arg for each in (kind, *get_args(kind)) for arg in get_args(each)]
+        return [next((made for each in kinds if type(made := _lenient(each, one)) is not dict), one) for one in value]
+    classes = [cls for cls in (kind, *get_args(kind)) if hasattr(cls, "model_fields")]
+    return build(classes[0], value) if classes and isinstance(value, dict) else value
+
+
+def _constructs(cls: Any) -> bool:
+    """Whether this is a class as in openai, anthropic, groq, together: ``construct`` makes nested objects unchecked.
+    LiteLLM's are of openai's class, but what their own ``__init__`` sets is not declared."""
+    if cls.__module__.startswith("litellm."):
+        return False
+    return not getattr(getattr(cls, "construct", None), "__module__", "pydantic").startswith("pydantic")
+
+
+def _event_types(event: Any, api: str) -> dict[str, Any]:
+    """The classes of events by their type; empty where all events have the class of this one."""
+    module = type(event).__module__
+    for (package, named), place in reversed(EVENT_TYPES.items()):
+        if named == api and module.startswith(package):
+            name, _, union = place.partition(":")
+            members = get_args(getattr(import_module(name), union))
+            found = get_args(members[0]) or members  # Annotated[Union[…], …], or the union itself
+            return {str(getattr(kind, "value", kind)): cls for cls in found for kind in _kinds(cls)}
+    if api in ("responses", "anthropic") and not isinstance(event, dict):
+        raise TypeError(f"{module}.{type(event).__qualname__} cannot be cut: no event types are known of its client")
+    return {}
+
+
+def _kinds(cls: Any) -> tuple[Any, ...]:
+    field = getattr(cls, "model_fields", {}).get("type")
+    return get_args(field.annotation) if field is not None else ()
+
+
+def _cut(event: Any, old: Any, new: Any) -> Any:
+    """The object with the fields in which its JSON ``new`` differs from ``old``, read back."""
+    if new is old:
+        return event
+    made = build(type(event), new) if hasattr(event, "parse_obj_as_instance") else patched(event, old, new)
+    for path, before, after in _texts(old, new):
+        if any(read == before != after for read in _read(made, path)):
+            raise TypeError(
+                f"{type(event).__module__}.{type(event).__qualname__} cannot be cut: its text does not change"
+            )
+    return made
+
+
+def patched(obj: Any, old: Any, new: Any) -> Any:
+    """Returns a copy of the object with what its JSON ``new`` changes of ``old``."""
+    if new is old:
+        return obj
+    if isinstance(new, list) and isinstance(obj, list) and isinstance(old, list):
+        return [_entry(obj, old, place, entry) for place, entry in enumerate(new)]
+    if not isinstance(new, dict) or not isinstance(old, dict) or obj is None:
+        return new
+    fields: dict[str, Any] = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        if key not in old or value is not old[key]:
+            before = field(obj, key)
+            simple = isinstance(value, str) and type(before) is str
+            nested = isinstance(value, dict | list) and before is not None
+            fields[key] = patched(before, old.get(key), value) if simple or nested else _typed(obj, key, value)
+    return _copied(obj, fields, new)
+
+
+def _entry(obj: list[Any], old: list[Any], place: int, new: Any) -> Any:
+    for before, same in zip(obj, old, strict=True):
+        if same is new:
+            return before
+    index = get(new, "index")
+    for before, other in zip(obj, old, strict=True):
+        if index is not None and get(other, "index") == index:
+            return patched(before, other, new)
+    return patched(obj[place], old[place], new) if place < len(obj) else new
+
+
+def _copied(obj: Any, fields: dict[str, Any], new: Any) -> Any:
+    if not isinstance(obj, dict):
+        return obj.model_copy(update=fields)
+    if type(obj) is dict:
+        return new
+    made = copy.copy(obj)
+    made.update(fields)
+    for key in obj.keys() - new.keys():
+        del made[key]
+    return made
+
+
+def _typed(owner: Any, key: str, value: Any) -> Any:
+    """The value as the class of its owner has it: an enumeration, a nested object."""
+    if value is None or isinstance(owner, dict) or key not in type(owner).model_fields:
+        return value
+    return getattr(build(type(owner), {key: value}), key, value)
+
+
+def field(obj: Any, key: Any) -> Any:
+    if isinstance(key, int):
+        return obj[key] if isinstance(obj, list) and key < len(obj) else None
+    return obj.get(key) if isinstance(obj, dict) else getattr(obj, key, None)
+
+
+def _emptied(json: Any, text: str) -> Any:
+    if isinstance(json, dict):
+        return {key: _emptied(value, text) for key, value in json.items()}
+    if isinstance(json, list):
+        return [_emptied(value, text) for value in json]
+    return "" if json == text else json
+
+
+def _texts(old: Any, new: Any) -> Any:
+    """The paths of strings that are others now."""
+    if new is old:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old.keys() & new.keys():
+            yield from (((key, *path), before, after) for path, before, after in _texts(old[key], new[key]))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, pair in enumerate(zip(old, new, strict=True)):
+            yield from (((place, *path), before, after) for path, before, after in _texts(*pair))
+    elif isinstance(old, str) and old:
+        yield (), old, new
+
+
+def _read(obj: Any, path: tuple[Any, ...]) -> list[Any]:
+    """What a user reads at the end of the path, by attributes and by keys."""
+    found = [obj]
+    for key in path:
+        read = [field(each, key) for each in found]
+        if isinstance(key, str):
+            read += [getattr(each, key, None) for each in found if isinstance(each, dict) and type(each) is not dict]
+        found = read
+    return found

@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from stopscan import StopMatch, StopScanner
 
 Token = tuple[int, Any]  # where it begins, in code points, and what the API says of it
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Returns the text with U+FFFD for each lone surrogate, which JSON can spell and UTF-8 cannot."""
+    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
 
 
 class Part:

@@ -1,7 +1,61 @@
+"""What a request says of stops: where its API has them, and what goes on to the server."""
+
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from stopscan import Repeat, StopSet
+from stopscan.clients._framing import dumps
+from stopscan.clients._json import get, items, put, without
+from stopscan.clients._machine import Options
+from stopscan.clients._native import native_stops
+
+
+class Route(NamedTuple):
+    path: re.Pattern[str]
+    api: str  # of `native_stops`, if none is given
+    stops: tuple[str, ...]  # where the body has them
+    errors: str  # the form of an error
+
+
+def _route(path: str, api: str, stops: str, errors: str = "openai") -> Route:
+    return Route(re.compile(path), api, tuple(stops.split(".")), errors)
+
+
+ROUTES = [
+    _route(r"/completions$", "openai", "stop"),  # chat, text, fim, agents
+    _route(r"/responses$", "responses", "stop"),
+    _route(r"^(?!.*/threads/).*/messages$", "anthropic", "stop_sequences", "anthropic"),
+    _route(r":(streamR|r)awPredict$", "anthropic", "stop_sequences", "anthropic"),
+    _route(r"/invoke(-with-response-stream)?$", "anthropic", "stop_sequences", "bedrock"),
+    _route(r"/converse(-stream)?$", "bedrock", "inferenceConfig.stopSequences", "bedrock"),
+    _route(r":(streamG|g)enerateContent$", "gemini", "generationConfig.stopSequences", "gemini"),
+    _route(r"/api/(chat|generate)$", "ollama", "options.stop", "ollama"),
+    _route(r"/v2/chat$", "cohere", "stop_sequences", "ollama"),
+]
+STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
+SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
+OPTIONS = ("include_stop", "max_held", "patterns", "protect", "regions", "repeat", "start_protected", "stop_in")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done with a request and its answer. ``body`` goes on in the place of the request's own, if it is
+    not ``None``; if the server refuses its stops, ``bare`` does."""
+
+    options: Options
+    streamed: bool
+    body: bytes | None = None
+    bare: bytes | None = None
+    key: tuple[str, Any] | None = None  # route and model: what a refusal is remembered of
+
+
+def route_of(method: str, path: str) -> Route | None:
+    return next((route for route in ROUTES if route.path.search(path)), None) if method == "POST" else None
 
 
 def choices_asked(stream: Any) -> int:
@@ -11,9 +65,167 @@ def choices_asked(stream: Any) -> int:
     A choice may have begun when another has not: only the request tells that there will be two.
     """
     try:
-        body = json.loads(getattr(stream, "completion_stream", stream).response.request.content)
-        prompt = body.get("prompt")
-        prompts = len(prompt) if isinstance(prompt, list) and prompt and isinstance(prompt[0], str | list) else 1
-        return prompts * (body.get("n") or 1)
+        return choices_in(json.loads(getattr(stream, "completion_stream", stream).response.request.content))
     except (AttributeError, RuntimeError, TypeError, ValueError):  # httpx raises RuntimeErrors for what is not there
         return 1
+
+
+def choices_in(body: Any) -> int:
+    """Returns how many choices a request asks for."""
+    asked = get(body, "n") or get(body, "generationConfig", "candidateCount") or 1
+    prompt = items(get(body, "prompt"))
+    prompts = len(prompt) if prompt and isinstance(prompt[0], str | list) else 1
+    return prompts * (asked if isinstance(asked, int) else 1)
+
+
+def planned(
+    route: Route, path: str, content: bytes, own: Options, api: str | None, refused: Callable[[Any], bool], signed: bool
+) -> Plan | None:
+    """Returns the plan for a request, ``None`` if it has no stops. ``ValueError`` or ``TypeError`` for stops that
+    cannot be: the message is for who sent them."""
+    try:
+        body = json.loads(content)
+    except (RecursionError, ValueError):
+        body = None
+    if not isinstance(body, dict):
+        return Plan(own, True) if len(own.stops) else None
+    options = _options(own, route, body)
+    if not len(options.stops) and "stopscan" not in body:
+        return None
+    streamed = bool(body.get("stream", route.api == "ollama")) or STREAM_PATHS.search(path) is not None
+    if signed:
+        return Plan(options, streamed)
+    rest = _stripped(without(body, "stopscan"), route.stops)
+    bare = dumps(rest)
+    key = (route.path.pattern, get(body, "model") or path)
+    native = (
+        [] if streamed or options.include_stop or refused(key) else native_stops(api or route.api, options.stops)[0]
+    )
+    if not native:
+        return Plan(options, streamed, bare)
+    return Plan(options, streamed, dumps(put(rest, native, *route.stops)), bare, key)
+
+
+def _stripped(body: Any, path: tuple[str, ...]) -> Any:
+    """The body without its stops, and without an object that had nothing else."""
+    key, *deeper = path
+    if not deeper:
+        return without(body, key)
+    if not isinstance(body.get(key), dict):
+        return body
+    left = _stripped(body[key], tuple(deeper))
+    return {**body, key: left} if left else without(body, key)
+
+
+def _options(own: Options, route: Route, body: Any) -> Options:
+    told = body.get("stopscan")
+    if told is None:
+        told = {}
+    if not isinstance(told, dict):
+        raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
+    for name in told:
+        if name not in OPTIONS:
+            raise ValueError(f"stopscan.{name} is no option here; there are {', '.join(OPTIONS)}")
+    told = {name: value for name, value in told.items() if value is not None}  # null: what the transport has
+    stops = get(body, *route.stops)
+    if stops is not None and not isinstance(stops, str | list):
+        raise TypeError(f"{'.'.join(route.stops)} must be a string or a list of strings")
+    asked = [stops] if isinstance(stops, str) else items(stops)
+    options = Options(
+        own.stops if stops is None and not told else _merged(own.stops, asked, told),
+        _flag(told, "include_stop", own.include_stop),
+        own.drain,
+        own.region,
+        _flag(told, "start_protected", own.start_protected),
+        lambda: choices_in(body),
+    )
+    options.scanner()  # a beginning that cannot be is the request's error, and not the stream's
+    return options
+
+
+def _flag(told: dict[str, Any], name: str, default: bool) -> bool:
+    value = told.get(name, default)
+    if not isinstance(value, bool):
+        raise TypeError(f"stopscan.{name} must be true or false")
+    return value
+
+
+def _merged(own: StopSet, asked: list[Any], told: dict[str, Any]) -> StopSet:
+    patterns = told.get("patterns", [])
+    if not isinstance(patterns, list):
+        raise TypeError("stopscan.patterns must be a list of strings")
+    stops = [*own.stop, *[stop for stop in asked if stop not in own.visible]]
+    return StopSet(
+        stops,
+        patterns=[*own.patterns, *patterns],
+        visible=own.visible,
+        max_held=told.get("max_held", own.max_held),
+        repeat=_repeat(told.get("repeat", own.repeat)),
+        **_regions(own, told),
+    )
+
+
+def _regions(own: StopSet, told: dict[str, Any]) -> dict[str, Any]:
+    """The regions of the request, or those of the transport, and where its stops live."""
+    regions, stop_in = told.get("regions"), told.get("stop_in")
+    pairs, names = _protect(told.get("protect"))
+    if names:
+        graph = regions or own.regions or {}
+        there = list(dict.fromkeys(state.partition("/")[0] for state in graph))
+        for name in names:
+            if name not in there:
+                raise ValueError(
+                    f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions"
+                )
+        if stop_in is not None:
+            raise ValueError("stopscan.protect and stopscan.stop_in exclude each other where protect names regions")
+        return {"regions": graph, "stop_in": [name for name in there if name not in names]}
+    if regions is not None or pairs is not None:
+        return {"regions": regions, "protect": pairs, "stop_in": stop_in}
+    return {
+        "regions": own.regions,
+        "protect": own.protect or None,
+        "stop_in": own.stop_in if stop_in is None else stop_in,
+    }
+
+
+def _protect(told: Any) -> tuple[list[tuple[str, str]] | None, list[str]]:
+    """Pairs of markers, one after the other, or names of regions."""
+    if told is None:
+        return None, []
+    if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
+        raise TypeError("stopscan.protect must be a list of strings")
+    if all(one.replace("_", "").isalnum() for one in told) and told:
+        return None, told
+    if len(told) % 2:
+        raise ValueError("stopscan.protect must have pairs of markers: an opening one, and its closing one")
+    return list(zip(told[::2], told[1::2], strict=True)), []
+
+
+def _repeat(told: Any) -> Repeat | None:
+    """The ``Repeat`` of ``true`` or ``[count, max_period, min_length]``."""
+    if told is None or told is False:
+        return None
+    if told is True:
+        return Repeat()
+    if isinstance(told, list) and len(told) == 3:
+        return Repeat(told[0], max_period=told[1], min_length=told[2])
+    if isinstance(told, Repeat):
+        return told
+    raise TypeError("stopscan.repeat must be true, false or [count, max_period, min_length]")
+
+
+def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:
+    """Returns an error as the API writes it."""
+    if form == "anthropic":
+        kind = "invalid_request_error" if status < 500 else "api_error"
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    if form == "gemini":
+        code = "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE"
+        return {"error": {"code": status, "message": message, "status": code}}
+    if form == "bedrock":
+        return {"message": message}
+    if form == "ollama":
+        return {"error": message}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}

@@ -1,15 +1,26 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from stopscan import StopMatch
+from stopscan.clients._json import get, items, text_at
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Machine, Options, stopped
-from stopscan.clients._objects import get, replace, sibling
-from stopscan.clients._part import Part
-from stopscan.clients._responses_cut import TEXT_DONE, cut_item, cut_part, cut_response
-from stopscan.clients._responses_outline import COMPLETED, ITEM_DONE, PART_DONE, Outline, Place, of_item
-from stopscan.finish import Finish, to_responses
+from stopscan.clients._machine import Machine
+from stopscan.clients._outline import (
+    COMPLETED,
+    ITEM_DONE,
+    PART_DONE,
+    TEXT_DONE,
+    Outline,
+    Place,
+    cut_item,
+    cut_part,
+    cut_response,
+    finish_fields,
+)
+from stopscan.clients._part import Part, clean
 
 DELTA = "response.output_text.delta"
 OVER = (COMPLETED, "response.incomplete", "response.failed", "response.cancelled")
@@ -19,63 +30,74 @@ class Responses(Machine):
     """OpenAI's Responses. A text comes in deltas and then four times whole, in the events that close the text, its
     part, its item and the response. A stop in one text ends the response."""
 
-    def __init__(self, event: Any, options: Options) -> None:
-        super().__init__(event, options)
+    API = "responses"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.outline = Outline()
-        self._said: dict[Place, tuple[list[str], list[Any]]] = {}  # the deltas of open texts, and their logprobs
+        self._sent = replace(self.options, sent=True)  # for events that repeat what the deltas had
+        self.said: dict[Place, tuple[list[str], list[Any]]] = {}  # the deltas of open texts, and their logprobs
         self._place: Place = (0, 0)  # where a stop fired
         self._open: list[Any] = []  # the closing events after it that have not come out
 
     def sole(self, event: Any) -> tuple[Any, str] | None:
+        sole = self.peek(event)
+        if sole is not None:
+            place, text = sole
+            if not text.isascii():
+                text.encode()  # a lone surrogate is another way's matter, before anything of it is kept
+            (self.said.get(place) or self.said.setdefault(place, ([], [])))[0].append(text)
+        return sole
+
+    def peek(self, event: Any) -> tuple[Any, str] | None:
         told = self.fields(event)
-        if self.matches or told.get("type") != DELTA:
+        if told["type"] != DELTA or self.matches or told.get("logprobs"):
             return None
         text = told.get("delta")
-        if not text:
-            return None
-        if not text.isascii():
-            text.encode()  # a lone surrogate is refused before anything of it is kept
         index = told.get("output_index")
-        place = self.outline.place_of(event) if index is None else (index, told.get("content_index") or 0)
-        deltas, rows = self._said.get(place) or self._said.setdefault(place, ([], []))
-        deltas.append(text)
-        rows += told.get("logprobs") or ()
-        return place, text
+        return ((index, told.get("content_index") or 0), text) if text and index is not None else None
+
+    def noting(self, place: Any) -> Callable[[str], None]:
+        return lambda text: self.said.setdefault(place, ([], []))[0].append(text)
 
     def read(self, event: Any) -> list[Any]:
         kind = get(event, "type")
         if self.matches:
             return self._after(event, kind)
+        if kind == DELTA and text_at(event, "delta"):
+            return self._delta(event, clean(event["delta"]))
         if kind in (TEXT_DONE, PART_DONE, ITEM_DONE, *OVER):
             return self._done(event, kind)
         self.outline.learn(event, kind)
         return [event]
 
+    def _delta(self, event: Any, text: str) -> list[Any]:
+        place = self.outline.place_of(event)
+        deltas, rows = self.said.setdefault(place, ([], []))
+        deltas.append(text)
+        rows += items(get(event, "logprobs"))
+        part = self.parts.get(place) or self.part(place)
+        return self.changed(event, part, text, part.feed(text))
+
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
         before = part.held
-        rows = part.settle(safe, spelled(get(event, "logprobs") or (), text))
+        rows = part.settle(safe, spelled(get(event, "logprobs"), text))
         part.source = event
         out = [event if safe == text and not before else self._copy(event, safe, rows)]
         if part.match is not None:
             place = self.outline.place_of(event)
-            out += self._matched(part.match, place, self._stopped(part, event, place))
+            out += self._matched(part.match, place, self._stopped(event, place))
         return out
 
-    def _stopped(self, part: Part, event: Any, place: Place) -> list[Any]:
+    def _stopped(self, event: Any, place: Place) -> list[Any]:
         """The events that close the response after ``event``, a delta of the text that a stop has ended."""
-        assert part.match is not None
-        cut, _ = cut_part(self._whole(place), self.options)
-        return self.outline.text_done(event, place, cut, stopped(part.match))
-
-    def _whole(self, place: Place) -> dict[str, Any]:
-        deltas, rows = self._said[place]
-        return {"type": TEXT_DONE, "text": "".join(deltas), "logprobs": rows}
+        deltas, rows = self.said[place]
+        cut, match = cut_part({"type": TEXT_DONE, "text": "".join(deltas), "logprobs": rows}, self._sent)
+        assert match is not None
+        return self.outline.close(event, TEXT_DONE, place, cut, match)
 
     def _copy(self, event: Any, text: str, rows: list[Any]) -> Any:
-        fields: dict[str, Any] = {"delta": text}
-        if get(event, "logprobs") is not None:
-            fields["logprobs"] = rows
-        return replace(event, **fields)
+        return {**event, "delta": text, **({} if get(event, "logprobs") is None else {"logprobs": rows})}
 
     def _matched(self, match: StopMatch, place: Place, closing: list[Any]) -> list[Any]:
         self.matches[0] = match
@@ -93,47 +115,32 @@ class Responses(Machine):
         # the rest of one that was broken off; then what is held is not before the stop.
         held = self._close(event, kind) if self._completes(event, kind) else []
         place = self.outline.place_of(cut)
-        return [*held, cut, *self._matched(match, place, self._rest(cut, kind, place, stopped(match)))]
-
-    def _rest(self, cut: Any, kind: str, place: Place, finish: Finish) -> list[Any]:
-        """The events that close the response after this one."""
-        if kind == TEXT_DONE:
-            return self.outline.part_done(cut, place, cut, finish)
-        if kind == PART_DONE:
-            return self.outline.item_done(cut, place, get(cut, "part"), finish)
-        return self.outline.completed(cut, place[0], get(cut, "item"), finish) if kind == ITEM_DONE else []
+        return [*held, cut, *self._matched(match, place, self.outline.after(cut, kind, place, match))]
 
     def _repeated(self, event: Any, kind: str) -> tuple[Any, StopMatch | None]:
         """The event up to the stop that is in the text it repeats."""
         if kind == TEXT_DONE:
-            return cut_part(event, self.options)
-        if kind == PART_DONE:
-            name, (cut, match) = "part", cut_part(get(event, "part"), self.options)
-        elif kind == ITEM_DONE:
-            name, (cut, match) = "item", cut_item(get(event, "item"), self.options)
-        else:
+            return cut_part(event, self._sent)
+        if kind in OVER:
             return self._over(event)
-        return event if match is None else replace(event, **{name: cut}), match
+        name, cut_of = ("part", cut_part) if kind == PART_DONE else ("item", cut_item)
+        cut, match = cut_of(get(event, name), self._sent)
+        return event if match is None else {**event, name: cut}, match
 
     def _over(self, event: Any) -> tuple[Any, StopMatch | None]:
-        response, match = cut_response(get(event, "response"), self.options)
+        response, match = cut_response(get(event, "response"), self._sent)
         match = match or self.matches.get(0)
         if match is None:
             return event, None
-        response = replace(response, **to_responses(stopped(match)))
-        if get(event, "type") == COMPLETED:
-            return replace(event, response=response), match
-        number = get(event, "sequence_number")
-        return sibling(
-            event, "ResponseCompletedEvent", type=COMPLETED, response=response, sequence_number=number
-        ), match
+        response = {**(response or {}), **finish_fields(match)}
+        return {**event, "type": COMPLETED, "response": response}, match
 
     def _close(self, event: Any, kind: str) -> list[Any]:
         """The held text of the texts that this event closes."""
         out = []
         for place in self._closed(event, kind):
             out += self._flush(self.parts[place])
-            self._said.pop(place, None)
+            self.said.pop(place, None)
         return out
 
     def _closed(self, event: Any, kind: str) -> list[Place]:
@@ -154,12 +161,13 @@ class Responses(Machine):
         held, rows = part.flush()
         return [self._copy(part.source, held, rows)] if held else []
 
-    def _after(self, event: Any, kind: str) -> list[Any]:
+    def _after(self, event: Any, kind: Any) -> list[Any]:
         """After a match, when the stream is read on: the API's own closing events, cut, and what belongs to no item."""
         if kind in OVER:
             self._open = []
             return [self._over(event)[0]]
-        if kind not in (DELTA, TEXT_DONE, PART_DONE) and not of_item(event):
+        of_item = any(get(event, name) is not None for name in ("output_index", "item_id", "item"))
+        if kind not in (DELTA, TEXT_DONE, PART_DONE) and not of_item:
             return [event]
         index, part = self.outline.place_of(event)
         if get(event, "content_index") is None:
@@ -178,11 +186,12 @@ class Responses(Machine):
             out += self._flush(part)
             if part.match is not None:
                 if part.source is not None:  # some text of it was touched
-                    out += self._stopped(part, part.source, place)
+                    out += self._stopped(part.source, place)
                 return [*out, *self._matched(part.match, place, [])]
         return out
 
-    @property
-    def held(self) -> dict[int, str]:
-        held = "".join(part.scanner.held for part in self.parts.values())
-        return {0: held} if held else {}
+    def whole(self, answer: Any) -> Any:
+        cut, match = cut_response(answer, self.options)
+        if match is not None:
+            self.matches[0] = match
+        return cut

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper
+from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper, options_of
 from stopscan.clients._machine import Options
 
 E = TypeVar("E")
@@ -13,6 +13,8 @@ E = TypeVar("E")
 
 class EventStream(Events[E], Iterator[E]):
     """The events of an API's stream up to a stop: an iterator and a context manager, which ``scan_events`` makes."""
+
+    _closers = ("close",)
 
     def __init__(self, stream: Any, options: Options) -> None:
         super().__init__(stream, options)
@@ -109,7 +111,7 @@ class HelperStream(EventStream[E]):
         super().__init__(helper, options)
 
     @property
-    def matches(self) -> dict[int, StopMatch]:
+    def matches(self) -> Mapping[int, StopMatch]:
         return self._scanned.matches
 
     @property
@@ -137,6 +139,8 @@ def scan_events(
     *,
     include_stop: bool = False,
     drain: bool = False,
+    region: str | None = None,
+    choices: int | None = None,
 ) -> EventStream[E]:
     """Returns an iterator of the stream's events up to a stop in the assistant's text, with ``matches``.
 
@@ -161,5 +165,5 @@ def scan_events(
     if not hasattr(stream, "__iter__"):
         hint = "use ascan_events" if hasattr(stream, "__aiter__") else "it is no iterable of events"
         raise TypeError(f"scan_events cannot read {type(stream).__name__}: {hint}")
-    options = Options(StopSet(stop), include_stop=include_stop, drain=drain)
+    options = options_of(stream, stop, include_stop, drain, region, choices)
     return (HelperStream if is_helper(stream) else EventStream)(stream, options)

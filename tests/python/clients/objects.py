@@ -13,6 +13,10 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 
+from stopscan.clients._apis import machine_of
+from stopscan.clients._machine import Options
+from stopscan.clients._objects import ObjectMachine, json_of
+
 types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
 
 MAKERS: dict[str, Any] = {
@@ -55,3 +59,10 @@ def text_of(api: str, event: Any) -> str | None:
     if api == "generate":
         return field(event, "response")
     return field(event, "contentBlockDelta", "delta", "text")
+
+
+def machine_for(event: Any, options: Options) -> Any:
+    """The machine for a stream that begins with this event, a dict or an object."""
+    machine = machine_of(json_of(event))
+    assert machine is not None
+    return machine(options) if type(event) is dict else ObjectMachine(machine, options, event)

@@ -12,12 +12,11 @@ import pytest
 import wire
 from hypothesis import given
 from hypothesis import strategies as st
-from objects import MAKERS
+from objects import MAKERS, machine_for
 from reference import Reference
 
 from stopscan import StopSet
 from stopscan.clients import scan_events
-from stopscan.clients._apis import machine_for
 from stopscan.clients._machine import Options
 from stopscan.clients._request import choices_asked
 
@@ -77,7 +76,7 @@ def test_any_interleaving(api: str, as_objects: bool, steps: list[Step], stop: l
         events = [MAKERS[api](event) for event in events]
 
     seen = {index for group in grouped for index, _ in group}
-    machine = machine_for(events[0], Options(StopSet(stop), asked=lambda: len(seen)))
+    machine = machine_for(events[0], Options(StopSet(stop), choices=lambda: len(seen)))
     oracles = {index: Reference(stop) for index in seen}
     expected, ends = dict.fromkeys(seen, ""), dict.fromkeys(seen, 0)
     for event, group in zip(events, grouped, strict=True):
@@ -171,7 +170,7 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
 def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited() -> None:
     """vLLM's continuous_usage_stats says the usage in every chunk."""
     one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
-    machine = machine_for(one, Options(StopSet("END"), asked=lambda: 2))
+    machine = machine_for(one, Options(StopSet("END"), choices=lambda: 2))
     assert [len(machine.feed(one)), machine.feed(more)] == [2, []]
     assert not machine.ended
     both = wire.chat_chunk([wire.chat_choice(0, "length", content="END"), wire.chat_choice(1, content="END")])

@@ -19,7 +19,7 @@ from replay import Recording, Replay
 
 from stopscan import StopSet
 from stopscan.clients import ascan_events, scan_events
-from stopscan.clients._openai_chat import Chat
+from stopscan.clients._choice_apis import Chat
 
 DELTAS = ["one E", "N", "D two"]
 
@@ -155,7 +155,7 @@ def test_events_that_a_helper_made_are_refused(server: Replay) -> None:
         list(scan_events((event for event in helper), "END"))
     with (
         other.messages.stream(max_tokens=9, **request) as stream,
-        pytest.raises(TypeError, match="MessageStream itself"),
+        pytest.raises(TypeError, match="the helper itself"),
     ):
         list(scan_events((event for event in stream), "END"))
 
@@ -230,7 +230,7 @@ def test_litellm_a_response_that_was_never_told_is_of_its_own_class() -> None:
     *_, last = scan_events([event for event in events[:-1] if event.type.endswith("text.delta")], "END")
     item = last.response.output[0]
     assert type(item).__name__ == "GenericResponseOutputItem"
-    assert type(item.content[0]) is type(events[-3].part)
+    assert type(item.content[0]).__name__ == "OutputText"
     assert json.loads(last.model_dump_json(warnings=False))["response"]["output"][0]["content"][0]["text"] == "one "
 
 
@@ -258,14 +258,15 @@ def test_every_event_can_be_sent_on(server: Replay, api: Any) -> None:
     ]
     assert "END" not in json.dumps([{**event, "choices": 0, "delta": 0} for event in dumped]).replace(
         '"stop_sequence": "END"', ""
-    )
+    ).replace('"matched_stop": "END"', "")
 
 
 def test_the_way_an_event_is_read_for_speed_is_that_of_its_kind() -> None:
     """LiteLLM's objects keep their fields where pydantic is slow to look."""
     from stopscan.clients._machine import Options
+    from stopscan.clients._objects import fields_of
 
     options = Options(StopSet("END"))
     chunk = litellm.ModelResponseStream(choices=[{"index": 0, "delta": {"content": "one"}}])
-    machine = Chat(chunk, options)
+    machine = Chat(options, fields_of(chunk))
     assert machine.sole(chunk) == (0, "one")

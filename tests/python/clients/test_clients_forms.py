@@ -112,7 +112,7 @@ def test_ollama_a_call_ends_the_text_of_its_own_line() -> None:
     assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
     for drain in (False, True):
         cut, *_ = scan_events([wire.ollama_line(**last)], "END", drain=drain)
-        assert cut["message"] == {"content": "one ", "tool_calls": None}
+        assert cut["message"] == {"content": "one "}
 
 
 def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
@@ -121,7 +121,7 @@ def test_chat_a_delta_with_text_and_a_call_gives_all_its_text() -> None:
         both = wire.chat_chunk([wire.chat_choice(content="one EN", **called)])
         assert [id(event) for event in scan_events([both], "END")] == [id(both)]
         cut, _ = scan_events([wire.chat_chunk([wire.chat_choice(content="one END", **called)])], "END")
-        assert cut["choices"][0]["delta"] == {"content": "one ", **dict.fromkeys(called)}
+        assert cut["choices"][0]["delta"] == {"content": "one "}
 
 
 def test_chat_text_on_both_sides_of_a_call_is_two_texts() -> None:
@@ -174,7 +174,7 @@ def test_chat_servers_that_always_say_a_reason(word: str) -> None:
 def test_chat_a_choice_that_vllm_ended_by_a_token_says_what_ended_it_here() -> None:
     choice = {**wire.chat_choice(content="one END"), "finish_reason": "stop", "stop_reason": 151645}
     (event,) = scan_events([wire.chat_chunk([choice])], "END")
-    assert event["choices"][0]["stop_reason"] is None
+    assert "stop_reason" not in event["choices"][0]
     assert event["choices"][0]["matched_stop"] == "END"
 
 
@@ -184,7 +184,7 @@ def test_completions_a_last_chunk_with_text_and_reason() -> None:
     last = wire.completions_chunk([{**wire.completions_choice("END", finish_reason="stop"), "stop_reason": 151645}])
     (event,) = scan_events([last], "END")
     (choice,) = event["choices"]
-    assert (choice["text"], choice["matched_stop"], choice["stop_reason"]) == ("", "END", None)
+    assert (choice["text"], choice["matched_stop"], "stop_reason" in choice) == ("", "END", False)
     empty = {"index": 0, "text": None, "finish_reason": "stop"}
     assert list(scan_events([wire.completions_chunk([empty])], "END")) == [wire.completions_chunk([empty])]
 
@@ -205,7 +205,7 @@ def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
     ):
         source = {**text, "message": {**text["message"], "thinking": "hm"}} if field_of == "message" else text
         _, piece, _ = scan_events([{**source, "done": False, **others}, {**text, field_of: None, "done": True}], "END")
-        assert piece == {**text, "done": False, **dict.fromkeys(others)}
+        assert piece == {**text, "done": False}
 
 
 def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
@@ -213,7 +213,7 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
     texts = ("one E", "ND")
     events = [wire.chat_chunk([wire.chat_choice(content=t)], usage=u) for t, u in zip(texts, counts, strict=True)]
-    assert [event["usage"] for event in scan_events(events, "END")] == [*counts, None]
+    assert [event.get("usage") for event in scan_events(events, "END")] == [*counts, None]
 
 
 def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from objects import MAKERS, text_of
+from objects import MAKERS, machine_for, text_of
 from reference import Reference
 from wire import MIXED, TOKENS, WIRES
 
 from stopscan import StopSet, finish
-from stopscan.clients._apis import machine_for
 from stopscan.clients._machine import Options
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]

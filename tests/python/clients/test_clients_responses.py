@@ -15,6 +15,8 @@ from stopscan.clients import scan_events, truncate_response
 
 CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
 
+NAMED = "'matched_stop': 'END'"
+
 
 def kinds(events: Any) -> list[str]:
     return [field(event, "type").removeprefix("response.") for event in events]
@@ -44,7 +46,7 @@ def test_the_repeats_are_cut_too() -> None:
         assert [part["text"] for part in response["output"][1]["content"]] == ["first", "one "]
         assert (response["status"], response["incomplete_details"]) == ("completed", None)
         assert (response["usage"] is None) == (not drain)
-        assert "END" not in repr(out)
+        assert "END" not in repr(out).replace(NAMED, "")
         assert "later" not in repr(out)
         assert kinds(out)[-4:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
 
@@ -96,7 +98,7 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
             assert stream.matches[0].offset == 4
             at = next(number for number, event in enumerate(kept) if "END" in repr(event))
             assert kinds(out) == kinds([*kept[:at], *closing])
-            assert "END" not in repr(out)
+            assert "END" not in repr(out).replace(NAMED, "")
             assert [part["text"] for part in out[-1]["response"]["output"][1]["content"]] == ["one "]
 
 
@@ -130,7 +132,7 @@ def test_a_stream_that_is_read_on_and_breaks_off_gets_the_closing_events_that_ar
     events = wire.responses(["one END"])[: -4 + closed]
     out = list(scan_events(events, "END", drain=True))
     assert kinds(out)[-5:] == kinds(wire.responses(["one END"]))[-5:]
-    assert "END" not in repr(out)
+    assert "END" not in repr(out).replace(NAMED, "")
 
 
 def test_all_held_text_comes_when_the_stream_breaks_off() -> None:

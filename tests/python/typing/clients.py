@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
+import httpx
+import httpx2
 from anthropic import AsyncStream as AnthropicAsyncStream
 from anthropic import Stream as AnthropicStream
 from anthropic.types import Message, RawMessageStreamEvent
@@ -19,7 +21,9 @@ from typing_extensions import assert_type
 from stopscan import StopMatch, StopSet
 from stopscan.clients import (
     AsyncEventStream,
+    AsyncStopTransport,
     EventStream,
+    StopTransport,
     ascan_events,
     native_stops,
     scan_events,
@@ -45,7 +49,7 @@ def streams(
     assert_type(scan_events(lines, "END"), EventStream[dict[str, Any]])
     with scan_events(chat, "END") as stream:
         assert_type(stream, EventStream[ChatCompletionChunk])
-        assert_type(stream.matches, dict[int, StopMatch])
+        assert_type(stream.matches, Mapping[int, StopMatch])
         assert_type(stream.held, dict[int, str])
         print(stream.response.headers)  # the client's own
     print([event.type for event in scan_events(helper, "END")])
@@ -69,7 +73,7 @@ def wholes(chat: ChatCompletion, response: Response, message: Message, answer: d
     assert_type(truncate_response(response, "END", include_stop=True), Response)
     assert_type(truncate_response(message, ["END"]), Message)
     assert_type(truncate_response(answer, None), dict[str, Any])
-    assert_type(native_stops("openai", "END"), tuple[list[str], list[str]])
+    assert_type(native_stops("openai", "END"), tuple[list[str], StopSet])
 
 
 def refused(chat: Stream[ChatCompletionChunk], later: AsyncStream[ChatCompletionChunk]) -> None:
@@ -77,3 +81,11 @@ def refused(chat: Stream[ChatCompletionChunk], later: AsyncStream[ChatCompletion
     ascan_events(chat, "END")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     scan_events(chat, b"END")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     native_stops("openai", 7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def transports() -> None:
+    httpx.Client(transport=StopTransport("END"))
+    httpx2.Client(transport=StopTransport(["END"], api="deepseek", drain=True))
+    httpx.AsyncClient(transport=AsyncStopTransport(StopSet("END"), transport=httpx.AsyncHTTPTransport()))
+    httpx2.AsyncClient(transport=AsyncStopTransport("END", on_match=lambda choice, match: print(choice, match.offset)))
+    StopTransport("END", api="claude")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

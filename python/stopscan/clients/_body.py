@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stopscan import StopMatch
+from stopscan.clients._aws import Aws
+from stopscan.clients._cutter import Cutter, cut_answer, sniffed
+from stopscan.clients._framing import LIMIT, Framing, Lines, Sse
+from stopscan.clients._request import Plan
+
+MEDIA: dict[str, type[Framing]] = {
+    "text/event-stream": Sse,
+    "application/x-ndjson": Lines,
+    "application/ndjson": Lines,
+    "application/jsonl": Lines,
+    "application/vnd.amazon.eventstream": Aws,
+}
+DECODED = ("", "identity", "gzip", "x-gzip", "deflate")
+
+
+def media_of(response: Any) -> str:
+    media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return media
+
+
+def streams(response: Any, plan: Plan) -> bool:
+    """Whether the answer comes piece by piece, and not at once."""
+    return plan.streamed or media_of(response) in MEDIA
+
+
+class Body:
+    """An answer's body on its way to the client, without the waiting. What goes wrong with it comes out behind what is
+    ready: ``told`` gives that, and raises then."""
+
+    def __init__(
+        self, response: Any, plan: Plan, strict: bool, on_match: Callable[[int, StopMatch], object] | None
+    ) -> None:
+        self.matches: dict[int, StopMatch] = {}
+        self.error: Exception | None = None
+        self.over = False  # read to its end
+        self._response = response
+        self._plan = plan
+        self._strict = strict
+        self._on_match = on_match
+        self._told: set[int] = set()
+        self._head = bytearray()  # of a body whose form is not known yet
+        self._whole = False
+        self._cutter: Cutter | None = None
+        self._raw = False  # passes as it is
+        # An encoding that httpx does not know passes there for none.
+        encodings = response.headers.get("content-encoding", "").lower().split(",")
+        unknown = [name.strip() for name in encodings if name.strip() not in DECODED]
+        self.plain = all(name.strip() in DECODED[:2] for name in encodings)
+        self.unread = bool(unknown) and not strict
+        if unknown and strict:
+            self.error = TypeError(f"an answer with the encoding {unknown[0]!r} cannot be read for stops")
+        framing = MEDIA.get(media_of(response))
+        if framing is not None:
+            self._frame(framing)
+
+    @property
+    def ended(self) -> bool:
+        return self._cutter is not None and self._cutter.ended
+
+    def feed(self, data: bytes) -> bytes:
+        if self._cutter is not None:
+            return self._cutter.feed(data) if data else b""
+        if self._raw:
+            return data
+        goes_on = self._head.startswith(b"{") and b"\n" not in data  # what it is, the end of its line tells
+        self._head += data
+        if len(self._head) > LIMIT:
+            raise ValueError(f"an answer of more than {LIMIT:,} bytes")
+        if self._whole or goes_on:
+            return b""
+        framing = sniffed(bytes(self._head), self._plan.streamed)
+        if framing is None:
+            return b""
+        if framing is False:
+            self._whole = self._head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+            self._raw = not self._whole
+            return bytes(self._head) if self._raw else b""
+        self._frame(framing)
+        return self.feed(bytes(self._head))
+
+    def end(self) -> bytes:
+        self.over = True
+        if self._cutter is not None:
+            return self._cutter.end()
+        return b"" if self._raw else self.whole(bytes(self._head))
+
+    def whole(self, data: bytes) -> bytes:
+        """What becomes of an answer that has come at once."""
+        self.over = True
+        framing = sniffed(data, False)
+        if isinstance(framing, type):
+            self._frame(framing)
+            assert self._cutter is not None
+            return self._cutter.feed(data) + self._cutter.end()
+        try:
+            return cut_answer(data, self._plan.options, self.matches, self._strict)
+        except TypeError as error:
+            self.error = error
+            return b""
+
+    def shut(self, close: Callable[[], None]) -> None:
+        try:
+            close()
+        except Exception as error:  # the closing events come first
+            self.error = self.error or error
+
+    def told(self, out: bytes) -> Iterator[bytes]:
+        """What is ready, and then the error of whoever was told of a match, or of the close."""
+        for choice, match in self.matches.items():
+            if self._on_match is not None and choice not in self._told:
+                self._told.add(choice)
+                try:
+                    self._on_match(choice, match)
+                except Exception as error:
+                    self.error = self.error or error
+        if out:
+            yield out
+        if self.error is not None:
+            failure, self.error = self.error, None
+            raise failure
+
+    def _frame(self, framing: Any) -> None:
+        self._cutter = Cutter(framing(), self._plan.options, self.matches, self._strict)

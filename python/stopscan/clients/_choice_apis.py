@@ -1,0 +1,153 @@
+"""The APIs whose events bring text to choices. Gemini, whose text has parts, has a file of its own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from stopscan.clients._choices import ChoiceMachine
+from stopscan.clients._json import get, items, put, text_at, without
+from stopscan.clients._logprobs import placed, spelled
+from stopscan.clients._part import Token
+from stopscan.finish import from_ollama, from_openai, to_ollama, to_openai
+
+
+class Chat(ChoiceMachine):
+    """Chat completions: OpenAI's, and those of the many servers that speak them."""
+
+    API = "chat"
+    TEXT = ("delta", "content")
+    MESSAGE = ("message", "content")
+    CALLS = ("tool_calls", "function_call")
+    read_finish, write_finish = from_openai, to_openai
+
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        choices = self.fields(event)["choices"]
+        if not choices or len(choices) > 1:
+            return None
+        choice = self.fields(choices[0])
+        body = self.fields(choice["delta"])
+        text = body.get("content")
+        if not text or choice.get("finish_reason") or body.get("tool_calls") or body.get("function_call"):
+            return None
+        return choice.get("index") or 0, text
+
+    def look(self, choice: Any) -> tuple[str, Any]:
+        """The content may be a list of parts: so it is in Mistral's reasoning models and in LiteLLM."""
+        text, closes = super().look(choice)
+        parts = items(get(choice, *self._path))
+        return "".join([text_at(part, "text") for part in parts if _is_text(part)]) if parts else text, closes
+
+    def tokens(self, choice: Any, text: str) -> list[Token]:
+        return spelled(get(choice, "logprobs", "content"), text)
+
+    def with_rows(self, choice: Any, rows: list[Any]) -> Any:
+        if get(choice, "logprobs", "content") is None:
+            return choice
+        return put(choice, rows, "logprobs", "content") if rows else {**choice, "logprobs": None}
+
+    def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
+        content = get(choice, *self._path)
+        if not isinstance(content, list):
+            return super().with_text(choice, text, rows)
+        parts = []
+        for part in content:
+            if _is_text(part):  # the first takes all of the text
+                part, text = {**part, "text": text}, ""
+            parts.append(part)
+        return self.with_rows(put(choice, parts, *self._path), rows)
+
+
+def _is_text(part: Any) -> bool:
+    return bool(get(part, "type") == "text")
+
+
+COLUMNS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")  # lists of one length, some of them null
+
+
+class Completions(ChoiceMachine):
+    """Text completions. Echoed prompts are the prompt's text, but nothing in them says so: they are scanned."""
+
+    API = "completions"
+    TEXT = MESSAGE = ("text",)
+    read_finish, write_finish = from_openai, to_openai
+
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        choices = self.fields(event)["choices"]
+        if not choices or len(choices) > 1:
+            return None
+        choice = self.fields(choices[0])
+        text = choice.get("text")
+        return (choice.get("index") or 0, text) if text and not choice.get("finish_reason") else None
+
+    def tokens(self, choice: Any, text: str) -> list[Token]:
+        logprobs = get(choice, "logprobs")
+        tokens = items(get(logprobs, "tokens"))
+        columns = [items(get(logprobs, name)) or [None] * len(tokens) for name in COLUMNS]
+        offsets = items(get(logprobs, "text_offset")) or _lengths_before(tokens)
+        return placed(offsets, zip(*columns, strict=False), text)
+
+    def with_rows(self, choice: Any, rows: list[Any]) -> Any:
+        logprobs = get(choice, "logprobs")
+        columns = zip(*rows, strict=True) if rows else [[]] * len(COLUMNS)
+        cut = {name: [*column] for name, column in zip(COLUMNS, columns, strict=True) if get(logprobs, name)}
+        return {**choice, "logprobs": {**logprobs, **cut}} if cut else choice
+
+    def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
+        piece = super().piece(choice, text, rows)
+        return piece if rows else {**piece, "logprobs": None} if "logprobs" in piece else piece
+
+
+def _lengths_before(tokens: list[Any]) -> list[int]:
+    places, place = [], 0
+    for token in tokens:
+        places.append(place)
+        place += len(token) if isinstance(token, str) else 0
+    return places
+
+
+COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
+
+
+class Ollama(ChoiceMachine):
+    """Ollama's chat: an event is its only choice."""
+
+    API = "ollama"
+    TEXT: ClassVar[tuple[str, ...]] = ("message", "content")
+    MESSAGE: ClassVar[tuple[str, ...]] = TEXT
+    CALLS: ClassVar[tuple[str, ...]] = ("tool_calls",)
+    read_finish, write_finish = from_ollama, to_ollama
+
+    def choices(self, event: Any) -> list[Any]:
+        return [event]
+
+    def with_choices(self, event: Any, choices: list[Any]) -> Any:
+        return choices[0]
+
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        line = self.fields(event)
+        message = self.fields(line["message"])
+        text = message.get("content")
+        return (0, text) if text and not line.get("done") and not message.get("tool_calls") else None
+
+    def tokens(self, choice: Any, text: str) -> list[Token]:
+        return spelled(get(choice, "logprobs"), text)
+
+    def with_rows(self, choice: Any, rows: list[Any]) -> Any:
+        return choice if get(choice, "logprobs") is None else {**choice, "logprobs": rows}
+
+    def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
+        bare = without(choice, "done_reason", "thinking", "context", *COUNTS)
+        bare = put(bare, {"role": get(choice, "message", "role")}, "message") if self._path[0] == "message" else bare
+        return self.with_rows(put(bare, text, *self._path), rows)
+
+
+class Generate(Ollama):
+    """Ollama's generate."""
+
+    TEXT = MESSAGE = ("response",)
+    CALLS = ()
+
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        line = self.fields(event)
+        text = line["response"]
+        return (0, text) if text and not line.get("done") else None

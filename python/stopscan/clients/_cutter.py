@@ -1,0 +1,213 @@
+"""The body of an answer, cut: bytes in, bytes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from stopscan import StopMatch
+from stopscan.clients._apis import answer_machine_of, machine_of
+from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
+from stopscan.clients._json import get, items
+from stopscan.clients._machine import Machine, Options
+from stopscan.clients._part import Part
+from stopscan.clients._template import Template, split_at
+
+TRIES = 5  # templates for a stream
+SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+class Cutter:
+    """A stream's body: ``feed`` returns what comes out for a piece of it, ``end`` what comes when it has ended.
+    ``ended`` says that nothing more of it is wanted, ``matches`` is filled as stops fire."""
+
+    def __init__(
+        self, framing: Framing, options: Options, matches: dict[int, StopMatch], strict: bool = True, fast: bool = True
+    ) -> None:
+        self.framing = framing
+        self.ended = False
+        self._options = options
+        self._matches = matches
+        self._strict = strict
+        self._machine: Machine | None = None
+        self._tries = TRIES if fast else 0
+        self._template: Template | None = None
+        self._part: Part | None = None  # to which events of the template bring text
+        self._note: Callable[[str], None] | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        framing = self.framing
+        if self._template is not None and framing.written_as_read and not framing.rest:
+            text = self._template.text(data)  # what fits is one frame: no text and no hole has the end of one
+            if text:
+                return self._fast(data, text)
+        frames = framing.split(data)
+        if len(frames) == 1:
+            return self._fed(frames[0])
+        out = []
+        for frame in frames:
+            out.append(self._fed(frame))
+            if self.ended:
+                break
+        return b"".join(out)
+
+    def end(self) -> bytes:
+        if self.ended:
+            return b""
+        last = bytes(self.framing.rest)
+        out = self._fed(last) if self.framing.payload(last) else self.framing.tail()
+        return out if self.ended else out + self._held() + self.framing.closing(False)
+
+    def _fed(self, frame: bytes) -> bytes:
+        text = self._template.text(self.framing.core(frame)) if self._template is not None else None
+        return self._fast(frame, text) if text else self._slow(frame)
+
+    def _fast(self, frame: bytes, text: str) -> bytes:
+        """What comes out for a frame that fits the template: itself for most."""
+        part = self._part
+        assert part is not None
+        if part.over:
+            return self._slow(frame)
+        try:
+            safe = part.feed(text)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return self._slow(frame)
+        if self._note is not None:
+            self._note(text)
+        if safe is text and not part.held and part.scanner.match is None:
+            return frame if self.framing.written_as_read else self.framing.out(frame)
+        event = json.loads(self.framing.payload(frame) or b"")
+        assert self._machine is not None
+        return self._written(frame, event, self._machine.changed(event, part, text, safe))
+
+    def _slow(self, frame: bytes) -> bytes:
+        payload = self.framing.payload(frame)
+        if payload == b"[DONE]":
+            return self._held() + frame
+        try:
+            event = json.loads(payload) if payload is not None else None
+        except (RecursionError, ValueError):
+            event = None
+        if not isinstance(event, dict):
+            return self.framing.out(frame)
+        machine = self._machine or self._known(event)
+        if machine is None:
+            return self.framing.out(frame)
+        out = machine.feed(event)
+        if self._tries and not machine.matches:
+            self._learn(frame, event)
+        return self.framing.out(frame) if out is None else self._written(frame, event, out)
+
+    def _known(self, event: Any) -> Machine | None:
+        try:
+            machine = machine_of(event)
+        except TypeError:
+            if self._strict and len(self._options.stops):
+                raise
+            return None
+        if machine is not None:
+            self._machine = machine(self._options)
+            self._machine.matches = self._matches
+        return self._machine
+
+    def _learn(self, frame: bytes, event: Any) -> None:
+        """Makes a template of a text event, if events that differ in the text alone can be told by their bytes."""
+        machine = self._machine
+        assert machine is not None
+        place, text = self._sole(event) or (None, "")
+        halves = split_at(self.framing.core(frame), text) if len(text) > 2 else None
+        if halves is None or place not in machine.parts:
+            return
+        self._tries -= 1
+        before, after = halves
+        other = self.framing.payload(self.framing.with_core(frame, before + b'"?"' + after))
+        if other is not None and self._sole(json.loads(other)) == (place, "?"):
+            self._template, self._part = Template(before, after), machine.parts[place]
+            self._note = machine.noting(place)
+
+    def _sole(self, event: Any) -> tuple[Any, str] | None:
+        try:
+            sole = self._machine.peek(event) if self._machine is not None else None
+            hash(sole)
+        except (AttributeError, KeyError, TypeError):
+            return None
+        return sole if sole is not None and isinstance(sole[1], str) else None
+
+    def _held(self) -> bytes:
+        """What the machine has left when the source has ended."""
+        left = self._machine.end() if self._machine is not None else []
+        return b"".join([self.framing.out(self.framing.made(event)) for event in left])
+
+    def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
+        assert self._machine is not None
+        out, used = [], False
+        for event in events:
+            if event is source:
+                out.append(self.framing.out(frame))
+                used = True
+            elif not used and _near(event, source):
+                out.append(self.framing.out(self.framing.changed(frame, event)))
+                used = True
+            else:
+                out.append(self.framing.out(self.framing.made(event)))
+        if self._machine.ended and not self._options.drain:
+            self.ended = True
+            out.append(self.framing.closing(self._machine.API in ("chat", "completions")))
+        return b"".join(out)
+
+
+def _near(event: Any, source: Any) -> bool:
+    """Whether the event is the source cut, so that the other lines of its frame are still true."""
+    return get(event, "type") == get(source, "type") and bool(event.keys() & source.keys())
+
+
+def cut_answer(body: bytes, options: Options, matches: dict[int, StopMatch], strict: bool = True) -> bytes:
+    """Returns the body of a whole answer up to the stop, the very bytes if there is none.
+
+    ``TypeError`` for an answer of no API that is known here.
+    """
+    try:
+        answer = json.loads(body)
+    except (RecursionError, ValueError):
+        return body
+    if not isinstance(answer, dict) or get(answer, "error") or get(answer, "type") == "error":
+        return body
+    machine = answer_machine_of(answer)
+    if machine is None:
+        if strict and len(options.stops):
+            raise TypeError(f"no answer of an API that is known here: it has the keys {', '.join(answer)}")
+        return body
+    cutter = machine(options)
+    cutter.matches = matches
+    cut = cutter.whole(answer)
+    return body if cut is answer else dumps(cut)
+
+
+def sniffed(head: bytes, streamed: bool) -> type[Framing] | bool | None:
+    """Returns how the events stand in a body of another media type that begins so; ``False`` if it has none, ``None``
+    if more of it must come."""
+    head = head.removeprefix(BOM).lstrip()
+    if not head or any(start.startswith(head) for start in SSE[:-1]):
+        return None
+    if head.startswith(SSE):
+        return Sse
+    if head.startswith(b"["):
+        return Array
+    if not head.startswith(b"{") or not streamed:
+        return False
+    line, ended, _ = head.partition(b"\n")
+    if not ended:
+        return None
+    try:
+        event = json.loads(line)
+    except (RecursionError, ValueError):
+        return False  # an answer over several lines
+    return False if _is_answer(event) else Lines
+
+
+def _is_answer(event: Any) -> bool:
+    """Whether this is an answer that came at once, and not the first event of a stream."""
+    choices = items(get(event, "choices"))
+    messages = any(get(choice, "message") is not None for choice in choices)
+    return messages or get(event, "type") == "message" or get(event, "output") is not None

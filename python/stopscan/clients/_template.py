@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+import re
+
+# What tells nothing of the text: counters, times, names of the event, padding against eavesdroppers.
+HOLES = [
+    "sequence_number",
+    "created",
+    "created_at",
+    "obfuscation",
+    "p",
+    "id",
+    "responseId",
+    "timestamp",
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "totalTokenCount",
+    "thoughtsTokenCount",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "input_tokens",
+    "output_tokens",
+]
+HOLE = re.compile(rb'"(?:%s)"\s*:\s*(-?\d[\d.eE+-]*|"[^"\\\x00-\x1f]*")' % "|".join(HOLES).encode())
+NUMBER, STRING = rb"-?\d[\d.eE+-]*", rb'"[^"\\\x00-\x1f]*"'
+TEXT = rb'([^"\\\x00-\x1f]*(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*)*)'
+
+
+class Template:
+    """What the text events of a stream are like: one regular expression of the bytes before the text, the text as a
+    JSON string, and the bytes after it, with holes for what tells nothing. An event that fits differs from the first in
+    its text alone, whatever it says: nothing in it need be parsed.
+    """
+
+    def __init__(self, before: bytes, after: bytes) -> None:
+        self._match = re.compile(_with_holes(before + b'"') + TEXT + _with_holes(b'"' + after)).fullmatch
+
+    def text(self, frame: bytes) -> str | None:
+        """Returns the text of a frame that fits, ``None`` of one that does not."""
+        match = self._match(frame)
+        if match is None:
+            return None
+        quoted = match[1]
+        try:
+            if b"\\" in quoted:
+                text: str = json.loads(b'"' + quoted + b'"')
+                return text
+            return quoted.decode()
+        except ValueError:
+            return None
+
+
+def split_at(frame: bytes, text: str) -> tuple[bytes, bytes] | None:
+    """Returns what is before and after the one place where the frame has this text for a value."""
+    for ascii_only in (False, True):
+        quoted = json.dumps(text, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        if frame.count(quoted) == 1:
+            before, after = frame.split(quoted)
+            return (before, after) if before.rstrip().endswith(b":") else None
+    return None
+
+
+def _with_holes(part: bytes) -> bytes:
+    out, end = [], 0
+    for hole in HOLE.finditer(part):
+        out += [re.escape(part[end : hole.start(1)]), STRING if hole[1].startswith(b'"') else NUMBER]
+        end = hole.end()
+    return b"".join([*out, re.escape(part[end:])])

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from stopscan import StopSet
+from stopscan.clients._apis import answer_machine_of
+from stopscan.clients._machine import Options
+from stopscan.clients._objects import ObjectMachine, json_of
+
+R = TypeVar("R")
+
+
+def truncate_response(response: R, stop: StopSet | str | Iterable[str] | None, /, *, include_stop: bool = False) -> R:
+    """Returns the response up to the first stop in the assistant's text, the very object if there is none.
+
+    What comes after the stop goes with it: tool calls, later blocks and output items, logprobs; the reason becomes that
+    of a stop. Each choice is cut for itself. The usage stays, for the tokens were generated.
+
+    ``response`` is what an official client, LiteLLM or the API's JSON gives for a request without ``stream``; anything
+    else is a ``TypeError``.
+
+    >>> message = {"type": "message", "content": [{"type": "text", "text": "one END two"}], "stop_reason": "end_turn"}
+    >>> truncate_response(message, "END")["content"]
+    [{'type': 'text', 'text': 'one '}]
+    """
+    options = Options(StopSet(stop), include_stop=include_stop)
+    machine = answer_machine_of(json_of(response))
+    if machine is None:
+        raise TypeError(f"no response of an API that is known here: {type(response).__name__}")
+    plain = type(response) is dict
+    cutter: Any = machine(options) if plain else ObjectMachine(machine, options, response, whole=True)
+    cut: R = cutter.whole(response)
+    return cut

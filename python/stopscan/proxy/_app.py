@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route
+from starlette.types import Receive, Scope, Send
+
+from stopscan import StopSet
+from stopscan.clients import AsyncStopTransport
+from stopscan.clients._native import Api
+from stopscan.clients._request import error_body, route_of
+
+log = logging.getLogger("stopscan.proxy")
+
+# RFC 9110, 7.6.1; what is said of a connection is not said of the next one.
+HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
+    b"upgrade expect host content-length".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the proxy bears: seconds to connect, seconds that the upstream may be silent, bytes of a request's body, and
+    how many stops a request may have."""
+
+    connect: float = 10
+    read: float = 600
+    body: int = 1 << 26
+    stops: int = 64
+
+
+def proxy(
+    upstream: str,
+    stop: StopSet | str | Iterable[str] | None = (),
+    /,
+    *,
+    api: Api | None = None,
+    include_stop: bool = False,
+    drain: bool = False,
+    strict: bool = True,
+    limits: Limits | None = None,
+) -> Starlette:
+    """Returns an ASGI application that passes each request on to ``upstream``, a URL, and ends each answer at a stop.
+
+    The options are those of ``StopTransport``; ``api="none"`` keeps all stops from a server that gets them wrong.
+    ``GET /health`` is answered here; each other path passes.
+
+    >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
+    """
+    url = httpx.URL(upstream)
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError(f"the upstream must be an http or https URL, not {upstream!r}")
+    pool = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None, max_keepalive_connections=100))
+    transport = AsyncStopTransport(stop, transport=pool, api=api, include_stop=include_stop, drain=drain, strict=strict)
+    limits = limits or Limits()
+    transport._most = limits.stops
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with transport:
+            yield
+
+    routes = [Route("/health", _health), Mount("/", app=_Proxy(url, transport, limits))]
+    return Starlette(routes=routes, lifespan=lifespan)
+
+
+async def _health(request: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok"})
+
+
+class _Proxy:
+    def __init__(self, url: httpx.URL, transport: AsyncStopTransport, limits: Limits) -> None:
+        self._url, self._transport, self._limits = url, transport, limits
+        read = limits.read
+        self._timeout = httpx.Timeout(read, connect=limits.connect, pool=None).as_dict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(scope, send)
+        body = await self._body(Request(scope, receive))
+        if body is None:
+            return
+        if len(body) > self._limits.body:
+            await exchange.refuse(413, f"the request is longer than {self._limits.body:,} bytes")
+            return
+        # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
+        async with anyio.create_task_group() as group:
+            group.start_soon(_until_gone, receive, group.cancel_scope.cancel)
+            await exchange.run(self._request(scope, body), self._transport)
+            group.cancel_scope.cancel()
+
+    async def _body(self, request: Request) -> bytes | None:
+        """The request's body, one piece more than is allowed at most; ``None`` if the client has left."""
+        body = bytearray()
+        try:
+            async for piece in request.stream():
+                body += piece
+                if len(body) > self._limits.body:
+                    break
+        except ClientDisconnect:
+            return None
+        return bytes(body)
+
+    def _request(self, scope: Scope, body: bytes) -> httpx.Request:
+        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + scope["raw_path"]
+        query = scope["query_string"]
+        url = self._url.copy_with(raw_path=path + b"?" * bool(query) + query)
+        extensions = {"timeout": self._timeout}
+        headers = _end_to_end(scope["headers"])
+        return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._send = send
+        self._route = route_of(scope["method"], scope["path"])
+        self._path = scope["path"]
+        self._media = b""
+        self._begun = False
+
+    async def run(self, request: httpx.Request, transport: AsyncStopTransport) -> None:
+        try:
+            response = await transport.handle_async_request(request)
+            try:
+                await self._pass(response)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await response.stream.aclose()
+        except httpx.TimeoutException:
+            await self._fail(504, "the upstream server did not answer in time")
+        except httpx.TransportError as error:
+            await self._fail(502, f"the upstream server cannot be reached: {type(error).__name__}")
+        except (TypeError, ValueError) as error:
+            await self._fail(502, str(error))
+
+    async def _pass(self, response: httpx.Response) -> None:
+        headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
+        length = [pair for pair in response.headers.raw if pair[0].lower() == b"content-length"]
+        self._media = response.headers.get("content-type", "").encode()
+        await self._send(
+            {"type": "http.response.start", "status": response.status_code, "headers": [*headers, *length]}
+        )
+        self._begun = True
+        async for piece in response.stream:  # type: ignore[union-attr]
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        await self._send({"type": "http.response.body", "body": b""})
+
+    async def refuse(self, status: int, message: str) -> None:
+        body = json.dumps(error_body(self._form, message, status)).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if status == 413:
+            headers.append((b"connection", b"close"))  # the rest of the body is not read
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
+
+    @property
+    def _form(self) -> str:
+        return self._route.errors if self._route is not None else "openai"
+
+    async def _fail(self, status: int, message: str) -> None:
+        """An error in the API's form. In a stream that has begun it is an event, and the connection closes."""
+        log.warning("%s: %s", self._path, message)
+        if not self._begun:
+            await self.refuse(status, message)
+        elif self._media.startswith(b"text/event-stream"):
+            error = error_body(self._form, message, status)
+            name = f"event: {error['type']}\n" if "type" in error else ""
+            event = f"{name}data: {json.dumps(error)}\n\n".encode()
+            await self._send({"type": "http.response.body", "body": event, "more_body": True})
+        elif self._media.startswith(b"application/x-ndjson"):
+            line = json.dumps(error_body(self._form, message, status)).encode() + b"\n"
+            await self._send({"type": "http.response.body", "body": line, "more_body": True})
+
+
+async def _until_gone(receive: Receive, leave: Callable[[], Any]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
+
+
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    headers = list(headers)
+    named = {
+        name.strip().lower() for key, value in headers if key.lower() == b"connection" for name in value.split(b",")
+    }
+    return [(key, value) for key, value in headers if key.lower() not in HOP and key.lower() not in named]

@@ -1,0 +1,64 @@
+"""The proxy as its users start it: a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import httpx
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+    return port
+
+
+class Running:
+    def __init__(self, upstream: str, *options: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "stopscan.proxy", upstream, "--port", str(port), *options]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+    def wait(self, seconds: float = 120) -> None:
+        """Returns when the proxy answers. The time is limited as a whole: a try alone may take as long as its timeout,
+        so that a number of tries is no limit."""
+        end = time.monotonic() + seconds
+        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one, for its start costs more than a try
+            while (left := end - time.monotonic()) > 0:
+                assert self.process.poll() is None, self.stop()
+                with contextlib.suppress(httpx.TransportError):
+                    assert client.get("/health", timeout=left).json() == {"status": "ok"}
+                    return
+                time.sleep(0.05)
+        raise TimeoutError(f"the proxy has not answered for {seconds} seconds")
+
+    def stop(self) -> tuple[str, str]:
+        """What it wrote until it ended."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            out, log = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+        return out.decode(), log.decode()
+
+
+@contextlib.contextmanager
+def running(upstream: str, *options: str) -> Iterator[Running]:
+    made = Running(upstream, *options)
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.stop()

@@ -1,0 +1,297 @@
+"""The proxy before a server that knows no stops, as the official clients see it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import httpx
+import ollama
+import openai
+import pytest
+import wire
+from apis import APIS, MESSAGES, client
+from objects import field
+from replay import Recording, Replay
+from running import Running, free_port, running
+from test_clients_close import endless, left
+from test_clients_loops import LOOP, loop
+from test_truncate_response import PATHS, WHOLES
+
+from stopscan import Repeat
+from stopscan.proxy.__main__ import parser
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def proxied(server: Replay) -> Iterator[Running]:
+    with running(server.url, "--stop", "END", "--max-body", "100000", "--max-stops", "5") as made:
+        yield made
+
+
+@pytest.mark.parametrize("api", APIS, ids=str)
+def test_a_stream_of_the_official_client(server: Replay, proxied: Running, api: Any) -> None:
+    recording = endless(api.name)
+    events = list(api.open(proxied.url, server.record(recording)))
+    assert api.read(events) == "one "
+    assert len([event for event in events if api.finish(event)]) == 1
+    assert left(recording), "nothing is generated after the stop"
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "anthropic", "ollama"])
+def test_a_whole_answer_of_the_official_client(server: Replay, proxied: Running, api: str) -> None:
+    model = server.record(Recording(whole=WHOLES[api]("one END two")))
+    if api == "chat":
+        answer: Any = client(openai.OpenAI, proxied.url).chat.completions.create(model=model, messages=MESSAGES)
+    elif api == "responses":
+        answer = client(openai.OpenAI, proxied.url).responses.create(model=model, input="hi")
+    elif api == "anthropic":
+        made = client(anthropic.Anthropic, proxied.url)
+        answer = made.messages.create(model=model, messages=MESSAGES, max_tokens=9)
+    else:
+        answer = client(ollama.Client, proxied.url).chat(model=model, messages=MESSAGES)
+    assert field(answer, *PATHS[api]) == "one "
+
+
+def test_the_stops_of_a_request(server: Replay, proxied: Running) -> None:
+    recording = Recording(wire.chat(["one x", "y two"]))
+    made = client(openai.OpenAI, proxied.url)
+    stream = made.chat.completions.create(model=server.record(recording), messages=MESSAGES, stream=True, stop="xy")
+    chunks = list(stream)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "one "
+    assert chunks[-1].choices[0].model_extra == {"matched_stop": "xy"}
+    assert "stop" not in recording.requests[0]
+
+
+def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: Running) -> None:
+    """Without them the server would generate to its limit; a faulty server is given none."""
+    with running(server.url, "--api", "none") as faulty:
+        for url, sent in ((proxied.url, ["END", "two"]), (faulty.url, None)):
+            recording = Recording(whole=WHOLES["chat"]("one two"))
+            body = {"model": server.record(recording), "messages": MESSAGES, "stop": "two"}
+            answer = httpx.post(f"{url}{CHAT}", json=body, timeout=60).json()
+            assert answer["choices"][0]["message"]["content"] == "one "
+            assert answer["choices"][0]["matched_stop"] == "two"
+            assert [body.get("stop") for body in recording.requests] == [sent]
+
+
+def test_a_proxy_that_accepts_and_never_answers_ends_the_wait() -> None:
+    """A wait of so many tries, each with a timeout, was one of 50 minutes."""
+    silent, _, _ = raw_server(b"", 30)
+    made = Running("http://127.0.0.1:9")
+    made.url = silent
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        made.wait(1)
+    assert time.monotonic() - begun < 15
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def looping(server: Replay) -> Iterator[Running]:
+    with running(server.url, "--repeat", "4,100,32") as made:
+        yield made
+
+
+@pytest.mark.parametrize("api", APIS, ids=str)
+def test_a_looping_upstream_is_ended(server: Replay, looping: Running, api: Any) -> None:
+    recording = loop(api.name)
+    events = list(api.open(looping.url, server.record(recording)))
+    assert api.read(events) == LOOP * 4
+    assert len([event for event in events if api.finish(event)]) == 1
+    assert left(recording), "nothing is generated after the loop"
+
+
+def test_a_whole_answer_that_loops_ends_after_the_first_copy(server: Replay, looping: Running) -> None:
+    body = {"model": server.record(Recording(whole=WHOLES["chat"](LOOP * 9))), "messages": MESSAGES}
+    answer = httpx.post(f"{looping.url}{CHAT}", json=body, timeout=60).json()
+    assert answer["choices"][0]["message"]["content"] == LOOP
+
+
+def test_repeat_without_a_value_is_the_default() -> None:
+    assert parser().parse_args(["http://a", "--repeat"]).repeat == Repeat()
+    assert parser().parse_args(["http://a"]).repeat is None
+
+
+def test_a_wrong_repeat_ends_the_start_with_a_word() -> None:
+    for text, words in (("4", "COUNT,PERIOD,LENGTH"), ("1,100,64", "at least 3")):
+        made = Running("http://127.0.0.1:9", "--repeat", text)
+        _, log = made.process.communicate(timeout=60)
+        assert made.process.returncode == 2
+        assert words in log.decode()
+
+
+def test_stops_that_cannot_be_and_too_many_are_a_400(proxied: Running) -> None:
+    for stop, words in (([""], "empty"), ([str(n) for n in range(9)], "10 stops are more than the 5")):
+        answer = httpx.post(f"{proxied.url}{CHAT}", json={"stop": stop, "stream": True})
+        assert answer.status_code == 400
+        assert words in answer.json()["error"]["message"]
+
+
+def test_a_body_that_is_too_long_is_a_413(proxied: Running) -> None:
+    answer = httpx.post(f"{proxied.url}/v1/messages", content=b"x" * 200_000)
+    assert answer.status_code == 413
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
+    """A server that gives each connection this answer after some seconds; what it read, and whether its client went."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    read: list[bytes] = []
+    gone = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            read.append(connection.recv(1 << 20))
+            connection.settimeout(seconds or 0.2)
+            with contextlib.suppress(TimeoutError):
+                while more := connection.recv(1 << 20):  # the rest of the request
+                    read[-1] += more
+                gone.set()
+                return
+            connection.sendall(answer)
+
+    def accept() -> None:
+        while True:
+            connection, _ = listening.accept()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}", read, gone
+
+
+def test_what_is_of_a_connection_is_not_passed_on_and_all_else_is() -> None:
+    hop = b"Keep-Alive: 5\r\nX-Hop: 1\r\nConnection: X-Hop\r\n"
+    answer = b"HTTP/1.1 418 Teapot\r\nX-Own: 1\r\n" + hop + b"Content-Length: 3\r\n\r\n\x00\xff!"
+    upstream, read, _ = raw_server(answer)
+    with running(f"{upstream}/base/", "--stop", "END") as made:
+        headers = {"connection": "x-mine", "x-mine": "1", "x-other": "2", "authorization": "Bearer k"}
+        got = httpx.put(f"{made.url}/any/%2Fpath?q=%20", content=b"\x00body", headers=headers)
+        out, log = made.stop()
+    assert (got.status_code, got.content, got.headers["x-own"]) == (418, b"\x00\xff!", "1")
+    assert "x-hop" not in got.headers
+    assert "keep-alive" not in got.headers
+    sent = read[0].lower()
+    assert sent.startswith(b"put /base/any/%2fpath?q=%20 http/1.1")
+    assert b"x-other: 2" in sent
+    assert b"bearer k" in sent
+    assert b"x-mine" not in sent
+    assert "Bearer" not in out + log
+
+
+def test_an_upstream_that_is_not_there_is_a_502_in_the_apis_form() -> None:
+    with running(f"http://127.0.0.1:{free_port()}") as made:
+        for path, kind in ((CHAT, "server_error"), ("/v1/messages", "api_error")):
+            answer = httpx.post(f"{made.url}{path}?key=secret", json={}, headers={"authorization": "Bearer secret"})
+            assert (answer.status_code, answer.json()["error"]["type"]) == (502, kind)
+        out, log = made.stop()
+    assert "cannot be reached" in log
+    assert "secret" not in out + log
+
+
+def test_an_upstream_that_is_silent_is_a_504() -> None:
+    upstream, _, gone = raw_server(b"", 20)
+    with running(upstream, "--timeout", "0.5") as made:
+        answer = httpx.post(f"{made.url}/api/chat", json={}, timeout=15)
+    assert (answer.status_code, isinstance(answer.json()["error"], str)) == (504, True)
+    assert gone.wait(5)
+
+
+def test_a_client_that_leaves_while_the_prompt_is_processed_ends_the_upstreams_request() -> None:
+    upstream, _, gone = raw_server(b"", 20)
+    with running(upstream, "--stop", "END") as made:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=0.5)
+        assert gone.wait(5)
+
+
+def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_request(server: Replay, proxied: Running) -> None:
+    recording = endless("chat")
+    recording.events = wire.chat(["never", *["more"] * 100])
+    recording.pause = 3
+    with httpx.stream(
+        "POST", f"{proxied.url}{CHAT}", json={"model": server.record(recording), "stream": True}
+    ) as answer:
+        next(answer.iter_bytes())
+    assert recording.gone.wait(10)
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic"])
+def test_an_upstream_that_breaks_off_is_an_error_and_never_a_hang(server: Replay, proxied: Running, api: str) -> None:
+    recording = Recording(wire.WIRES[api](["one", "EN"])[:4], broken=True)
+    path = CHAT if api == "chat" else "/v1/messages"
+    request = {"model": server.record(recording), "stream": True}
+    body = bytearray()
+
+    def read() -> None:
+        with httpx.stream("POST", f"{proxied.url}{path}", json=request, timeout=10) as answer:
+            for piece in answer.iter_bytes():
+                body.extend(piece)
+
+    with pytest.raises(httpx.RemoteProtocolError):
+        read()
+    last = [part for part in body.split(b"\n\n") if part][-1]
+    assert "error" in json.loads(last.partition(b"data: ")[2])
+
+
+def test_sigterm_lets_open_answers_end(server: Replay) -> None:
+    go = threading.Event()
+
+    def slowly(path: str, body: Any) -> Recording:
+        go.wait(10)
+        return Recording(wire.chat(["one", " two END"]))
+
+    with running(server.url, "--stop", "END", "--grace", "20") as made:
+        model = server.record(slowly)
+        answers: list[str] = []
+
+        def ask() -> None:
+            answers.append(httpx.post(f"{made.url}{CHAT}", json={"model": model, "stream": True}, timeout=20).text)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.5)
+        made.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert made.process.poll() is None
+        go.set()
+        asking.join(20)
+        assert '"matched_stop":"END"' in answers[0]
+        made.process.communicate(timeout=20)
+        assert made.process.returncode in (0, -signal.SIGTERM)
+
+
+def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
+    upstream, _, gone = raw_server(b"", 30)
+    with running(upstream, "--stop", "END", "--grace", "1") as made:
+        failed: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=20)
+            except httpx.HTTPError as error:
+                failed.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.5)
+        made.process.send_signal(signal.SIGTERM)
+        asking.join(10)
+        assert not asking.is_alive()
+        assert gone.wait(10)
+
+
+def test_a_wrong_upstream_or_stop_ends_the_start_with_a_word(capfd: pytest.CaptureFixture[str]) -> None:
+    for options, words in ((["nowhere"], "http or https"), (["http://a", "--stop", ""], "empty")):
+        made = Running(options[0], *options[1:])
+        _, log = made.process.communicate(timeout=30)
+        assert made.process.returncode == 2
+        assert words in log.decode()
