@@ -1,10 +1,14 @@
 """Exact, fast streaming stop sequences for LLM servers and token loops."""
 
-from stopscan._ascan import AsyncStopStream, ascan
-from stopscan._stopscan import StopMatch, StopScanner, StopSet, StopStream, scan, truncate
+from stopscan._stopscan import Repeat, StopMatch, StopScanner, StopSet, StopStream, scan, truncate
+
+TYPE_CHECKING = False  # as typing has it, which takes longer to import than all of this package
+if TYPE_CHECKING:
+    from stopscan._ascan import AsyncStopStream, ascan
 
 __all__ = [
     "AsyncStopStream",
+    "Repeat",
     "StopMatch",
     "StopScanner",
     "StopSet",
@@ -13,3 +17,13 @@ __all__ = [
     "scan",
     "truncate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # What is async is imported by those who ask for it, with what it imports.
+    if name not in ("AsyncStopStream", "ascan"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from stopscan import _ascan
+
+    globals().update(AsyncStopStream=_ascan.AsyncStopStream, ascan=_ascan.ascan)
+    return globals()[name]

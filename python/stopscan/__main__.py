@@ -52,7 +52,7 @@ def argument_parser() -> argparse.ArgumentParser:
         description="Copy standard input to standard output up to a stop.",
         epilog="Exit status: 0 a stop fired, 1 none did, 2 a usage or input error.",
     )
-    stop: dict[str, Any] = {"action": _AddStop, "default": [], "metavar": "S"}
+    stop: dict[str, Any] = {"action": AddStop, "default": [], "metavar": "S"}
     parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
     parser.add_argument("--visible", **stop, help="a stop that stays in the output")
     parser.add_argument("--pattern", **stop, help="a regular expression, of which a match is cut from the output")
@@ -81,7 +81,7 @@ def argument_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _AddStop(argparse.Action):
+class AddStop(argparse.Action):
     """Appends one string. Before Python 3.13, argparse takes a `--` out of the values, also that of `--stop=--`."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
-from stopscan.tokens._source import Source, Tables, Token
+from stopscan.tokens._source import Source, Token
 
 # So many ids are drawn; those of texts are compared.
 DRAWN = 1000
@@ -17,24 +18,23 @@ DRAWN = 1000
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 
-def agrees(vocabulary: _stopscan.Vocabulary, tables: Tables, source: Source) -> bool:
+def agrees(vocabulary: _stopscan.Vocabulary, source: Source) -> bool:
     """Whether sampled ids and sequences have the same text."""
     decode = source.decoder()
     return all(
         _text(vocabulary, ids, skip) == decode(ids, skip_special_tokens=skip)
-        for ids in _samples(tables, [*source.special])
+        for ids in _samples(*vocabulary._parts(), [*source.special])
         for skip in source.skips
     )
 
 
-def _samples(tables: Tables, special: list[int]) -> Iterator[list[int]]:
-    tokens = tables.tokens
+def _samples(tokens: list[Token], options: dict[str, Any], special: list[int]) -> Iterator[list[int]]:
     draw = Random(len(tokens))
     drawn = draw.choices(range(len(tokens)), k=DRAWN) if tokens else []
     texts = [token_id for token_id in drawn if isinstance(tokens[token_id], str | bytes)]
     yield from sequences(texts, special)
-    yield from sequences([*tables.firsts], special, count=8)
-    if tables.strays != "parts":
+    yield from sequences([*options["firsts"]], special, count=8)
+    if options["strays"] != "parts":
         yield from _runs(tokens, texts[:1], special[:1])
 
 

@@ -31,25 +31,25 @@ class CleanUp:
 
     def __init__(self) -> None:
         # What each replacement withholds, because it may be the beginning of what it replaces.
-        self._held = [""] * len(_REPLACEMENTS)
+        self.held = [""] * len(_REPLACEMENTS)
 
     def feed(self, text: str, /) -> str:
         """The text that nothing to come can change any more."""
         for index, (old, new) in enumerate(_REPLACEMENTS):
-            *parts, last = (self._held[index] + text).split(old)
+            *parts, last = (self.held[index] + text).split(old)
             begun = next(count for count in range(len(old) - 1, -1, -1) if last.endswith(old[:count]))
             text = new.join([*parts, last[: len(last) - begun]])
-            self._held[index] = old[:begun]
+            self.held[index] = old[:begun]
         return text
 
     def tail(self) -> str:
         """The rest, if the text ends here."""
         text = ""
-        for held, (old, new) in zip(self._held, _REPLACEMENTS, strict=True):
+        for held, (old, new) in zip(self.held, _REPLACEMENTS, strict=True):
             text = (held + text).replace(old, new)
         return text
 
     def copy(self) -> CleanUp:
         other = copy(self)
-        other._held = [*self._held]
+        other.held = [*self.held]
         return other

@@ -9,7 +9,6 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from stopscan.tokens._chains import tables_of
 from stopscan.tokens._clean_up import cleaned_up
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Habits, Tables
@@ -82,7 +81,16 @@ class HuggingFace:
     def tables(self) -> Tables | None:
         if self._description is None or self.habits != Habits():
             return None
-        return tables_of(self._tokenizer, json.loads(self._description), {*self.special.values()})
+        # Not `to_str()`: a normalizer or a pre-tokenizer in Python has none, and decoding needs neither.
+        added = self._tokenizer.get_added_tokens_decoder()
+        left_out = {*self.special.values()}
+        tokens = [
+            {"id": token_id, "content": token.content, "special": token.content in left_out}
+            for token_id, token in added.items()
+        ]
+        model: bytes = self._tokenizer.model.__getstate__()
+        parts = b'{"added_tokens": %s, "decoder": %s, "model": %s}'
+        return Tables(parts % (json.dumps(tokens).encode(), self._description.encode(), model))
 
     def contains(self, token_id: int, /) -> bool:
         return 0 <= token_id < ID_LIMIT and self._tokenizer.id_to_token(token_id) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -10,8 +11,9 @@ from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
 from mistral_common.tokens.tokenizers.sentencepiece import SentencePieceTokenizer
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
-from stopscan.tokens._chains import BYTE
 from stopscan.tokens._source import Habits, Tables, Token
+
+BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 T = TypeVar("T", bound="Tekkenizer | SentencePieceTokenizer")
 
@@ -72,17 +74,17 @@ class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
     skips = (True,)
 
     def tables(self) -> Tables | None:
-        tables = Tables([], {*self.special}, strays="bytes", strip_first_space=True, special_ends_character=True)
+        tokens: list[Token] = []
+        firsts = {}
         for token_id, piece in enumerate(self._tokenizer.vocab()):
             if byte := BYTE.fullmatch(piece):
-                tables.tokens.append(int(byte[1], 16))
+                tokens.append(int(byte[1], 16))
             elif token_id == self._tokenizer.unk_id:
-                text = self._tokenizer.decode([token_id])
-                tables.tokens.append(text)
-                tables.firsts[token_id] = text
+                firsts[token_id] = self._tokenizer.decode([token_id])
+                tokens.append(firsts[token_id])
             else:
-                tables.tokens.append(piece.replace("▁", " "))
-        return tables
+                tokens.append(piece.replace("▁", " "))
+        return Tables(tokens, {*self.special}, firsts, "bytes", strip_first_space=True, special_ends_character=True)
 
     def _decode(self, token_ids: Sequence[int], skip_special_tokens: bool) -> str:
         return self._tokenizer.decode([*token_ids])

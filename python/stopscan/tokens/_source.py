@@ -14,12 +14,12 @@ Token: TypeAlias = "str | bytes | int | None"
 class Tables:
     """The tokens of a native vocabulary, and how their bytes become text: the arguments of the native class."""
 
-    tokens: list[Token]
-    special: set[int]
+    # Or the bytes of a ``tokenizer.json``, which say all of this.
+    tokens: list[Token] | bytes
+    special: set[int] = field(default_factory=set)
     # What tokens are at the start of a stream, where that is not what `strip_first_space` says.
     firsts: dict[int, str] = field(default_factory=dict)
     strays: Literal["parts", "runs", "bytes"] = "parts"
-    spelled: bool = False
     strip_first_space: bool = False
     special_ends_character: bool = False
 
@@ -60,7 +60,7 @@ class Source(Protocol):
     def learn_habits(self) -> Habits: ...
 
     def tables(self) -> Tables | None:
-        """The tokens, if the text of a stream is made from the bytes of single ids."""
+        """The tokens, unless it is known already that the text of a stream is not made from the bytes of single ids."""
 
     def contains(self, token_id: int, /) -> bool: ...
 

@@ -99,8 +99,11 @@ def _native(source: Source) -> Vocabulary | None:
     tables = source.tables()
     if tables is None:
         return None
-    vocabulary = _made(uuid4().hex, vars(tables))
-    return vocabulary if agrees(vocabulary, tables, source) else None
+    try:
+        vocabulary = _made(uuid4().hex, vars(tables))
+    except ValueError:  # a decoder that makes text otherwise
+        return None
+    return vocabulary if agrees(vocabulary, source) else None
 
 
 def _made(name: str, tables: dict[str, Any]) -> Vocabulary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from copy import copy
 from functools import partial
@@ -70,23 +71,46 @@ class Window:
         self._give_out(whole, pending[:count])
         return self._cleaned(pieces), None
 
-    def tail(self, token_id: int | None, number: int, /) -> list[Piece]:
-        """The rest of the text, if the stream ends here or with one more token; half a character is U+FFFD."""
+    def tail(self, token_id: int | None, number: int, /) -> tuple[list[Piece], str | None]:
+        """The rest of the text, if the stream ends here or with one more token; half a character is U+FFFD. Also the
+        token if it is a special one that is skipped. Nothing changes."""
         pending, numbers = [*self._pending], [*self._numbers]
-        if token_id is not None and token_id not in self._skipped and self._contains(token_id):
+        special = None if token_id is None else self._skipped.get(token_id)
+        if token_id is not None and special is None and self._contains(token_id):
             pending.append(token_id)
             numbers.append(number)
         other = self.copy()
         pieces = other._cleaned(self._pieces(self._added(pending)[1], pending, numbers))
         if other._clean_up is not None:
             pieces += _numbered(other._clean_up.tail(), other._withheld)
-        return pieces
+        return pieces, special
 
     def copy(self) -> Window:
         """A window in the same state that goes on independently."""
         other = copy(self)
         other._clean_up = self._clean_up and self._clean_up.copy()
         return other
+
+    def state(self) -> bytes:
+        """The state as bytes, without the tokenizer."""
+        given = [self._given, self._text, self._pending, self._numbers, self._last, self._withheld]
+        return json.dumps([*given, self._clean_up and self._clean_up.held], separators=(",", ":")).encode()
+
+    def resumed(self, state: bytes, /) -> Window:
+        """A window over the same tokenizer in the state that ``state`` says."""
+        other = self.copy()
+        given, text, pending, numbers, last, withheld, held = json.loads(state)
+        other._given, other._text, other._pending, other._numbers = given, text, pending, numbers
+        other._last, other._withheld = last, withheld
+        if other._clean_up is not None:
+            other._clean_up.held = held
+        return other
+
+    def spelled(self, markers: Sequence[str], /) -> str | None:
+        """The first of the markers that has a special token in it which is skipped, and is not one itself."""
+        special = {text for text in self._skipped.values() if text}
+        mixed = (marker for marker in markers if marker not in special and any(text in marker for text in special))
+        return next(mixed, None)
 
     def _end_of(self, prompt: Sequence[int]) -> tuple[list[int], str]:
         """The prompt's last tokens, and their text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stopscan.conformance import Case, Result, Server
+from stopscan_conformance import Case, Result, Server
 
 
 def quietly(case: Case, server: Server) -> Result:

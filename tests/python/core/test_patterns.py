@@ -73,13 +73,13 @@ def setups(draw: st.DrawFn) -> Setup:
 
 
 def expected(setup: Setup, text: str) -> StopMatch | None:
-    """What completes first; with one character what began first, then the longer one, then a string."""
+    """What completes first; with one character what began first, then what ended before it, then a string."""
     bodies = [re.compile(pattern.body) for pattern in setup.patterns]
     for length in range(1, len(text) + 2):
         found: list[tuple[int, int, int, StopMatch]] = []
         for stop in setup.stop:
             if length <= len(text) and text[:length].endswith(stop):
-                found.append((length - len(stop), -length, -1, StopMatch(stop, length - len(stop))))
+                found.append((length - len(stop), length, -1, StopMatch(stop, length - len(stop))))
         for index, (pattern, body) in enumerate(zip(setup.patterns, bodies, strict=True)):
             # With `\b` at its end a pattern completes one character later, or at the end of the text.
             end = length - 1 if pattern.trail else length
@@ -87,7 +87,7 @@ def expected(setup: Setup, text: str) -> StopMatch | None:
                 continue
             for start in range(end):
                 if leads(pattern, text, start) and body.fullmatch(text, start, end):
-                    found.append((start, -end, index, StopMatch(text[start:end], start, str(pattern))))
+                    found.append((start, end, index, StopMatch(text[start:end], start, str(pattern))))
         if found:
             return min(found)[-1]
     return None
@@ -176,9 +176,11 @@ def test_a_set_says_its_patterns() -> None:
     [
         ("(", "unclosed group"),
         ("a*", "it can match the empty string"),
-        ("END$", r"\$ and \\z need the end"),
-        ("^END", r"\^ and \\A are not taken"),
-        (r"a\bb", r"\\b is taken at the beginning and at the end only"),
+        ("END$x", r"\$ and \\z are taken at the end of a pattern or branch only"),
+        ("(?R)(?m)^END", r"\(\?R\) is not taken"),
+        (r"\p{L}", "write the ranges"),
+        ("(?=a)b", "look-around, .* is not supported; write"),
+        (r"(a)\1", "backreferences are not supported; write the alternatives out"),
         ("a.*b", "it can hold text for ever; max_held"),
         ("(a{1000}){1000}", "its automaton is too large"),
     ],
@@ -190,6 +192,44 @@ def test_a_pattern_that_cannot_be_scanned_for_is_named(pattern: str, problem: st
         assert str(error.value).startswith("pattern 1, ")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "part"),
+    [("x(a{1000}){1000}", "(a{1000}){1000}"), ("Name: [a-z ]{5000}!", "[a-z ]{5000}"), ("[ab]*a[ab]{12}c", "[ab]{12}")],
+)
+def test_what_is_too_large_is_quoted(pattern: str, part: str) -> None:
+    with pytest.raises(ValueError, match="its automaton is too large") as error:
+        StopSet(patterns=["ok", pattern])
+    assert str(error.value).startswith(f'pattern 1, "{pattern}": its automaton is too large: "{part}" alone is ')
+
+
+def test_words_are_read_like_strings() -> None:
+    words = [f"word {number}" for number in range(5_000)]
+    stops = StopSet("word 17!", patterns=[*words, r"\d+:", "cd"], visible="abc")
+    assert stops.patterns == (*words, r"\d+:", "cd")
+    assert (len(stops), stops.stop, stops.visible) == (5_004, ("word 17!",), ("abc",))
+    assert stops.find("a word 42") == StopMatch("word 4", 2, "word 4")
+    assert stops.find("abcd") == StopMatch("abc", 0)
+    for include_stop, kept in [(False, "a w"), (True, "a wword 3")]:
+        scanner = StopScanner(stops, include_stop=include_stop)
+        out = ""
+        for character in "a wword 33":
+            out += scanner.feed(character)
+            scanner = pickle.loads(pickle.dumps(scanner))
+        assert (out, scanner.match, scanner.unused) == (kept, StopMatch("word 3", 3, "word 3"), "")
+
+
+def test_the_first_of_equal_patterns_is_named() -> None:
+    assert StopSet(patterns=["ab", "[a]b"]).find("ab") == StopMatch("ab", 0, "ab")
+    assert StopSet(patterns=["[a]b", "ab"]).find("ab") == StopMatch("ab", 0, "[a]b")
+    assert StopSet("ab", patterns=["[a]b", "ab"]).find("ab") == StopMatch("ab", 0)
+
+
+def test_max_held_counts_for_words_too() -> None:
+    assert StopSet(patterns=["abc"], max_held=2).find("xabc") == StopMatch("abc", 1, "abc")
+    assert StopSet("abc", patterns=["abcd"], max_held=1).find("xabcd") == StopMatch("abc", 1)
+    assert StopSet(patterns=["abcd"], max_held=2).find("xabcd") is None
+
+
 def test_patterns_of_another_type() -> None:
     with pytest.raises(TypeError, match=r"pattern 1: expected str, got bytes; decode it first"):
         StopSet(patterns=["ok", b"x"])  # type: ignore[list-item]
@@ -197,6 +237,29 @@ def test_patterns_of_another_type() -> None:
         StopSet(patterns=[re.compile("x")])  # type: ignore[list-item]
     with pytest.raises(UnicodeEncodeError, match="pattern 0: surrogates"):
         StopSet(patterns="\ud800")
+
+
+def shortest_expected(text: str, max_held: int) -> StopMatch | None:
+    """The match of `<[^>]+>` that completes first and is short enough, or the one that began first of those."""
+    for end in range(1, len(text) + 1):
+        for start in range(max(0, end - max_held - 1), end):
+            if re.fullmatch("<[^>]+>", text[start:end]):
+                return StopMatch(text[start:end], start, "<[^>]+>")
+    return None
+
+
+@settings(max_examples=300)
+@given(text=st.text("<>a ", max_size=30), max_held=st.integers(0, 8), data=st.data())
+def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: st.DataObject) -> None:
+    stops = StopSet(patterns=["<[^>]+>"], max_held=max_held)
+    match = shortest_expected(text, max_held)
+    assert stops.find(text) == match
+    scanner = StopScanner(stops)
+    for delta in data.draw(cut(text)):
+        scanner.feed(delta)
+        scanner = data.draw(st.sampled_from(COPIES))(scanner)
+        assert len(scanner.held) <= max_held
+    assert scanner.match == match
 
 
 def test_a_pattern_that_the_end_confirms() -> None:
@@ -232,7 +295,7 @@ def test_restored_state_is_checked() -> None:
     scanner = StopScanner(StopSet(patterns=["ab+c"]))
     scanner.feed("xab")
     state = scanner.__reduce__()[2]
-    with pytest.raises(ValueError, match="not the state of a scanner with these stops"):
+    with pytest.raises(ValueError, match="of another set or of other options"):
         StopScanner(StopSet(patterns=["xy"])).__setstate__(state)
-    with pytest.raises(ValueError, match="not the state of a scanner with these stops"):
+    with pytest.raises(ValueError, match="of another set or of other options"):
         StopScanner("ab").__setstate__(state)

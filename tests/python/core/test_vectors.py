@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from reference import Reference
 
-import stopscan.testing
 from stopscan import StopScanner, StopSet
 
 Case = dict[str, Any]
 
 WHOLE = 1_000_000  # longer than any step's text
 
-FOLDER = Path(stopscan.testing.__file__).parent / "vectors"
+FOLDER = Path(__file__).parents[3] / "conformance" / "src" / "stopscan_conformance" / "vectors"
 
 
 def read(folder: Path) -> list[Case]:

@@ -386,7 +386,7 @@ ANSWERS = [
         f"import functools\nLet me check.\nfunctools[{WEATHER}]\nWould you like to know more?",
         [
             ("answer", "import functools\nLet me check.\n"),
-            ("tool_call", f"{WEATHER}]\nWould you like to know more?"),
+            ("tool_call", f"functools[{WEATHER}]\nWould you like to know more?"),
         ],
     ),
     Answer(
@@ -521,9 +521,15 @@ ANSWERS = [
     ),
     Answer(
         "k2_horizon",
-        "vllm/reasoning/k2_horizon_reasoning_parser.py: the other efforts",
-        "<ifm|think>long</ifm|think>one<ifm|think_faster>short</ifm|think_faster>two",
-        [("reasoning", "long"), ("answer", "one"), ("reasoning", "short"), ("answer", "two")],
+        "vllm/reasoning/k2_horizon_reasoning_parser.py: another effort",
+        "<ifm|think>long</ifm|think>one",
+        [("reasoning", "long"), ("answer", "one")],
+    ),
+    Answer(
+        "k2_horizon",
+        "vllm/reasoning/k2_horizon_reasoning_parser.py: a third one",
+        "<ifm|think_faster>short</ifm|think_faster>two",
+        [("reasoning", "short"), ("answer", "two")],
     ),
     Answer(
         "inkling",

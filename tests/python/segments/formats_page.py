@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from stopscan.segments import FORMATS
+from stopscan.segments import FORMATS, keep
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats.md"
 HEAD = "| form | markers | models, and where the form is documented |\n| --- | --- | --- |\n"
@@ -15,7 +15,11 @@ def table() -> str:
     """A row for each set of markers, with all the forms that have it."""
     rows: dict[str, list[str]] = {}
     for form, markers in FORMATS.items():
-        cell = "<br>".join(f"{region}: {leads(markers[region]) or 'to the end'}" for region in markers)
+        regions = [state for state in markers if "/" not in state]
+        lines = [f"{region}: {leads(markers[region]) or 'to the end'}" for region in regions]
+        if "reasoning" in regions and "header" not in regions and "answer/after reasoning" not in markers:
+            lines.append("the reasoning is opened again")
+        cell = "<br>".join(lines)
         rows.setdefault(cell, []).append(form)
     return HEAD + "".join(row(forms, cell) for cell, forms in rows.items())
 
@@ -27,11 +31,12 @@ def row(forms: list[str], markers: str) -> str:
 
 
 def leads(markers: Mapping[str, str]) -> str:
-    """`a` `b` → one, `c` → other."""
+    """`a` `b` → one; `c` → other; of states, the regions."""
     by_region: dict[str, list[str]] = {}
-    for marker, region in markers.items():
+    for marker, state in markers.items():
+        region = state.partition("/")[0] + (", kept" if isinstance(state, keep) else "")
         by_region.setdefault(region, []).append(code(marker))
-    return ", ".join(f"{' '.join(codes)} → {region}" for region, codes in by_region.items())
+    return "; ".join(f"{' '.join(codes)} → {region}" for region, codes in by_region.items())
 
 
 def code(marker: str) -> str:

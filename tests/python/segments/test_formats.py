@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import combinations, groupby
 
 import pytest
 from format_answers import ANSWERS, Answer
+from format_faults import BARES, FAULTS
 
-from stopscan.segments import FORMATS, Segmenter, SegmentSet
+from stopscan.segments import FORMATS, Segmenter, SegmentSet, keep
 
-each_answer = pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.form)
+ALL = [*ANSWERS, *FAULTS]
+each_answer = pytest.mark.parametrize("answer", ALL, ids=lambda answer: answer.form)
 
 
 def segments_of(answer: Answer, deltas: Iterable[str]) -> list[tuple[str, str]]:
     """The segments of the whole stream, neighbours of one region joined."""
     segments = SegmentSet(FORMATS[answer.form])
-    segmenter = Segmenter(segments, region=segments.region_after(answer.prompt))
+    return told_apart(Segmenter(segments, region=segments.region_after(answer.prompt)), deltas)
+
+
+def told_apart(segmenter: Segmenter, deltas: Iterable[str]) -> list[tuple[str, str]]:
     given = [segment for delta in deltas for segment in segmenter.feed(delta)]
     given += segmenter.flush()
     return [
         (region, "".join(text for _, text in group)) for region, group in groupby(given, lambda segment: segment[0])
     ]
+
+
+@pytest.mark.parametrize("answer", FAULTS, ids=lambda answer: answer.form)
+def test_an_answer_with_faults_has_its_parts_in_any_three_pieces(answer: Answer) -> None:
+    segments = SegmentSet(FORMATS[answer.form])
+    segmenter = Segmenter(segments, region=segments.region_after(answer.prompt))
+    text = answer.text
+    for first, second in combinations(range(len(text) + 1), 2):
+        assert told_apart(segmenter, [text[:first], text[first:second], text[second:]]) == answer.segments
+        segmenter.reset()
 
 
 @each_answer
@@ -36,9 +51,9 @@ def test_an_answer_has_its_parts_whatever_the_cut(answer: Answer) -> None:
 
 
 def test_each_marker_of_each_form_is_in_an_answer() -> None:
-    assert {answer.form for answer in ANSWERS} == set(FORMATS)
+    assert {answer.form for answer in ALL} == set(FORMATS)
     for form, markers in FORMATS.items():
-        texts = [answer.prompt + answer.text for answer in ANSWERS if answer.form == form]
+        texts = [answer.prompt + answer.text for answer in ALL if answer.form == form]
         for marker in {marker for leads in markers.values() for marker in leads}:
             assert any(marker in text for text in texts), (form, marker)
 
@@ -57,7 +72,7 @@ def test_a_form_is_a_mapping_and_shows_what_makes_it(form: str) -> None:
     markers = FORMATS[form]
     assert len(markers) == len([*markers]) == len(dict(markers))
     assert dict(markers) == {region: markers[region] for region in markers}
-    assert eval(repr(markers), {"Format": type(markers)}) == markers
+    assert eval(repr(markers), {"Format": type(markers), "keep": keep}) == markers
     assert repr(markers.source) in repr(markers)
 
 
@@ -70,11 +85,78 @@ def test_every_region_is_reached_from_the_first(form: str) -> None:
     assert reached == set(markers)
 
 
-def test_a_marker_that_is_not_expected_is_text() -> None:
-    segmenter = Segmenter(FORMATS["qwen3"])
-    assert segmenter.feed("Close it with </think>.") == [("answer", "Close it with </think>.")]
-    segmenter = Segmenter(FORMATS["qwen3"], region="reasoning")
-    assert segmenter.feed("What is <think>?</think>A tag.") == [("reasoning", "What is <think>?"), ("answer", "A tag.")]
+THINKING = [form for form, markers in FORMATS.items() if "reasoning" in markers and "header" not in markers]
+CALLING = [form for form in THINKING if "tool_call/in reasoning" in FORMATS[form]]
+REOPENING = {"glm45", "glm47", "deepseek_v4", "deepseek_v41", "gemma4", "olmo3", "plamo3", "mistral"}
+
+
+def markers_of(form: str) -> tuple[str, str, str, str]:
+    """The opening and the closing marker of the reasoning, and those of a call; a form may lack the last three."""
+    markers = FORMATS[form]
+    opening = {lead.partition("/")[0]: marker for marker, lead in reversed(markers["answer"].items())}
+    call = next((m for m, lead in markers["answer"].items() if lead == "tool_call" and type(lead) is str), "")
+    return opening["reasoning"], next(iter(markers["reasoning"])), call, next(iter(markers.get("tool_call", {})), "")
+
+
+def read(form: str, text: str, region: str = "reasoning") -> list[tuple[str, str]]:
+    return told_apart(Segmenter(FORMATS[form], region=region), [text])
+
+
+@pytest.mark.parametrize("form", THINKING)
+def test_an_opening_marker_that_comes_again_in_the_reasoning_is_taken_out(form: str) -> None:
+    opening, closing, _, _ = markers_of(form)
+    assert read(form, f"a {opening}b{closing}c") == [("reasoning", "a b"), ("answer", "c")]
+
+
+@pytest.mark.parametrize("form", THINKING)
+def test_a_closing_marker_in_the_answer_is_taken_out_unless_it_is_a_phrase(form: str) -> None:
+    _, closing, _, _ = markers_of(form)
+    kept = closing if form == "granite" else ""
+    assert read(form, f"a{closing}b{closing}c") == [("reasoning", "a"), ("answer", f"b{kept}c")]
+    assert read(form, f"b{closing}c", "answer") == [("answer", f"b{kept}c")]
+
+
+@pytest.mark.parametrize("form", THINKING)
+def test_an_opening_marker_after_the_reasoning_is_text_unless_its_parsers_open_it_again(form: str) -> None:
+    opening, closing, _, _ = markers_of(form)
+    again = [("reasoning", "c")] if form in REOPENING else [("answer", f"b{opening}c")]
+    answer = [("answer", "b")] if form in REOPENING else []
+    assert read(form, f"a{closing}b{opening}c") == [("reasoning", "a"), *answer, *again]
+
+
+@pytest.mark.parametrize("form", CALLING)
+def test_a_call_in_the_reasoning_ends_it(form: str) -> None:
+    _, closing, call, end = markers_of(form)
+    begun = [("reasoning", "a"), ("tool_call", "b")]
+    if end:
+        assert read(form, f"a{call}b{end}c{closing}d") == [
+            *begun,
+            ("answer", f"c{closing if form == 'granite' else ''}d"),
+        ]
+    # Reasoning that only quotes the marker of a call costs no answer.
+    assert read(form, f"a{call}b{closing}c") == [*begun, ("answer", "c")]
+
+
+@pytest.mark.parametrize("form", CALLING)
+def test_a_call_of_the_answer_may_quote_the_closing_marker_of_the_reasoning(form: str) -> None:
+    _, closing, call, _ = markers_of(form)
+    for region in ("answer", "reasoning"):
+        before = [] if region == "answer" else [("reasoning", "a")]
+        text = ("" if region == "answer" else f"a{closing}") + f"{call}b{closing}c"
+        assert read(form, text, region) == [*before, ("tool_call", f"b{closing}c")]
+
+
+@pytest.mark.parametrize("form", CALLING)
+def test_a_closing_marker_of_a_call_that_is_left_over_is_taken_out(form: str) -> None:
+    _, closing, call, end = markers_of(form)
+    if end:
+        called = [("reasoning", "a"), ("answer", "b"), ("tool_call", "c"), ("answer", "de")]
+        assert read(form, f"a{closing}b{call}c{end}d{end}e") == called
+
+
+@pytest.mark.parametrize(("form", "call"), [(form, call) for form, _, call in BARES])
+def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
+    assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
 def test_calls_with_nothing_between_them_are_one_segment() -> None:

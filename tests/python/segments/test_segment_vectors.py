@@ -10,14 +10,14 @@ import pytest
 from reference import SegmentReference
 from test_segment_properties import joined
 
-import stopscan.testing
 from stopscan.segments import Segmenter, SegmentSet
 
 Case = dict[str, Any]
 
 WHOLE = 1_000_000  # longer than any step's text
 
-FILES = sorted((Path(stopscan.testing.__file__).parent / "vectors" / "segments").glob("*.json"))
+VECTORS = Path(__file__).parents[3] / "conformance" / "src" / "stopscan_conformance" / "vectors"
+FILES = sorted((VECTORS / "segments").glob("*.json"))
 CASES: list[Case] = [case for file in FILES for case in json.loads(file.read_text(encoding="utf-8"))]
 every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 

@@ -105,7 +105,7 @@ def test_dynamo_10569_a_delta_that_ends_in_a_lone_bracket() -> None:
         ("answer", "\n"),
         ("tool_call", "{}"),
     ]
-    assert cut("qwen3", ["<think>first</think>mid<", "think>second</think>end"]) == [
+    assert cut("glm45", ["<think>first</think>mid<", "think>second</think>end"]) == [
         ("reasoning", "first"),
         ("answer", "mid"),
         ("reasoning", "second"),

@@ -32,6 +32,8 @@ class Book:
     special_ends_character: bool = False
     # Whether `decode` says otherwise, because it takes whole characters back.
     takes_back: bool = field(default=False, init=False)
+    # A space that is not in the text, because it is the first.
+    _stripped: Character | None = field(default=None, init=False)
 
     def characters(
         self, prompt: Sequence[int], token_ids: Sequence[int], *, skip_special_tokens: bool, ended: bool
@@ -40,7 +42,7 @@ class Book:
         self.takes_back = False
         out: list[Character] = []
         run: Run = []
-        first = self.first
+        first, self._stripped = self.first, None
         numbers = [*[0] * len(prompt), *range(1, len(token_ids) + 1)]
         for number, token_id in zip(numbers, [*prompt, *token_ids], strict=True):
             if token_id in self.special:
@@ -49,6 +51,8 @@ class Book:
                 if skip_special_tokens:
                     continue
             raw = (first or self.raw)(token_id)
+            if first is not None and raw == ord(" ") and self.strays == "runs":
+                self._stripped = (" ", number)  # the decoder strips the text, not the token
             first = None
             if isinstance(raw, int):
                 run.append((raw, number))
@@ -58,6 +62,8 @@ class Book:
                 out, run = out + self._read(run, ended=True), []
                 out += [(character, number) for character in raw]
         out += self._read(run, ended=ended)
+        if out[:1] == [self._stripped]:
+            del out[0]
         return [(character, number) for character, number in out if number > 0]
 
     def _read(self, run: Run, *, ended: bool) -> list[Character]:
@@ -75,7 +81,10 @@ class Book:
                 out.append((character, run[at - 1][1]))
             if error is None or (error.reason == "unexpected end of data" and not ended):
                 break
-            self.takes_back |= self.strays == "runs" and bool(out)
+            if out == [self._stripped]:  # nothing of the run was in the text yet
+                out = [("\ufffd", out[0][1])]
+            else:
+                self.takes_back |= self.strays == "runs" and bool(out)
             size = {"parts": error.end - error.start, "runs": len(data) - at, "bytes": 1}[self.strays]
             of = run[at : at + size]
             if self.strays == "parts":

@@ -23,7 +23,7 @@ from vocabularies import (
     strip,
 )
 
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 CORPUS = [
     "The END of the story, 你好世界, naïve café, 🚀 and END.",

@@ -9,14 +9,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from families import NATIVE, over
+from families import NATIVE, SMALL, claude, llama, load, name, over
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, decoders, models
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from vocabularies import Vocabulary
 from whole import emitted
 
-from stopscan import tokens
+from stopscan import _stopscan, tokens
 from stopscan.tokens import TokenScanner
 
 ALL = over(NATIVE)
@@ -116,6 +116,29 @@ def test_a_decoder_of_other_steps_is_not(steps: list[Any]) -> None:
     assert not tokens.Vocabulary(made(steps)).native
 
 
+@pytest.mark.parametrize("make", [claude, llama, *SMALL], ids=name)
+def test_the_file_of_a_tokenizer_has_the_same_vocabulary(make: Any) -> None:
+    """What Rust's hosts read."""
+    tokenizer = load(make).tokenizer
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    of_file = _stopscan.Vocabulary(backend.to_str().encode())
+    assert of_file._parts() == tokens.Vocabulary(tokenizer)._parts()
+
+
+def test_a_pre_tokenizer_in_python_changes_nothing() -> None:
+    """Such a tokenizer has no file."""
+
+    class Words:
+        def pre_tokenize(self, text: Any) -> None:
+            pass
+
+    tokenizer = made([decoders.ByteLevel()])
+    tokenizer.pre_tokenizer = pre_tokenizers.PreTokenizer.custom(Words())
+    with pytest.raises(Exception, match=r"[Cc]ustom"):
+        tokenizer.to_str()
+    assert tokens.Vocabulary(tokenizer).native
+
+
 def test_added_tokens_that_look_like_words() -> None:
     tokenizer = Tokenizer(models.BPE({"BOS": 0, "User": 1, "a": 2, "b": 3}, []))
     tokenizer.decoder = decoders.ByteLevel()
@@ -130,9 +153,9 @@ def test_a_special_token_that_was_added_again_is_left_out() -> None:
     for decoder in (decoders.ByteLevel(), decoders.Sequence([SPACES, decoders.Fuse(), STRIP])):
         tokenizer = Tokenizer(models.BPE({"a": 0}, []))
         tokenizer.decoder = decoder
-        for name in ("<x>", "▁"):
-            tokenizer.add_special_tokens([name])
-            tokenizer.add_tokens([name])
+        for token in ("<x>", "▁"):
+            tokenizer.add_special_tokens([token])
+            tokenizer.add_tokens([token])
         assert tokens.Vocabulary(tokenizer).native
         assert emitted(TokenScanner(tokenizer), [2, 0, 1, 2, 0]) == tokenizer.decode([2, 0, 1, 2, 0]) == "aa"
         assert emitted(TokenScanner(tokenizer, skip_special_tokens=False), [0, 1]) == "a<x>"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
+import pytest
 from families import load, small_fallback
 from hypothesis import given
 from hypothesis import strategies as st
-from whole import emitted, run, stopped
+from whole import agree, emitted, run, stopped
 
 from stopscan.tokens import TokenScanner
 
@@ -36,6 +40,25 @@ def test_a_space_as_a_byte_does_not_come_again_before_stray_bytes() -> None:
     assert run(TokenScanner(vocabulary.tokenizer), spaced + vocabulary.spell(b"\xc3")) == ["the", " ", "", "\ufffd"]
 
 
+@pytest.mark.parametrize("run", [b" \xff", b" \xc3", b" \xe4\xbd", b" \xe4\xff", b" ", b" \xc3\xa9", b"  "])
+@pytest.mark.parametrize("after", ["", "the"])
+def test_a_space_as_the_first_byte_is_a_stray_byte_of_a_run_that_is_no_utf8(run: bytes, after: str) -> None:
+    # `decode` strips the space of a text; of " \xff" it makes two U+FFFD, and there is no space to strip.
+    vocabulary = load(small_fallback)
+    token_ids = vocabulary.spell(run) + vocabulary.spell(after, [3])
+    scanner = agree(vocabulary.tokenizer, vocabulary.book, token_ids)
+    assert emitted(TokenScanner(vocabulary.tokenizer), token_ids) == vocabulary.tokenizer.decode(token_ids)
+    copies = [pickle.loads(pickle.dumps(fed(vocabulary.tokenizer, token_ids[:1]))) for _ in range(2)]
+    assert [emitted(copy, token_ids[1:]) for copy in copies] == [vocabulary.tokenizer.decode(token_ids)] * 2
+    assert scanner.tokens_kept == (len(token_ids) if vocabulary.tokenizer.decode(token_ids) else 0)
+
+
+def fed(tokenizer: Any, token_ids: list[int]) -> TokenScanner:
+    scanner = TokenScanner(tokenizer)
+    assert scanner.feed_many(token_ids) == ""
+    return scanner
+
+
 @given(st.data())
 def test_runs_of_byte_tokens(data: st.DataObject) -> None:
     """A run's characters come out while it is UTF-8; from the first stray byte on, each byte is U+FFFD."""
@@ -54,6 +77,3 @@ def decoded(run: bytes) -> str:
     except UnicodeDecodeError as error:
         good = run[: error.start].decode()
         return good + "\ufffd" * (len(run) - error.start)
-
-
-BAD_IDS = [(-1, ValueError), (5, ValueError), (99, ValueError), (2**32, ValueError), (2**40, ValueError)]

@@ -12,8 +12,8 @@ from vocabularies import staged
 from whole import emitted, ended, stopped
 
 from stopscan import StopSet
-from stopscan.testing.reciter import SCRIPTS, Reciter
 from stopscan.tokens import TokenScanner
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 BAD_IDS = [(-1, ValueError), (5, ValueError), (99, ValueError), (2**32, ValueError), (2**40, ValueError)]
 BAD_IDS += [

@@ -16,8 +16,8 @@ from whole import agree, emitted, ended, run, stopped
 
 from stopscan import StopSet
 from stopscan.finish import Finish
-from stopscan.testing.reciter import Reciter
 from stopscan.tokens import TokenScanner, Vocabulary
+from stopscan_conformance.reciter import Reciter
 
 
 def test_a_copy_shared_the_state_of_its_original() -> None:

@@ -9,9 +9,9 @@ from tokenizers import Tokenizer
 from vocabularies import byte_level_book, staged
 from whole import agree, emitted, run, stopped
 
-from stopscan import StopSet
-from stopscan.testing.reciter import Reciter
+from stopscan import StopMatch, StopSet
 from stopscan.tokens import TokenScanner
+from stopscan_conformance.reciter import Reciter
 
 SPELLINGS = {
     "one token": (["a ", "END", "x"], ["END"], "a ", 2, 1),
@@ -66,13 +66,49 @@ def test_special_tokens_between_text_are_kept_and_after_it_are_not() -> None:
     assert [*counts, scanner.tokens_kept] == [1, 1, 3, 3, 3, 3]
 
 
-@pytest.mark.parametrize(("skip", "text", "reason"), [(True, "ab", "eos"), (False, "a", "stop_sequence")])
-def test_special_tokens_have_text_only_if_they_are_not_skipped(skip: bool, text: str, reason: str) -> None:
-    tokenizer, token_ids = staged("a", "<|end|>", "b", special=["<|end|>"])
-    scanner = TokenScanner(tokenizer, ["<|end|>"], skip_special_tokens=skip)
-    assert emitted(scanner, token_ids) == text
-    assert scanner.finish is not None
-    assert scanner.finish.reason == reason
+@pytest.mark.parametrize("skip", [True, False])
+@pytest.mark.parametrize("include_stop", [True, False])
+def test_a_stop_that_is_one_special_token_fires_though_it_has_no_text(skip: bool, include_stop: bool) -> None:
+    tokenizer, token_ids = staged("aE", "<|end|>", "b", special=["<|end|>"])
+    scanner = TokenScanner(tokenizer, ["<|end|>", "END"], include_stop=include_stop, skip_special_tokens=skip)
+    shown = include_stop and not skip
+    assert emitted(scanner, token_ids) == ("aE<|end|>" if shown else "aE")
+    assert (scanner.match, scanner.tokens_seen) == (StopMatch("<|end|>", 2), 2)
+    assert (scanner.finish and scanner.finish.matched_stop) == "<|end|>"
+
+
+def test_a_stop_that_is_one_special_token_is_reported_before_its_id() -> None:
+    tokenizer, token_ids = staged("a", "<|end|>", special=["<|end|>"])
+    options = {"stop_token_ids": [token_ids[1]], "eos_token_ids": [token_ids[1]]}
+    scanner = TokenScanner(tokenizer, ["<|end|>"], **options)
+    assert (emitted(scanner, token_ids), scanner.match) == ("a", StopMatch("<|end|>", 1))
+    unarmed = TokenScanner(tokenizer, ["<|end|>"], min_tokens=2)
+    assert (emitted(unarmed, token_ids), unarmed.match) == ("a", None)
+
+
+def test_a_marker_of_special_tokens_and_text_is_refused_where_it_could_not_be_found() -> None:
+    tokenizer, token_ids = staged("<|open|>", "think", "END", "<|open|>", "x", special=["<|open|>"])
+    stops = StopSet("END", protect=[("<|open|>think", "<|open|>")])
+    with pytest.raises(ValueError, match=r"<.open.>think.*skip_special_tokens=False"):
+        TokenScanner(tokenizer, stops)
+    scanner = TokenScanner(tokenizer, stops, skip_special_tokens=False)
+    assert emitted(scanner, token_ids) == "<|open|>thinkEND<|open|>x"
+
+
+def test_a_snapshot_has_no_vocabulary() -> None:
+    tokenizer, token_ids = staged("a ", b"\xf0\x9f", b"\x9b\x91", "EN", "D")
+    options = {"eos_token_ids": 7, "max_tokens": 9, "prompt_token_ids": token_ids[:1]}
+    scanner = TokenScanner(tokenizer, ["END"], **options)
+    for token_id in token_ids:
+        snapshot = scanner.snapshot()
+        assert len(snapshot) < 100
+        other = TokenScanner(tokenizer, ["END"], **options)
+        other.restore(snapshot)
+        assert (other.held, other.tokens_seen, other.snapshot()) == (scanner.held, scanner.tokens_seen, snapshot)
+        assert other.feed(token_id) == scanner.feed(token_id)
+        assert (other.match, other.finish, other.tokens_kept) == (scanner.match, scanner.finish, scanner.tokens_kept)
+    with pytest.raises(ValueError, match="other options"):
+        TokenScanner(tokenizer, ["END"]).restore(scanner.snapshot())
 
 
 def test_added_tokens_that_are_not_special_are_text() -> None:

@@ -1,0 +1,46 @@
+"""A tokenizer made on the spot, for an adapter's test of itself: byte-level BPE, every byte and a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from itertools import count
+from typing import Any
+
+
+class Tokenizer:
+    """A ``tokenizers.Tokenizer`` and the ids of its pieces; a piece is a text, or bytes that may be a part of one."""
+
+    def __init__(self, words: Iterable[str], special: Iterable[str]) -> None:
+        from tokenizers import AddedToken, decoders, models, pre_tokenizers
+        from tokenizers import Tokenizer as Backend
+
+        vocabulary: dict[str, int] = {}
+        for piece in [*(bytes([byte]) for byte in range(256)), *(word.encode() for word in words)]:
+            vocabulary.setdefault(_spell(piece), len(vocabulary))
+        self.backend = Backend(models.BPE(vocab=vocabulary, merges=[]))
+        self.backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        self.backend.decoder = decoders.ByteLevel()
+        self.backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
+
+    def ids(self, pieces: Iterable[str | bytes]) -> list[int]:
+        """The token ids of these pieces, one each."""
+        return [self._id(piece) for piece in pieces]
+
+    def _id(self, piece: str | bytes) -> int:
+        found: Any = self.backend.token_to_id(_spell(piece.encode() if isinstance(piece, str) else piece))
+        if found is None and isinstance(piece, str):
+            found = self.backend.token_to_id(piece)
+        return int(found)
+
+
+def _spell(piece: bytes) -> str:
+    return "".join(map(_alphabet().__getitem__, piece))
+
+
+@cache
+def _alphabet() -> list[str]:
+    """GPT-2's printable character for each byte."""
+    shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    spare = count(256)
+    return [chr(byte if byte in shown else next(spare)) for byte in range(256)]

@@ -1,0 +1,71 @@
+"""The entry point that vLLM calls in each of its processes; only the one that makes an engine goes on from here.
+
+An ``InputProcessor`` is made where vLLM detokenizes, before anything else of an engine, and never in an engine core, a
+worker or a process that inspects models. Those get this module and nothing else of the adapter.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import wraps
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
+from typing import Any
+
+TARGET = "vllm.v1.engine.input_processor"
+
+
+def plugin() -> None:
+    """Sees to it that stopscan is installed before the first engine of this process, if the environment asks for it.
+
+    ``STOPSCAN_VLLM=1`` asks for it, and the server does not start if stopscan does not fit; ``optional`` logs a warning
+    then. Both log nothing else.
+    """
+    if os.environ.get("STOPSCAN_VLLM", "0") in ("", "0"):
+        return
+    if TARGET in sys.modules:
+        _watch(sys.modules[TARGET])
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Waits for the import of ``TARGET``."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        if name != TARGET:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_watch(module: Any) -> None:
+                load(module)
+                _watch(module)
+
+            spec.loader.exec_module = load_and_watch  # type: ignore[method-assign]
+        return spec
+
+
+def _watch(module: Any) -> None:
+    owner = module.InputProcessor
+    original = owner.__init__
+    if hasattr(original, "stopscan"):
+        return
+
+    @wraps(original)
+    def first(self: Any, *args: Any, **options: Any) -> None:
+        if owner.__init__ is not first:
+            # Another plugin stands in front, or stopscan is installed already.
+            original(self, *args, **options)
+            return
+        owner.__init__ = original
+        from stopscan.vllm._install import install_as_asked
+
+        install_as_asked()
+        owner.__init__(self, *args, **options)
+
+    first.stopscan = True  # type: ignore[attr-defined]
+    owner.__init__ = first

@@ -1,0 +1,218 @@
+"""Where a checkpoint thinks, answers and calls tools: its graph of regions, and stops that do not fire in some of them.
+
+Every adapter asks here, so that stops, protection and segments agree. The regions have the names of
+``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` and ``tool_call``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypedDict
+
+from stopscan import StopSet
+from stopscan.segments import FORMATS, from_response_template
+
+__all__ = ["NAMES", "Graph", "Protect", "RegionOptions", "graph_of", "protected", "region_after"]
+
+Graph = Mapping[str, Mapping[str, str]]
+Protect = str | Iterable[str | Sequence[str]]
+
+# The regions that are not for stops, unless somebody asks for them.
+NAMES = ("reasoning", "tool_call")
+
+# mlx-lm's names of parts that have another one here.
+PARTS = {"normal": "answer", "tool": "tool_call"}
+
+
+class RegionOptions(TypedDict, total=False):
+    """The options about regions: in which no stop fires, and whether the text begins in the first of them; ``None``
+    asks the prompt."""
+
+    protect: Protect
+    start_protected: bool | None
+
+
+def graph_of(tokenizer: Any, /) -> Graph | None:
+    """The regions of the answers that a tokenizer's model gives, with their markers; ``None`` if nobody knows them.
+
+    What mlx-lm knows of its model counts first, then the tokenizer's response template, then the entry of ``FORMATS``
+    whose markers its chat template has.
+
+    >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
+    {'</think>': 'answer', '<tool_call>': 'tool_call'}
+    """
+    template = getattr(tokenizer, "response_template", None)
+    try:
+        declared = from_response_template(template) if template else None
+    except ValueError:  # its anchors are no literals
+        declared = None
+    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(getattr(tokenizer, "chat_template", None))]
+    graphs = [graph for graph in found if graph]
+    # mlx-lm knows the tool calls alone of some models that think.
+    return max(graphs, key=lambda graph: len({*NAMES} & _regions(graph)), default=None)
+
+
+def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) -> StopSet:
+    """``stops`` that do not fire in the regions of ``protect`` either: names of regions, and pairs of markers.
+
+    The markers of a pair may also stand in the list one after the other. A stop that is a marker wins: its region is
+    not protected. A set with ``regions`` of its own stays as it is. Raises ``ValueError`` for a name that the graph
+    lacks; without ``protect`` that is passed over.
+
+    >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
+    >>> stops.truncate("<think>END</think>Yes. END")
+    ('<think>END</think>Yes. ', StopMatch("END", 23))
+    """
+    names, pairs = read(protect)
+    if stops.regions is not None:
+        return stops
+    known = _regions(graph or {})
+    if protect is NAMES:
+        names = [name for name in names if name in known]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
+    taken = {*stops.stop, *stops.visible}
+    pairs = [pair for pair in dict.fromkeys([*pairs, *stops.protect]) if taken.isdisjoint(pair)]
+    options: dict[str, Any] = {
+        "patterns": stops.patterns,
+        "visible": stops.visible,
+        "max_held": stops.max_held,
+        "repeat": stops.repeat,
+    }
+    if not names:
+        return StopSet(stops.stop, protect=pairs, **options) if pairs else stops
+    regions = _with_pairs(_without(graph or {}, taken), pairs)
+    spared = {_name(region) for region, markers in (graph or {}).items() if not taken.isdisjoint(markers)}
+    spared |= {_name(to) for markers in (graph or {}).values() for mark, to in markers.items() if mark in taken}
+    # What is neither is the form's own, such as Harmony's headers, and for nobody.
+    open_ = ({"answer", *NAMES} - {*names}) | spared
+    stop_in = [region for region in dict.fromkeys(map(_name, regions)) if region in open_]
+    return StopSet(stops.stop, regions=regions, stop_in=stop_in, **options)
+
+
+def region_after(graph: Graph, prompt_end: str, /) -> str:
+    """The region in which the answer to a prompt begins. Only a marker at the prompt's end opens one, where chat
+    templates put it: a user who writes about markers must not take the operator's stops away.
+
+    >>> region_after(FORMATS["qwen3"], "<|im_start|>assistant\\n<think>\\n")
+    'reasoning'
+    """
+    first = next(iter(graph))
+    ends = (prompt_end, prompt_end.rstrip())
+    markers = [marker for marker in graph[first] if any(end.endswith(marker) for end in ends)]
+    return str(graph[first][max(markers, key=len)]) if markers else first
+
+
+def begins(stops: StopSet, prompt_end: str, start_protected: bool | None) -> dict[str, Any]:
+    """The options of a scanner of ``stops`` that say where the text after a prompt begins."""
+    if stops.regions is None:
+        opened = [pair for pair in stops.protect if prompt_end.rstrip().endswith(pair[0])]
+        if start_protected is None and opened:
+            return {"region": opened[0][0]}
+        return {"start_protected": bool(start_protected)}
+    if start_protected is None:
+        return {"region": region_after(stops.regions, prompt_end)}
+    closed = [region for region in stops.regions if _name(region) not in stops.stop_in]
+    if start_protected and not closed:
+        raise ValueError("start_protected: nothing is protected")
+    return {"region": closed[0] if start_protected else next(iter(stops.regions))}
+
+
+def known(graph: Graph | None, protect: Protect) -> list[Any]:
+    """``protect`` without the names that the graph lacks, as for a server's default."""
+    names, pairs = read(protect)
+    return [*(name for name in names if name in _regions(graph or {})), *pairs]
+
+
+def read(protect: object) -> tuple[list[str], list[tuple[str, str]]]:
+    """The names and the pairs of markers in ``protect``. Raises ``ValueError`` for what is neither.
+
+    >>> read(["reasoning", "<a>", "</a>"])
+    (['reasoning'], [('<a>', '</a>')])
+    """
+    if isinstance(protect, str):
+        protect = [protect]
+    if not isinstance(protect, Iterable):
+        raise ValueError(f"protect must be a list of regions, not {protect!r}")
+    names, pairs = [], []
+    items: Iterator[object] = iter(protect)
+    for item in items:
+        if item in NAMES:
+            names.append(str(item))
+        elif isinstance(item, list | tuple):
+            if len(item) != 2:
+                raise ValueError(f"protect: {item!r} is not an opening and a closing marker")
+            pairs.append((_marker(item[0]), _marker(item[1])))
+        else:
+            closing = next(items, None)
+            if closing is None:
+                raise ValueError(f"protect: {item!r} is neither a name, one of {NAMES}, nor has it a closing marker")
+            pairs.append((_marker(item), _marker(closing)))
+    return names, pairs
+
+
+def _marker(item: object) -> str:
+    if not isinstance(item, str) or not item:
+        raise ValueError(f"protect: {item!r} is no marker")
+    return item
+
+
+def _name(state: str) -> str:
+    return state.split("/", 1)[0]
+
+
+def _regions(graph: Graph) -> set[str]:
+    return {_name(state) for state in graph}
+
+
+def _without(graph: Graph, taken: set[str]) -> dict[str, dict[str, str]]:
+    return {state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()}
+
+
+def _with_pairs(graph: dict[str, dict[str, str]], pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
+    """``graph`` with a state for each pair in each state, which its closing marker leads back to."""
+    inside = {}
+    for state, markers in graph.items():
+        for number, (opening, closing) in enumerate(pairs):
+            if opening not in markers:
+                markers[opening] = f"protected/{number}/{state}"
+                inside[markers[opening]] = {closing: state}
+    return graph | inside
+
+
+def _of_mlx_lm(tokenizer: Any) -> Graph | None:
+    transitions = getattr(tokenizer, "response_transitions", None)
+    if transitions:  # of models whose answers have several parts: {part: [(marker, the part that it leads to)]}
+        first = getattr(tokenizer, "_response_format", {}).get("initial_state", next(iter(transitions)))
+        parts = dict.fromkeys([first, *transitions, *(to for edges in transitions.values() for _, to in edges)])
+        return {_part(part): {mark: _part(to) for mark, to in transitions.get(part, ())} for part in parts}
+    graph: dict[str, dict[str, str]] = {"answer": {}}
+    if getattr(tokenizer, "has_thinking", False):
+        graph["answer"][tokenizer.think_start] = "reasoning"
+        graph["reasoning"] = {tokenizer.think_end: "answer"}
+    if getattr(tokenizer, "has_tool_calling", False):
+        # A call that begins in the reasoning ends it. Mistral's calls end with the answer: they have no closing marker.
+        for markers in graph.values():
+            markers[tokenizer.tool_call_start] = "tool_call"
+        graph["tool_call"] = {tokenizer.tool_call_end: "answer"} if tokenizer.tool_call_end else {}
+    return graph if len(graph) > 1 else None
+
+
+def _part(part: str) -> str:
+    return PARTS.get(part, part)
+
+
+def _of_chat_template(template: object) -> Graph | None:
+    if not isinstance(template, str):
+        return None
+    best, most = None, 0
+    for form in FORMATS.values():
+        edges = {(marker, _name(to)) for markers in form.values() for marker, to in markers.items()}
+        found = {marker for marker, _ in edges if marker in template}
+        missing = {*NAMES} & _regions(form) - {to for marker, to in edges if marker in found}
+        # A form of which a region cannot be entered is another model's; of several, more of the template is one's own.
+        size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
+        if not missing and size > most:
+            best, most = form, size
+    return best

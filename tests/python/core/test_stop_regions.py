@@ -1,0 +1,104 @@
+"""A graph of regions whose markers stay in the text, and its short form."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from stopscan import StopMatch, StopScanner, StopSet, scan, truncate
+from stopscan.segments import Segmenter, SegmentSet, keep
+
+GRAPH = {
+    "answer": {"<think>": "reasoning", "<call>": keep("call")},
+    "reasoning": {"</think>": "answer", "<call>": "call/in reasoning"},
+    "call": {"</call>": "answer"},
+    "call/in reasoning": {"</call>": "answer", "</think>": "answer"},
+}
+TEXT = "<think>END<call>END</call>done END more"
+
+
+def test_a_call_ends_the_reasoning_and_the_stop_fires_behind_it() -> None:
+    stops = StopSet("END", regions=GRAPH, stop_in=["answer"])
+    scanner = StopScanner(stops)
+    assert scanner.feed(TEXT) == "<think>END<call>END</call>done "
+    assert (scanner.match, scanner.region) == (StopMatch("END", 31), "answer")
+    assert stops.truncate(TEXT) == (TEXT[:31], StopMatch("END", 31))
+
+
+def test_a_text_begins_in_a_region() -> None:
+    stops = StopSet("END", regions=GRAPH, stop_in=["answer"])
+    assert stops.region_after("<think>\n<call>") == "call/in reasoning"
+    text = "END</think>END"
+    assert stops.find(text, region="reasoning") == StopMatch("END", 11)
+    assert stops.truncate(text, region="reasoning")[0] == "END</think>"
+    assert truncate(text, stops, region="call/in reasoning")[0] == "END</think>"
+    assert list(scan([text], stops, region="reasoning")) == ["END</think>"]
+    assert StopScanner(stops, region="call/in reasoning").region == "call"
+
+
+def test_attributes_are_the_arguments() -> None:
+    stops = StopSet("END", regions=GRAPH, stop_in=["answer"])
+    assert (stops.regions, stops.stop_in, stops.protect) == (GRAPH, ("answer",), ())
+    assert isinstance(stops.regions["answer"]["<call>"], keep)
+    plain = StopSet("END")
+    assert (plain.regions, plain.stop_in) == (None, ("answer",))
+    for other in (copy.copy(stops), copy.deepcopy(stops), pickle.loads(pickle.dumps(stops))):
+        assert (other, hash(other)) == (stops, hash(stops))
+    assert eval(repr(stops), {"StopSet": StopSet, "keep": keep}) == stops
+
+
+def test_protect_is_short_for_a_graph() -> None:
+    pairs = StopSet("END", protect=[("<think>", "</think>")])
+    graph = {"answer": {"<think>": "<think>"}, "<think>": {"</think>": "answer"}}
+    long = StopSet("END", regions=graph, stop_in=["answer"])
+    for text in ("<think>END</think>END", "END", "<thinkEND"):
+        assert pairs.find(text) == long.find(text)
+    one, other = StopScanner(pairs), StopScanner(long)
+    one.feed("<think>EN")
+    other.restore(one.snapshot())  # the same set by another name
+    assert one.region == other.region == "<think>"
+    assert StopScanner(pairs, start_protected=True).region == "<think>"
+
+
+def test_a_kept_marker_begins_the_text_of_its_region() -> None:
+    segmenter = Segmenter(SegmentSet(GRAPH))
+    out = [segment for delta in ["a<c", "all>b</call>c", "<think>r<call>q"] for segment in segmenter.feed(delta)]
+    assert out == [
+        ("answer", "a"),
+        ("call", "<call>b"),
+        ("answer", "c"),
+        ("reasoning", "r"),
+        ("call", "q"),
+    ]
+    assert SegmentSet(GRAPH).regions == ("answer", "reasoning", "call")
+    assert SegmentSet(GRAPH) != SegmentSet({**GRAPH, "answer": {"<think>": "reasoning", "<call>": "call"}})
+    assert (keep("call"), type(pickle.loads(pickle.dumps(keep("call"))))) == ("call", keep)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"regions": GRAPH, "protect": [("<a>", "</a>")]}, "regions and protect exclude each other"),
+        ({"regions": {}}, "no regions"),
+        ({"regions": {"a": {"|": "b"}}}, 'no region "b"'),
+        ({"regions": {"a": {"": "a"}}}, "empty"),
+        ({"regions": {"a": {"xyz": "a", "y": "a"}}}, '"xyz".*never be reached.*"y"'),
+        ({"regions": {"END": {"END": "END"}}}, '"END" is both a stop and a marker'),
+        ({"stop_in": ["reasoning"]}, "stop_in.*reasoning"),
+    ],
+)
+def test_what_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        StopSet("END", **options)  # type: ignore[arg-type]
+
+
+def test_a_stream_begins_in_one_place() -> None:
+    stops = StopSet("END", protect=[("<think>", "</think>")])
+    with pytest.raises(ValueError, match="exclude each other"):
+        StopScanner(stops, start_protected=True, region="answer")
+    with pytest.raises(ValueError, match='no region "x"'):
+        StopScanner(stops, region="x")
+    with pytest.raises(ValueError, match="start_protected"):
+        StopScanner(StopSet("END", regions=GRAPH), start_protected=True)

@@ -1,0 +1,122 @@
+"""``stopscan.regions``: one graph a checkpoint, and stops that do not fire in some of its regions."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from stopscan import StopScanner, StopSet
+from stopscan.regions import begins, graph_of, known, protected, region_after
+from stopscan.segments import FORMATS, Segmenter, SegmentSet
+
+QWEN3 = FORMATS["qwen3"]
+TEXTS = {
+    "thought": "<think>hm END</think>done END more",
+    "call in the answer": "a<tool_call>END</tool_call>done END more",
+    "call in the thoughts": "<think>hm END<tool_call>END</tool_call>done END more",
+    "nothing closes it": "<think>END and END",
+    "no region": "END",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+@pytest.mark.parametrize("protect", [[], ["reasoning"], ["tool_call"], ["reasoning", "tool_call"]])
+def test_stops_fire_where_those_of_segments_do(text: str, protect: list[str]) -> None:
+    """The segmenter over the same graph takes the markers out, and is the reference for where a stop fires."""
+    stops = protected(StopSet("END"), QWEN3, protect)
+    outside = [region for region in ("answer", "reasoning", "tool_call") if region not in protect]
+    segmenter = Segmenter(SegmentSet(QWEN3, stop="END", stop_in=outside))
+    segmenter.feed(text)
+    for cut in range(len(text) + 1):
+        scanner = StopScanner(stops)
+        shown = scanner.feed(text[:cut]) + scanner.feed(text[cut:]) + scanner.flush()
+        assert scanner.match == segmenter.match
+        assert shown == (text if scanner.match is None else text[: scanner.match.offset])
+
+
+@pytest.mark.parametrize(
+    ("stop", "text"),
+    [("</think>", "<think>hm "), ("<think>", ""), ("</tool_call>", "<think>hm END<tool_call>")],
+)
+def test_a_stop_that_is_a_marker_wins(stop: str, text: str) -> None:
+    stops = protected(StopSet([stop, "END"]), QWEN3)
+    assert stops.truncate(TEXTS["call in the thoughts"])[0] == text
+
+
+def test_pairs_of_markers_beside_names() -> None:
+    stops = protected(StopSet("END", protect=[("(", ")")]), QWEN3, ["reasoning", "[", "]"])
+    text = "(END)[END]<think>END</think>"
+    assert stops.truncate(f"{text}END")[0] == text
+    assert protected(StopSet("END"), None, [("(", ")")]) == StopSet("END", protect=[("(", ")")])
+    assert protected(StopSet("END"), None) == StopSet("END")
+
+
+def test_text_that_is_for_nobody_has_no_stops() -> None:
+    text = "<|channel|>analysis<|message|>END<|end|><|start|>assistant<|channel|>final<|message|>Yes "
+    assert protected(StopSet(["END", "assistant"]), FORMATS["harmony"]).truncate(f"{text}END")[0] == text
+
+
+@pytest.mark.parametrize(
+    ("protect", "message"),
+    [
+        ("reasoning", "this model has no markers for 'reasoning'"),
+        (["tool_calls"], "'tool_calls' is neither a name"),
+        ([["a"]], "is not an opening and a closing marker"),
+        ([["a", ""]], "'' is no marker"),
+        (5, "must be a list of regions, not 5"),
+    ],
+)
+def test_what_cannot_be_protected_is_refused(protect: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        protected(StopSet("END"), None, protect)
+
+
+def test_a_servers_default_passes_over_what_a_model_lacks() -> None:
+    assert known(FORMATS["think"], ["reasoning", "tool_call", "<a>", "</a>"]) == ["reasoning", ("<a>", "</a>")]
+    assert known(None, ["reasoning"]) == []
+
+
+@pytest.mark.parametrize(
+    ("prompt_end", "region"),
+    [
+        ("<|im_start|>assistant\n<think>\n", "reasoning"),
+        ("What does <think> mean?<|im_end|>\n<|im_start|>assistant\n", "answer"),
+        ("<think>\n\n</think>\n\n", "answer"),
+        ("", "answer"),
+    ],
+)
+def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> None:
+    # A region may have several states: "answer/after reasoning".
+    assert region_after(QWEN3, prompt_end).split("/")[0] == region
+    stops = protected(StopSet("END"), QWEN3)
+    assert begins(stops, prompt_end, None) == {"region": region_after(QWEN3, prompt_end)}
+    assert begins(stops, prompt_end, False) == {"region": "answer"}
+    assert begins(stops, prompt_end, True) == {"region": "reasoning"}
+
+
+def test_the_graph_of_mlx_lms_markers() -> None:
+    tokenizer = SimpleNamespace(
+        has_thinking=True, think_start="<think>", think_end="</think>",
+        has_tool_calling=True, tool_call_start="<tool_call>", tool_call_end="</tool_call>",
+    )  # fmt: skip
+    assert graph_of(tokenizer) == {
+        "answer": {"<think>": "reasoning", "<tool_call>": "tool_call"},
+        "reasoning": {"</think>": "answer", "<tool_call>": "tool_call"},
+        "tool_call": {"</tool_call>": "answer"},
+    }
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_chat_template_tells_the_form(name: str) -> None:
+    markers = {marker for edges in FORMATS[name].values() for marker in edges}
+    found = graph_of(SimpleNamespace(chat_template="\n".join(sorted(markers))))
+    assert found is not None
+    assert {marker for edges in found.values() for marker in edges} == markers
+
+
+def test_a_tokenizer_of_which_nothing_is_known() -> None:
+    assert graph_of(SimpleNamespace(chat_template=None)) is None
+    assert graph_of(SimpleNamespace(chat_template="{{ messages }}")) is None
+    assert graph_of(object()) is None
