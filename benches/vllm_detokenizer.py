@@ -18,8 +18,8 @@ from vllm import SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
-from stopscan.testing.reciter import Reciter
 from stopscan.vllm import install, uninstall
+from stopscan_conformance.reciter import Reciter
 
 WORDS = [
     f" {word}"

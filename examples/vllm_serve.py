@@ -21,7 +21,7 @@ from pathlib import Path
 
 from openai import APIConnectionError, OpenAI
 
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter()
 

@@ -1,63 +1,77 @@
 from __future__ import annotations
 
-import json
-import logging
-import os
+from typing import TYPE_CHECKING, Any
 
-from stopscan._protect import NAMES, Protect, regions
-from stopscan.vllm._parts import require
+from stopscan._engine import environment
+from stopscan._engine.environment import Settings
 
-# vLLM's own handlers print what is logged below its name.
-logger = logging.getLogger("vllm.stopscan")
+if TYPE_CHECKING:
+    from stopscan.vllm._adapter import Adapter
+
+REPORT = "see docs/vllm.md, and please report this"
 
 
-def install(*, protect: Protect = ()) -> None:
+def install(*, protect: Any = None) -> None:
     """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process.
 
     Text, token ids, finish and stop reasons stay vLLM's, its list order of stops that complete at the same character
     included; the text comes as soon as it is safe. ``protect`` has the regions in which no stop fires, for requests
     without ``stopscan_protect``: pairs of markers, ``"reasoning"`` (the regions of the reasoning parser of each engine
-    that is made after this call, in which an answer also begins where that parser says so) and ``"tool_calls"`` (those
-    of a server's tool parser). Another call replaces them. Raises ``RuntimeError``, with vLLM unchanged, if it has not
-    the parts that stopscan needs.
+    that is made after this call, in which an answer also begins where that parser says so) and ``"tool_call"`` (those
+    of a server's tool parser). Without ``protect``, these are the two names in answers to chats. Another call replaces
+    them. Raises ``RuntimeError``, with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
 
     >>> install(protect=["reasoning", ("<scratch>", "</scratch>")])
     """
-    require()
-    # What is imported here is of vLLM's inside, and only of a version that is known to have it.
-    from stopscan.vllm import _patches
-    from stopscan.vllm._installation import Installation
-
-    _patches.apply(Installation(protect))
+    _install(Settings(protect))
 
 
 def uninstall() -> None:
     """Gives vLLM its own detokenizer back; requests that are under way end as they began."""
-    require()
-    from stopscan.vllm import _patches
+    import sys
 
-    _patches.revert()
+    if hooks := sys.modules.get("stopscan.vllm._hooks"):
+        hooks.revert()
 
 
-def plugin() -> None:
-    """Installs stopscan if the environment asks for it; vLLM calls this in each of its processes.
-
-    ``STOPSCAN_VLLM=1`` asks for it, and the server does not start if it cannot be; ``optional`` logs a warning then.
-    ``STOPSCAN_VLLM_PROTECT`` has a name, or a list as in ``stopscan_protect``.
-    """
-    switch = os.environ.get("STOPSCAN_VLLM", "0")
-    if switch not in ("", "0", "1", "optional"):
-        raise ValueError(f"STOPSCAN_VLLM must be 0, 1 or optional, not {switch!r}")
-    if switch in ("", "0"):
+def install_as_asked() -> None:
+    """Installs with what the environment says, before the first engine of a process."""
+    asked = environment.switch("STOPSCAN_VLLM")
+    if asked == "0":
         return
-    protect = _environment_regions(os.environ.get("STOPSCAN_VLLM_PROTECT", ""))
+    settings = environment.settings("STOPSCAN_VLLM")
     try:
         _refuse_rust_front()
-        install(protect=protect)
+        _install(settings, optional=asked == "optional")
     except RuntimeError as error:
-        if switch == "1":
+        if asked == "1":
             raise
+        from stopscan.vllm._adapter import logger
+
         logger.warning("running without stopscan: %s", error)
+
+
+def adapter(settings: Settings) -> Adapter:
+    """What scans requests as ``settings`` say. Raises ``RuntimeError`` if stopscan does not fit this vLLM."""
+    settings = settings.checked()
+    try:
+        from stopscan.vllm import _hooks, _selftest
+        from stopscan.vllm._adapter import Adapter
+
+        wrong = [] if _hooks.installed() else _selftest.problems()
+    except Exception as error:
+        raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {error!r}; {REPORT}") from error
+    if wrong:
+        raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {'; '.join(wrong[:3])}; {REPORT}")
+    return Adapter(settings)
+
+
+def _install(settings: Settings, *, optional: bool = False) -> None:
+    made = adapter(settings)
+    made.optional = optional
+    from stopscan.vllm import _hooks
+
+    _hooks.apply(made)
 
 
 def _refuse_rust_front() -> None:
@@ -70,11 +84,7 @@ def _refuse_rust_front() -> None:
         )
 
 
-def _environment_regions(value: str) -> Protect:
-    try:
-        protect: Protect = value if value in NAMES else json.loads(value or "[]")
-        regions(protect, dict.fromkeys(NAMES, ()))
-    except ValueError as error:
-        names = " or ".join(NAMES)
-        raise ValueError(f"STOPSCAN_VLLM_PROTECT must be {names}, or a JSON list of regions: {error}") from None
-    return protect
+def _version() -> str:
+    import vllm
+
+    return str(getattr(vllm, "__version__", "?"))

@@ -3,21 +3,23 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from copy import copy
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
-from stopscan.vllm._engine import Engine
-from stopscan.vllm._options import check, without
-from stopscan.vllm._parts import require
-from stopscan.vllm._request import scanning
+from stopscan._engine.environment import Settings
+from stopscan._engine.options import without_options
+from stopscan.vllm._detokenizer import ScanningDetokenizer
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
     from vllm.outputs import CompletionOutput, RequestOutput
     from vllm.v1.engine.async_llm import AsyncLLM
 
-_engines: WeakKeyDictionary[Any, Engine | None] = WeakKeyDictionary()
+    from stopscan.vllm._adapter import Adapter
+
+_engines: WeakSet[Any] = WeakSet()
 
 
 async def scan_outputs(
@@ -33,19 +35,18 @@ async def scan_outputs(
     >>> async for output in scan_outputs(engine, "Once upon", params, "request-1"):
     ...     print(output.outputs[0].text, end="")
     """
-    require()
     from vllm.sampling_params import RequestOutputKind
 
-    known = _known(engine)
-    check(sampling_params, known.named if known else {}, False)
+    adapter = _adapter_of(engine)
+    adapter.check(sampling_params)
     kind = sampling_params.output_kind
     params = sampling_params.clone()
     params.stop = []
-    params.extra_args = without(params.extra_args)
+    params.extra_args = without_options(params.extra_args)
     params.output_kind = RequestOutputKind.DELTA
     total: RequestOutput | None = None
     async with aclosing(engine.generate(prompt, params, request_id, **options)) as source:
-        async for output in _cut(source, engine, known, sampling_params):
+        async for output in _cut(source, engine, adapter, sampling_params):
             if kind is RequestOutputKind.DELTA:
                 yield output
                 continue
@@ -58,7 +59,7 @@ async def scan_outputs(
 
 
 async def _cut(
-    source: AsyncGenerator[RequestOutput, None], engine: AsyncLLM, known: Engine | None, params: SamplingParams
+    source: AsyncGenerator[RequestOutput, None], engine: AsyncLLM, adapter: Adapter, params: SamplingParams
 ) -> AsyncGenerator[RequestOutput, None]:
     """The outputs, which are deltas, as far as the stops let them come; the source is closed with the last answer."""
     detokenizers: dict[int, Any] = {}
@@ -67,7 +68,7 @@ async def _cut(
         output.outputs = [completion for completion in output.outputs if completion.index in running]
         for completion in output.outputs:
             if completion.index not in detokenizers:
-                detokenizers[completion.index] = _detokenizer(engine, known, params, output)
+                detokenizers[completion.index] = _detokenizer(engine, adapter, params, output)
             _scan(detokenizers[completion.index], completion)
             if completion.finish_reason is not None:
                 running.remove(completion.index)
@@ -79,26 +80,43 @@ async def _cut(
             yield output
 
 
-def _known(engine: AsyncLLM) -> Engine | None:
-    if engine not in _engines:
-        tokenizer = engine.input_processor.tokenizer
-        parser = engine.vllm_config.structured_outputs_config.reasoning_parser
-        _engines[engine] = None if tokenizer is None else Engine(parser, tokenizer)
-    return _engines[engine]
+@cache
+def _adapter() -> Adapter:
+    """An adapter that no server's defaults concern. Raises ``RuntimeError`` where stopscan does not fit."""
+    from stopscan.vllm._install import adapter
+
+    return adapter(Settings(protect=()))
 
 
-def _detokenizer(engine: AsyncLLM, known: Engine | None, params: SamplingParams, output: RequestOutput) -> Any:
+def _adapter_of(engine: AsyncLLM) -> Adapter:
+    adapter = _adapter()
+    if engine not in _engines and (tokenizer := engine.input_processor.tokenizer) is not None:
+        adapter.note_engine(engine.vllm_config.structured_outputs_config.reasoning_parser, tokenizer)
+        _engines.add(engine)
+    return adapter
+
+
+def _detokenizer(engine: AsyncLLM, adapter: Adapter, params: SamplingParams, output: RequestOutput) -> Any:
     from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
-    request: Any = SimpleNamespace(
-        request_id=output.request_id,
-        sampling_params=params,
-        prompt_token_ids=output.prompt_token_ids,
-        prompt_embeds=None,
-        reasoning_parser_kwargs=None,
-    )
+    def made(sampling_params: SamplingParams) -> Any:
+        request: Any = SimpleNamespace(
+            request_id=output.request_id,
+            sampling_params=sampling_params,
+            prompt_token_ids=output.prompt_token_ids,
+            prompt_embeds=None,
+            reasoning_parser_kwargs=None,
+        )
+        return IncrementalDetokenizer.from_new_request(tokenizer, request), request
+
+    def remake(count: int) -> Any:
+        later = copy(params)
+        later.min_tokens = max(count, params.min_tokens)
+        return made(later)[0]
+
     tokenizer = engine.get_tokenizer() if params.detokenize else None
-    return scanning(IncrementalDetokenizer.from_new_request(tokenizer, request), tokenizer, request, known)
+    detokenizer, request = made(params)
+    return detokenizer if tokenizer is None else adapter.scanning(detokenizer, tokenizer, request, remake)
 
 
 def _scan(detokenizer: Any, completion: CompletionOutput) -> None:
@@ -108,7 +126,12 @@ def _scan(detokenizer: Any, completion: CompletionOutput) -> None:
     if stop is not None:
         completion.finish_reason, completion.stop_reason = "stop", stop
         _trim(completion, detokenizer.num_output_tokens() - before)
-    completion.text = detokenizer.get_next_output_text(completion.finish_reason is not None, True)
+    ended = completion.finish_reason is not None
+    if isinstance(detokenizer, ScanningDetokenizer):
+        detokenizer.end_confirms = completion.finish_reason not in ("abort", "error")
+    completion.text = detokenizer.get_next_output_text(ended, True)
+    if ended and isinstance(detokenizer, ScanningDetokenizer):
+        detokenizer.report(completion)
 
 
 def _trim(completion: CompletionOutput, kept: int) -> None:

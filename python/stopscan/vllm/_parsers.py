@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stopscan._protect import Regions
+from stopscan._engine.regions import Pairs
 from stopscan.segments import FORMATS
 
 _THINK = ("<think>", "</think>")
@@ -13,7 +13,7 @@ _MUSE = ("to=self<|message|>", "<|eom|>")
 _NEVER = "\U0010ffff"
 
 # The markers of reasoning parsers that name none, or only some of them.
-MARKERS: Mapping[str, Regions] = {
+MARKERS: Mapping[str, Pairs] = {
     # The two endings may be mixed with either beginning: what they share closes.
     "granite": (
         ("Here is my thought process:", "s my response:"),
@@ -42,6 +42,7 @@ _FORMS = {
     "cohere_command3": "cohere_command",
     "cohere_command4": "cohere_command",
     "deepseek_v31": "deepseek_v3",
+    "granite-20b-fc": "granite_20b_fc",
     "internlm": "internlm2",
     "ling3": "glm47",
     "llama3_json": "llama3",
@@ -54,7 +55,7 @@ _FORMS = {
 }
 
 
-def tool_call_regions(tool_parser: str) -> Regions:
+def tool_call_regions(tool_parser: str) -> Pairs:
     """The markers of the calls that a tool parser of vLLM reads; none if its calls have no markers of their own."""
     form: Mapping[str, Mapping[str, str]] = FORMATS.get(_FORMS.get(tool_parser, tool_parser), {})
     openings = [marker for marker, region in form.get("answer", {}).items() if region == "tool_call"]

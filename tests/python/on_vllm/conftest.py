@@ -13,6 +13,14 @@ pytest.register_assert_rewrite("vllm_streams")
 
 
 @pytest.fixture(autouse=True)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switches the way back off, because it hides the faults that it helps over."""
+    from stopscan._engine.circuit import Circuit
+
+    monkeypatch.setattr(Circuit, "strict", True)
+
+
+@pytest.fixture(autouse=True)
 def _uninstalled() -> Iterator[None]:
     yield
     if "stopscan.vllm" in sys.modules:

@@ -16,10 +16,10 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 
 from vllm import SamplingParams
 from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.engine.protocol import StreamingInput
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
-from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
 from vllm_streams import STREAMS, Stream
 
 from stopscan.vllm import install, scan_outputs
@@ -329,7 +329,19 @@ def test_patterns(engine: Engine, reciter: Any, generate: Any) -> None:
         assert engine.engine.output_processor.get_num_unfinished_requests() == 0
 
 
-def test_scan_outputs_with_a_vllm_without_a_part_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(BaseIncrementalDetokenizer, "decode_next")
-    with pytest.raises(RuntimeError, match="does not support vLLM"):
-        engine.run(collect(scan_outputs(engine.engine, "", SamplingParams(), "never")))
+def test_streaming_input_takes_no_patterns_as_it_takes_no_stops(engine: Engine, reciter: Any) -> None:
+    install()
+    ids = reciter.token_ids("split")[:3]
+
+    async def chunks() -> AsyncIterator[StreamingInput]:
+        yield StreamingInput(prompt={"prompt_token_ids": ids})
+
+    def ask(**params: Any) -> Any:
+        params = SamplingParams(temperature=0, max_tokens=4, output_kind=RequestOutputKind.DELTA, **params)
+        return engine.run(collect(engine.engine.generate(chunks(), params, next(request_ids))))
+
+    assert ask()
+    with pytest.raises(VLLMValidationError, match="stop"):
+        ask(stop=["END"])
+    with pytest.raises(VLLMValidationError, match="cannot be used with streaming input"):
+        ask(extra_args={"stopscan_patterns": ["END"]})

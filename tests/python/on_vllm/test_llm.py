@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
+import cloudpickle
 from vllm import LLM, SamplingParams
 from vllm.exceptions import VLLMValidationError
 from vllm_streams import STREAMS
@@ -21,6 +24,7 @@ pytestmark = pytest.mark.vllm
 
 @pytest.fixture(scope="module")
 def llm(checkpoint: Path) -> Iterator[LLM]:
+    os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # for the question that goes to the engine core
     llm = LLM(str(checkpoint), gpu_memory_utilization=0.1, enforce_eager=True, dtype="float32", max_model_len=512)
     yield llm
     llm.llm_engine.engine_core.shutdown()
@@ -74,3 +78,30 @@ def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter:
         answers(llm, reciter.prompt("split"), stop=["END"], extra_args={"stopscan_protect": 5})
     assert not llm.llm_engine.has_unfinished_requests()
     assert answers(llm, reciter.prompt("split"), stop=["END"])[0].text == "This is the "
+
+
+def of_ours(worker: Any) -> tuple[int, list[str], list[str]]:
+    """The process that asks, its modules of stopscan, and its functions of vLLM that stopscan stands in front of."""
+    import os
+    import sys
+
+    modules = [name for name in sys.modules if name.partition(".")[0] == "stopscan"]
+    wrapped = [
+        f"{owner.__name__}.{name}"
+        for module in [module for name, module in sys.modules.items() if name.startswith("vllm.v1.engine") and module]
+        for owner in list(vars(module).values())
+        if isinstance(owner, type)
+        for name, found in list(vars(owner).items())
+        if "stopscan" in getattr(getattr(found, "__func__", found), "__globals__", {}).get("__name__", "")
+    ]
+    return os.getpid(), modules, wrapped
+
+
+def test_nothing_of_ours_is_in_the_engine_core(llm: LLM) -> None:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    install()
+    ((process, modules, wrapped),) = llm.collective_rpc(of_ours)
+    assert process != os.getpid()
+    assert wrapped == []
+    assert [name for name in modules if name.startswith("stopscan.vllm")] == []
+    assert of_ours(None)[2] != []

@@ -18,9 +18,9 @@ from vllm.tool_parsers import ToolParserManager
 from vllm.v1.engine.input_processor import InputProcessor
 from vllm_harness import run
 
-from stopscan.testing.reciter import Reciter
-from stopscan.vllm import install, uninstall
-from stopscan.vllm._install import plugin
+from stopscan.vllm import _hooks, install, uninstall
+from stopscan.vllm._install import install_as_asked as plugin
+from stopscan_conformance.reciter import Reciter
 
 pytestmark = pytest.mark.vllm
 
@@ -124,13 +124,26 @@ def start(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def answer(
-    tokenizer: Any, text: str, *, prompt: str | None = "x", parser_options: dict[str, Any] | None = None, **params: Any
+    tokenizer: Any,
+    text: str,
+    *,
+    prompt: str | None = "x",
+    parser_options: dict[str, Any] | None = None,
+    request_id: str = "r",
+    **params: Any,
 ) -> str:
     """What comes of ``text`` with the stop END."""
     params = {"stop": ["END"], "output_kind": RequestOutputKind.DELTA, "skip_special_tokens": False, **params}
     steps = [[token] for token in tokenizer.encode(text, add_special_tokens=False)]
     prompt_ids = None if prompt is None else tokenizer.encode(prompt, add_special_tokens=False)
-    return run(tokenizer, steps, SamplingParams(**params), prompt=prompt_ids, parser_options=parser_options).text
+    return run(
+        tokenizer,
+        steps,
+        SamplingParams(**params),
+        prompt=prompt_ids,
+        parser_options=parser_options,
+        request_id=request_id,
+    ).text
 
 
 def test_the_table_has_all_parsers() -> None:
@@ -239,20 +252,26 @@ def test_names_and_markers_side_by_side(tokenizer: Any, start: Any) -> None:
     assert answer(tokenizer, "<mm:think>END</mm:think>5 END", extra_args=request) == "<mm:think>END</mm:think>5 "
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "needs a reasoning parser, and this engine has none"),
-        ("nameless", "'nameless' names"),
-        ("unclosed", "'unclosed' names"),
-        ("unopened", "'unopened' names"),
-    ],
-)
-def test_no_markers_for_the_reasoning_are_an_error_when_the_engine_is_made(start: Any, name: str, message: str) -> None:
-    for keywords in (False, True):
-        with pytest.raises(ValueError, match=message):
-            start("reasoning", name, keywords=keywords)
+@pytest.mark.parametrize("name", ["", "nameless", "unclosed", "unopened"])
+def test_a_server_passes_over_reasoning_that_its_parser_has_no_markers_for(
+    tokenizer: Any, start: Any, name: str
+) -> None:
+    start(["reasoning", ("<a>", "</a>")], name)
+    assert answer(tokenizer, "<a>END</a><think>END") == "<a>END</a><think>"
+    with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
+        answer(tokenizer, "END", extra_args={"stopscan_protect": ["reasoning"]})
     start("reasoning", name, tokenizer=None)
+
+
+def test_a_configuration_that_moved_is_an_error_that_names_it(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    install()
+    with pytest.raises(RuntimeError, match="cannot read the reasoning parser of vLLM's configuration"):
+        InputProcessor(SimpleNamespace(parsers=None), SimpleNamespace(tokenizer=object()))
+    uninstall()
+    monkeypatch.setenv("STOPSCAN_VLLM", "optional")
+    plugin()
+    InputProcessor(SimpleNamespace(parsers=None), SimpleNamespace(tokenizer=object()))
+    assert not _hooks.installed()
 
 
 @pytest.fixture(autouse=True)
@@ -270,12 +289,12 @@ def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None:
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["reasoning"]}}
     install()
-    SamplingParams(**named)
+    SamplingParams.from_optional(**named)
     start([], "")
     with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
-        SamplingParams(**named)
+        SamplingParams.from_optional(**named)
     start([], "qwen3")
-    SamplingParams(**named)
+    SamplingParams.from_optional(**named)
 
 
 def calls(tool_parser: str | None) -> None:
@@ -284,32 +303,33 @@ def calls(tool_parser: str | None) -> None:
 
 def test_vllm_42210_no_stop_fires_in_a_tool_call(tokenizer: Any, start: Any) -> None:
     text = 'Well. <tool_call>{"END": 1}</tool_call> So END'
-    start("tool_calls")
+    start("tool_call")
     calls("hermes")
     assert answer(tokenizer, text) == text[:-3]
     start([])
     calls("hermes")
     assert answer(tokenizer, text) == 'Well. <tool_call>{"'
-    assert answer(tokenizer, text, extra_args={"stopscan_protect": ["tool_calls"]}) == text[:-3]
+    assert answer(tokenizer, text, extra_args={"stopscan_protect": ["tool_call"]}) == text[:-3]
 
 
 def test_an_engine_that_is_made_after_its_tool_parser_was_named(tokenizer: Any, start: Any) -> None:
-    install(protect="tool_calls")
+    install(protect="tool_call")
     calls("hermes")
     start(None)
     text = 'Well. <tool_call>{"END": 1}</tool_call> So END'
     assert answer(tokenizer, text) == text[:-3]
 
 
-def test_calls_whose_parser_nobody_named_refuse_the_request(tokenizer: Any, start: Any) -> None:
-    start("tool_calls")
-    with pytest.raises(VLLMValidationError, match="no markers for 'tool_calls'"):
-        answer(tokenizer, "So END")
-    assert answer(tokenizer, "So END", extra_args={"stopscan_protect": []}) == "So "
+def test_calls_whose_parser_nobody_named_are_passed_over_in_a_default(tokenizer: Any, start: Any) -> None:
+    start("tool_call")
+    calls(None)
+    assert answer(tokenizer, "So END") == "So "
+    with pytest.raises(VLLMValidationError, match="no markers for 'tool_call'"):
+        answer(tokenizer, "So END", extra_args={"stopscan_protect": ["tool_call"]})
 
 
 def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, start: Any) -> None:
-    start("tool_calls")
+    start("tool_call")
     calls("mistral")
     text = '[TOOL_CALLS]f{"a": "END"}[TOOL_CALLS]g{"b": "END"}'
     assert answer(tokenizer, text) == text
@@ -327,7 +347,7 @@ def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, st
 def test_every_spelling_of_a_calls_opening_marker(
     tokenizer: Any, start: Any, parser: str, opening: str, closing: str
 ) -> None:
-    start("tool_calls")
+    start("tool_call")
     calls(parser)
     text = f"{opening}END{closing}So END"
     assert answer(tokenizer, text) == text[:-3]
@@ -335,22 +355,60 @@ def test_every_spelling_of_a_calls_opening_marker(
 
 # Their calls have no markers, or stand between headers.
 UNMARKED = {
-    "beam", "gigachat3", "granite-20b-fc", "hf", "hy_v3", "hy_v4", "inkling", "llama4_json", "minicpm5", "muse",
-    "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
+    "beam", "hf", "inkling", "llama4_json", "muse", "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
-def test_every_tool_parser_is_protected_or_refused(start: Any, parser: str) -> None:
-    start("tool_calls")
+def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any, parser: str) -> None:
+    start([])
+    calls(parser)
+    named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
     if parser in UNMARKED:
-        with pytest.raises(ValueError, match=f"the tool parser '{parser}' names no start and end"):
-            calls(parser)
+        with pytest.raises(VLLMValidationError, match="no markers for 'tool_call'"):
+            SamplingParams.from_optional(**named)
     else:
-        calls(parser)
+        SamplingParams.from_optional(**named)
 
 
-def test_a_server_without_a_tool_parser_is_an_error(start: Any) -> None:
-    start("tool_calls")
-    with pytest.raises(ValueError, match="needs a tool parser, and this engine has none"):
-        calls(None)
+# An answer to a chat that begins inside its reasoning, with a call; and one on a route that vLLM does not parse.
+TEXT = 'Is it END?</think>Well. <tool_call>{"END": 1}</tool_call> So END'
+
+
+@pytest.mark.parametrize(
+    ("request_id", "extra_args", "expected"),
+    [
+        ("chatcmpl-1", {}, TEXT[:-3]),
+        ("resp_1", {}, TEXT[:-3]),
+        ("cmpl-1", {}, "Is it "),
+        ("1", {}, "Is it "),
+        ("chatcmpl-1", {"stopscan_protect": []}, "Is it "),
+        ("chatcmpl-1", {"stopscan_protect": ["reasoning"]}, 'Is it END?</think>Well. <tool_call>{"'),
+        ("cmpl-1", {"stopscan_protect": ["reasoning", "tool_call"]}, TEXT[:-3]),
+    ],
+)
+def test_stops_are_for_the_answer_on_chat_routes(
+    tokenizer: Any, start: Any, request_id: str, extra_args: dict[str, Any], expected: str
+) -> None:
+    install()
+    start(None, "deepseek_r1")
+    calls("hermes")
+    assert answer(tokenizer, TEXT, request_id=request_id, extra_args=extra_args) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "inside"),
+    [
+        ("<assistant>", True),
+        ("What does </think> mean?<assistant>", True),
+        ("<think>Well.</think>Hi. And now?<assistant><think>\n", True),
+        ("What does <think> mean?<assistant></think>", False),
+        ("a<assistant><think>Well.</think>", False),
+    ],
+)
+def test_a_user_who_writes_a_marker_does_not_end_or_begin_the_reasoning(
+    tokenizer: Any, start: Any, prompt: str, inside: bool
+) -> None:
+    start("reasoning", "deepseek_r1")
+    text = "Is it END?</think>It is 5 END"
+    assert answer(tokenizer, text, prompt=prompt) == (text[:-3] if inside else "Is it ")

@@ -20,10 +20,10 @@ from vllm.v1.engine.detokenizer import FastIncrementalDetokenizer, IncrementalDe
 from vllm.v1.engine.output_processor import OutputProcessor
 from vllm_harness import Run, SlowTokenizer, run
 
-from stopscan.testing.reciter import Reciter
 from stopscan.vllm import install, uninstall
-from stopscan.vllm._parts import trims_token_ids
-from stopscan.vllm._pieces import PieceDecoder, decoder
+from stopscan.vllm._adapter import _trims_token_ids as trims_token_ids
+from stopscan.vllm._decoder import PieceDecoder, decoder
+from stopscan_conformance.reciter import Reciter
 
 pytestmark = pytest.mark.vllm
 
@@ -147,7 +147,7 @@ def test_before_0_32_the_tokens_behind_a_stop_stay_beside_their_logprobs(
 ) -> None:
     tokenizer, reciter = pieces
     monkeypatch.setattr(OutputProcessor, "_trim_surplus_tokens", lambda *_: None)
-    monkeypatch.setattr("stopscan.vllm._request.trims_token_ids", lambda: False)
+    monkeypatch.setattr("stopscan.vllm._adapter._trims_token_ids", lambda: False)
     step = reciter.token_ids("pieces")[:5]
     finish, stop_reason = (FinishReason.STOP, step[-1]) if end == "stop token" else (FinishReason.LENGTH, None)
     params = SamplingParams(stop=["b"], output_kind=kind, logprobs=1)
@@ -158,7 +158,7 @@ def test_before_0_32_the_tokens_behind_a_stop_stay_beside_their_logprobs(
 
 
 def test_whether_vllm_trims_the_tokens_behind_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    trims = trims_token_ids.__wrapped__
+    trims = trims_token_ids
     assert trims()
     monkeypatch.delattr(OutputProcessor, "_trim_surplus_tokens")
     assert not trims()

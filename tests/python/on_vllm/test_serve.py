@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ import httpx
 import openai
 from vllm_streams import STREAMS, Stream
 
-from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 pytestmark = pytest.mark.vllm
 
@@ -156,11 +157,19 @@ def test_responses_have_stops_too(server: Server, plugin: str) -> None:
 MALFORMED = [
     ({"stopscan_protect": "<think>"}, "stopscan_protect '<think>' is neither a name"),
     ({"stopscan_protect": ["<think>"]}, "stopscan_protect '<think>' is neither a name"),
-    ({"stopscan_protect": ["tool_calls"]}, "stopscan_protect this model has no markers for 'tool_calls'"),
+    ({"stopscan_protect": ["tool_call"]}, "stopscan_protect this model has no markers for 'tool_call'"),
     ({"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
     ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be 0 or 1, not 'yes'"),
     ({"stopscan_protected": 1}, "stopscan_protected is not an option of stopscan"),
     ({"stopscan_patterns": "(a"}, "stopscan_patterns is malformed"),
+    (
+        {"stopscan_patterns": [f"a{number}" for number in range(300)]},
+        "stopscan_patterns has 300 patterns; the limit is",
+    ),
+    ({"stopscan_patterns": "a" * 20_000}, "stopscan_patterns has 20000 bytes of text; the limit is"),
+    ({"stopscan_protect": ["<a>", "</a>", "<a>", "</b>"]}, "stopscan_protect is malformed"),
+    ({"stopscan_protect": [f"<{number}>" for number in range(200)]}, "stopscan_protect has 100 regions; the limit is"),
+    ({"stopscan_max_held": -1}, "stopscan_max_held must be"),
 ]
 
 
@@ -225,6 +234,55 @@ def test_patterns(server: Server, plugin: str) -> None:
     assert choice.finish_reason == "stop"
 
 
+def test_a_pattern_that_the_end_of_the_answer_confirms(server: Server, plugin: str) -> None:
+    body = {"temperature": 0, "vllm_xargs": {"stopscan_patterns": r"it\b"}}
+    for stream in (False, True):
+        create, common = server.openai.chat.completions.create, {"model": "reciter", "extra_body": body}
+        answer = create(messages=message("[split]"), max_tokens=40, stream=stream, **common)
+        choices = [chunk.choices[0] for chunk in (answer if stream else [answer]) if chunk.choices]
+        text = "".join((choice.delta.content if stream else choice.message.content) or "" for choice in choices)
+        assert text == {"off": "This is the END of it", "on": "This is the END of "}[plugin]
+        assert choices[-1].finish_reason == "stop"
+        assert choices[-1].model_extra["stop_reason"] == {"off": None, "on": "it"}[plugin]
+
+
+def longest_gap(server: Server, xargs: dict[str, Any]) -> float:
+    """The longest time in seconds for which ``/health`` said nothing, while a chat of 50 answers is under way."""
+    body = {"model": "reciter", "messages": message("[late]"), "n": 50, "temperature": 1, "max_tokens": 20}
+    gaps, done = [], threading.Event()
+
+    def poll() -> None:
+        with httpx.Client() as client:
+            while not done.is_set():
+                began = time.perf_counter()
+                client.get(f"{server.url}/health")
+                gaps.append(time.perf_counter() - began)
+                time.sleep(0.01)
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    try:
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json={**body, "vllm_xargs": xargs}, timeout=60)
+    finally:
+        done.set()
+        poller.join()
+    assert answer.status_code == 200, answer.text
+    return max(gaps)
+
+
+def test_one_request_with_many_patterns_stops_nobody(server: Server, plugin: str) -> None:
+    if plugin == "off":
+        pytest.skip("there are no patterns without stopscan")
+    patterns = [
+        f"\\n(User|Human|Assistant|System) {number}: [a-z]{{1,9}}END OF THIS TURN {number}" for number in range(64)
+    ]
+    longest_gap(server, {})
+    plain = max(longest_gap(server, {}) for _ in range(3))
+    # The first of them compiles, and a machine that is busy has gaps of its own.
+    heavy = min(longest_gap(server, {"stopscan_patterns": patterns}) for _ in range(2))
+    assert heavy <= max(2 * plain, 0.1)
+
+
 # An answer that begins inside its reasoning without a marker, and one with a call.
 ANSWERS = {
     "unmarked": ["Is", " it", " ", "E", "ND", "?", "</think>", "It", " is", " 5", " ", "E", "ND", " here"],
@@ -248,7 +306,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     )
     # Two front processes, each with a detokenizer of its own.
     arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
-    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["reasoning", "tool_calls"]'}
+    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["reasoning", "tool_call"]'}
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
     with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", **environment) as server:
 
@@ -275,8 +333,8 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"STOPSCAN_VLLM_PROTECT": "reasoning"}, "needs a reasoning parser, and this engine has none"),
-        ({"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": "/bin/false"}, "made outside of Python"),
+        ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, "STOPSCAN_VLLM_PROTECT must be"),
+        ({"STOPSCAN_VLLM_LIMITS": "patterns=-"}, "STOPSCAN_VLLM_LIMITS must be like"),
     ],
 )
 def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(

@@ -19,7 +19,7 @@ from vllm.v1.engine import FinishReason
 from vllm_harness import run
 
 from stopscan.vllm import install, uninstall
-from stopscan.vllm._pieces import pieces_of
+from stopscan.vllm._decoder import pieces_of
 
 pytestmark = pytest.mark.vllm
 

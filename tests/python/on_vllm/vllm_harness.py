@@ -51,6 +51,7 @@ def run(
     stop_reason: int | None = None,
     prompt: Sequence[int] | None = (),
     parser_options: dict[str, Any] | None = None,
+    request_id: str = "r",
 ) -> Run:
     """What came of each step; the last one ends by ``finish``, or the request is aborted after it.
 
@@ -59,7 +60,7 @@ def run(
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
     queue = RequestOutputCollector(params.output_kind, "r")
-    processor.add_request(_request(params, prompt, parser_options), None, queue=queue)
+    processor.add_request(_request(params, prompt, parser_options, request_id), None, queue=queue)
     for number, step in enumerate(steps, 1):
         last = number == len(steps)
         output = EngineCoreOutput(
@@ -97,11 +98,11 @@ def _take(result: Run, output: Any, params: SamplingParams) -> None:
 
 
 def _request(
-    params: SamplingParams, prompt: Sequence[int] | None, parser_options: dict[str, Any] | None
+    params: SamplingParams, prompt: Sequence[int] | None, parser_options: dict[str, Any] | None, request_id: str
 ) -> EngineCoreRequest:
     return EngineCoreRequest(
         request_id="r",
-        external_req_id="r",
+        external_req_id=request_id,
         prompt_token_ids=None if prompt is None else list(prompt),
         prompt_embeds=torch.zeros(1, 8) if prompt is None else None,
         mm_features=None,

@@ -7,7 +7,7 @@ from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Any
 
-from stopscan.testing.reciter import SCRIPTS
+from stopscan_conformance.reciter import SCRIPTS
 
 STREAMS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("streams.json").read_text(encoding="utf-8"))
 

@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from stopscan._protect import Region, Regions
+from stopscan._engine.regions import Pair, Pairs
+from stopscan.vllm._hidden import HiddenPairs
 from stopscan.vllm._parsers import BEGINS_INSIDE, MARKERS
 
 if TYPE_CHECKING:
     from vllm.reasoning import ReasoningParser
     from vllm.tokenizers import TokenizerLike
+
+KEPT = 128
 
 
 class Engine:
@@ -22,28 +25,59 @@ class Engine:
         # Weak, because engines are kept as long as their tokenizers.
         self._tokenizer = ref(tokenizer)
         reasoning = self._reasoning_regions() if reasoning_parser else ()
-        self.named = {"reasoning": reasoning} if reasoning else {}
+        self.named: dict[str, Pairs] = {"reasoning": reasoning} if reasoning else {}
+        self._hidden: dict[Pairs, HiddenPairs] = {}
+        self._added = dict(tokenizer.get_added_vocab()) if reasoning else {}
+        self.name_also({})
 
-    def opened(self, prompt_token_ids: Sequence[int], parser_options: Mapping[str, Any] | None) -> Region | None:
-        """The region of its reasoning parser, which it must have, in which the answer begins; ``None`` if in none.
+    def name_also(self, regions: Mapping[str, Pairs]) -> None:
+        """To be called with regions that become known later."""
+        self.named.update(regions)
+        markers = [marker for pairs in self.named.values() for pair in pairs for marker in pair]
+        self._roles = {token_id for text, token_id in self._added.items() if not any(text in one for one in markers)}
+
+    def hidden(self, protect: Pairs) -> HiddenPairs:
+        """Those of the regions whose markers the text may leave out; kept, because many requests have the same."""
+        if protect not in self._hidden:
+            if len(self._hidden) == KEPT:
+                self._hidden.clear()
+            self._hidden[protect] = HiddenPairs(self._tokenizer(), protect)
+        return self._hidden[protect]
+
+    def opened(self, prompt_token_ids: Sequence[int], parser_options: Mapping[str, Any] | None) -> Pair | None:
+        """The region of its reasoning parser in which the answer begins; ``None`` if in none.
 
         ``parser_options`` are the request's own, such as its ``chat_template_kwargs``.
         """
-        pairs = self.named["reasoning"]
+        pairs = self.named.get("reasoning")
+        if not pairs:
+            return None
         parser = self._parser(**parser_options or {})
         inside = BEGINS_INSIDE.get(self._reasoning_parser)
         if inside is None:
-            inside = not parser.is_reasoning_end(prompt_token_ids) and self._begins_inside(parser, prompt_token_ids)
+            turn = self._turn(prompt_token_ids)
+            inside = not parser.is_reasoning_end(turn) and self._begins_inside(parser, turn)
         if not inside:
             return None
         return next((pair for pair in pairs if pair[0] == parser.reasoning_start_str), pairs[0])
+
+    def _turn(self, prompt_token_ids: Sequence[int]) -> Sequence[int]:
+        """The assistant's own part of a prompt: what stands behind the last token of the chat template.
+
+        What a user writes, such as ``</think>``, stands before that token and says nothing of the answer.
+        """
+        roles = self._roles
+        for place in range(len(prompt_token_ids) - 1, -1, -1):
+            if prompt_token_ids[place] in roles:
+                return prompt_token_ids[place + 1 :]
+        return prompt_token_ids
 
     def _parser(self, **options: Any) -> ReasoningParser:
         from vllm.reasoning import ReasoningParserManager
 
         return ReasoningParserManager.get_reasoning_parser(self._reasoning_parser)(self._tokenizer(), **options)
 
-    def _reasoning_regions(self) -> Regions:
+    def _reasoning_regions(self) -> Pairs:
         name = self._reasoning_parser
         if name in MARKERS:
             return MARKERS[name]

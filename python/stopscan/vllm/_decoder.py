@@ -75,15 +75,18 @@ def _read(tokenizer: TokenizerLike) -> Pieces | None:
     if options["strays"] != "parts" or options["firsts"] or options["strip_first_space"]:
         return None
     pieces = Pieces({}, {}, {})
-    for token_id, text in enumerate(tokens):
-        if text is None:
+    for token_id, token in enumerate(tokens):
+        # Whole characters come as text, parts of them as bytes; an id that is no token's has neither.
+        if not isinstance(token, str | bytes):
             continue
-        # Text that ends with U+FFFD waits as half a character does: vLLM cannot tell them apart.
-        if token_id not in options["special"] and isinstance(text, str) and not text.endswith(REPLACEMENT):
-            pieces.whole[token_id] = text
+        data = token.encode() if isinstance(token, str) else token
+        if token_id in options["special"]:
+            pieces.special[token_id] = data
+        elif isinstance(token, bytes) or token.endswith(REPLACEMENT):
+            # Text that ends with U+FFFD waits as half a character does: vLLM cannot tell them apart.
+            pieces.parts[token_id] = data
         else:
-            of_its_kind = pieces.special if token_id in options["special"] else pieces.parts
-            of_its_kind[token_id] = text.encode() if isinstance(text, str) else text
+            pieces.whole[token_id] = token
     return pieces
 
 

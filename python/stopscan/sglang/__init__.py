@@ -1,0 +1,1 @@
+"""Exact stops for sglang, through its own plugins: ``STOPSCAN_SGLANG=1`` in the server's environment is all."""

@@ -1,0 +1,144 @@
+"""In the scheduler: which token ends a request, and what the detokenizer is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stopscan.sglang._requests import Requests, Spec
+from stopscan.tokens import TokenScanner
+
+# Of sglang's `customized_info`, which the scheduler alone makes and its routers split by row.
+KEY = "__stopscan"
+PROMPT_TOKENS = 8
+
+
+class Watch:
+    """The scanner of one request, and whether text came since the last message."""
+
+    def __init__(self, spec: Spec, scanner: TokenScanner) -> None:
+        self.spec = spec
+        self.scanner = scanner
+        self.fresh = False
+        self.sent = False
+
+
+class Scheduler:
+    """The hooks of the scheduler. No exception leaves them: it would end the whole server."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+
+    def check(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
+        """Around `Req._check_str_based_finish`: whether a stop has completed."""
+        watch = None
+        try:
+            watch = self._watch(req)
+            if watch is not None:
+                return self._scan(req, watch)
+        except ValueError as error:
+            if watch is None:
+                _abort(req, str(error), 400, "BadRequestError")
+                return True
+            self._fail(req, error)
+        except BaseException as error:
+            self._fail(req, error)
+        return req.finished() or original(req, *args, **options)
+
+    def confirm(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
+        """Around `Req.update_finish_state`: the end of the text may confirm a pattern."""
+        result = original(req, *args, **options)
+        try:
+            watch = req.__dict__.get("_stopscan")
+            if watch and watch.scanner.finish is None and req.finished() and _confirms(req.finished_reason):
+                watch.scanner.close("length")
+                self._report(req, watch, req.finished_len or len(req.output_ids))
+        except BaseException as error:
+            self._fail(req, error)
+        return result
+
+    def waits(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
+        """Around `Req.check_match_stop_str_prefix`: whether a message would bring no text."""
+        watch = req.__dict__.get("_stopscan")
+        if not watch:
+            return original(req, *args, **options)
+        fresh, watch.fresh = watch.fresh, False
+        return not fresh
+
+    def send(self, original: Callable[..., Any], streamer: Any, *args: Any, **options: Any) -> Any:
+        """Around `to_payload`: the first message of a request brings its spec."""
+        try:
+            rows: list[Spec | None] | None = None
+            for place, req in enumerate(streamer.output_reqs):
+                watch = req.__dict__.get("_stopscan")
+                if watch and not watch.sent:
+                    rows = rows or [None] * len(streamer.output_reqs)
+                    rows[place] = tuple(watch.spec)  # type: ignore[call-overload]
+                    watch.sent = True
+            if rows:
+                streamer.customized_info[KEY] = rows
+        except BaseException as error:
+            self._requests.circuit.note(error, "goes on with sglang's own text")
+        return original(streamer, *args, **options)
+
+    def _watch(self, req: Any) -> Watch | None:
+        watch = req.__dict__.get("_stopscan")
+        if watch is None:
+            spec = None
+            if self._requests.circuit.closed and req.tokenizer is not None:
+                spec = self._requests.spec(
+                    req.sampling_params, thinks=bool(req.require_reasoning), prompt_end=lambda: _prompt_end(req)
+                )
+            # `False`: nothing for stopscan.
+            watch = req._stopscan = Watch(spec, self._scanner(req, spec)) if spec else False
+        return watch or None
+
+    def _scanner(self, req: Any, spec: Spec) -> TokenScanner:
+        return spec.scanner(self._requests.vocabulary(req.tokenizer), list(req.origin_input_ids[-PROMPT_TOKENS:]))
+
+    def _scan(self, req: Any, watch: Watch) -> bool:
+        ids = req.output_ids
+        if watch.scanner.tokens_seen > len(ids):
+            # Retraction of a request of embeddings begins anew.
+            watch.scanner = self._scanner(req, watch.spec)
+        for place in range(watch.scanner.tokens_seen, len(ids)):
+            watch.fresh |= bool(watch.scanner.feed(ids[place]))
+            if watch.scanner.finish is not None:
+                return self._report(req, watch, place + 1)
+        return False
+
+    def _report(self, req: Any, watch: Watch, length: int) -> bool:
+        from sglang.srt.managers import schedule_batch
+
+        match = watch.scanner.match
+        if match is None:
+            return False
+        if match.pattern is None:
+            req.finished_reason = schedule_batch.FINISH_MATCHED_STR(matched=match.sequence)
+        else:
+            req.finished_reason = schedule_batch.FINISHED_MATCHED_REGEX(matched=match.pattern)
+        req.finished_len = length
+        return True
+
+    def _fail(self, req: Any, error: BaseException) -> None:
+        """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
+        watch = req.__dict__.get("_stopscan")
+        req._stopscan = False
+        beyond = bool(watch and (watch.spec.patterns or watch.spec.protect))
+        self._requests.circuit.note(error, "ends with an error" if beyond else "goes on with sglang's own stops")
+        if beyond and not req.finished():
+            _abort(req, "stopscan failed in this request", 500, "InternalServerError")
+
+
+def _abort(req: Any, message: str, status: int, kind: str) -> None:
+    from sglang.srt.managers.schedule_batch import FINISH_ABORT
+
+    req.finished_reason = FINISH_ABORT(message, status, kind)
+
+
+def _confirms(reason: Any) -> bool:
+    return reason.to_json().get("type") in ("stop", "length")
+
+
+def _prompt_end(req: Any) -> str:
+    return str(req.tokenizer.decode(list(req.origin_input_ids[-PROMPT_TOKENS:])))

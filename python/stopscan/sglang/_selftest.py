@@ -1,0 +1,189 @@
+"""Whether sglang's texts with stopscan are what they must be: streams through sglang's own scheduler and detokenizer.
+
+No engine, no model, no HTTP: a tokenizer that is made on the spot, sglang's request and messages, and its detokenizer's
+one function.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from functools import wraps
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+from stopscan._engine.environment import Settings
+from stopscan._engine.tokenizer import Tokenizer
+
+WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
+SPECIAL = ["<|eos|>", "<|mark|>"]
+
+
+class Case(NamedTuple):
+    """The pieces of a stream, what it asks for, its text, and what ended it (`None`: the limit)."""
+
+    pieces: Sequence[str | bytes]
+    params: dict[str, Any]
+    text: str
+    matched: str | int | None
+
+
+CASES = [
+    Case(["hello", " world", " ", "4"], {"stop": ["world", "hello world"]}, "", "hello world"),
+    Case(["hello", " world", " ", "4"], {"stop_regex": ["w[a-z]+d"]}, "hello ", "w[a-z]+d"),
+    Case([bytes([byte]) for byte in "你好、世界".encode()], {"stop": ["、世"]}, "你好", "、世"),
+    Case(["x", "STO", "P", "y"], {"stop": ["STOP"], "no_stop_trim": True}, "xSTOP", "STOP"),
+    Case(["x", "STO", "P", "y"], {"stop": ["OPy"], "max_new_tokens": 3}, "xSTOP", None),
+    Case(["x", "S", "T", "x"], {"stop": ["STOP"]}, "xSTx", -1),
+    Case(["w", "w", "o", "d"], {"stop_regex": [r"w\[a-z\]\+d"]}, "wwod", -1),
+    Case(["x", " END", " x"], {"stop": ["ND"], "custom_params": {"stopscan_patterns": ["E[A-Z]D"]}}, "x ", "E[A-Z]D"),
+    Case(
+        ["<think>", " END", "</think>", " END"],
+        {"stop": ["END"], "custom_params": {"stopscan_protect": ["<think>", "</think>"]}},
+        "<think> END</think> ",
+        "END",
+    ),
+    Case(["x", " END"], {"stop_regex": [r"END\b"], "max_new_tokens": 2}, "x ", r"END\b"),
+    Case(["hello", " world"], {}, "hello world", -1),
+]
+
+
+class Host:
+    """The text side of a scheduler and of a detokenizer, over one tokenizer."""
+
+    def __init__(self) -> None:
+        from sglang.srt.managers.detokenizer_manager import DetokenizerManager, LimitedCapacityDict
+        from transformers import PreTrainedTokenizerFast
+
+        self._made = Tokenizer(WORDS, SPECIAL)
+        self.tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=self._made.backend, eos_token="<|eos|>")
+        self.tokenizer.additional_stop_token_ids = None
+        self.detokenizer = object.__new__(DetokenizerManager)
+        vars(self.detokenizer).update(
+            tokenizer=self.tokenizer,
+            vocab_size=len(self.tokenizer),
+            decode_status=LimitedCapacityDict(capacity=1 << 16),
+            disable_tokenizer_batch_decode=False,
+            is_tool_call_parser_gpt_oss=False,
+            tool_close_token_ids=set(),
+        )
+
+    def ids(self, pieces: Sequence[str | bytes]) -> list[int]:
+        return [number for piece in pieces for number in self._ids(piece)]
+
+    def _ids(self, piece: str | bytes) -> list[int]:
+        try:
+            return self._made.ids([piece])
+        except TypeError:
+            raw = piece.encode() if isinstance(piece, str) else piece
+            return self._made.ids([bytes([byte]) for byte in raw])
+
+    def run(
+        self, streams: Mapping[str, tuple[Sequence[int], dict[str, Any]]], step: int = 1
+    ) -> dict[str, tuple[list[str], dict[str, Any], int]]:
+        """For each stream, in one batch, its texts, how it ended and its tokens; ``step`` tokens a step."""
+        rows = [(self._request(rid, params), ids) for rid, (ids, params) in streams.items()]
+        came: dict[str, tuple[list[str], dict[str, Any], int]] = {rid: ([], {}, 0) for rid in streams}
+        done = 0
+        while any(not req.finished() for req, _ in rows):
+            live = [(req, ids) for req, ids in rows if not req.finished()]
+            for req, ids in live:
+                new = ids[done : done + step] or [self.tokenizer.eos_token_id]
+                req.output_ids.extend(new)
+                req.update_finish_state(len(new))
+            done += step
+            message = self._message([req for req, _ in live])
+            if message is not None:
+                texts = self.detokenizer._decode_batch_token_id_output(message)
+                for rid, text, reason, kept in zip(
+                    message.rids, texts, message.finished_reasons, message.completion_tokens, strict=True
+                ):
+                    came[rid] = ([*came[rid][0], text], reason or {}, kept)
+        return came
+
+    def _request(self, rid: str, params: dict[str, Any]) -> Any:
+        from sglang.srt.managers import schedule_batch
+        from sglang.srt.sampling.sampling_params import SamplingParams
+
+        sampling = SamplingParams(**{"max_new_tokens": 1000, **params})
+        sampling.normalize(self.tokenizer)
+        size = len(self.tokenizer)
+        req = schedule_batch.Req(rid, "", array("q", [1]), sampling, stream=True, vocab_size=size, eos_token_ids=None)
+        req.tokenizer = self.tokenizer
+        return req
+
+    def _message(self, reqs: Sequence[Any]) -> Any:
+        from sglang.srt.disaggregation.utils import DisaggregationMode
+        from sglang.srt.managers import io_struct
+        from sglang.srt.managers.scheduler_components import output_streamer
+        from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+
+        made = output_streamer._GenerationStreamAccumulator(
+            return_logprob=False,
+            return_hidden_states=False,
+            return_routed_experts=False,
+            return_indexer_topk=False,
+            spec_algorithm=SpeculativeAlgorithm.NONE,
+            disaggregation_mode=DisaggregationMode.NULL,
+            default_stream_interval=1,
+            default_force_stream_interval=50,
+            get_cached_tokens_details=lambda req: None,
+            is_request_level_customized_info_key=lambda key: False,
+            current_weight_version="default",
+        )
+        for req in reqs:
+            made.accept(req=req)
+        message = made.to_payload(dp_rank=0, is_idle_batch=False)
+        if message is None or io_struct._USE_PICKLE_IPC:
+            return pickle.loads(pickle.dumps(message))
+        return io_struct.msgpack_decode(io_struct.msgpack_encode(message))
+
+
+class installed:  # noqa: N801
+    """Hooks in place for as long as a ``with`` lasts, as sglang's registry puts them there."""
+
+    def __init__(self, hooks: dict[str, Any]) -> None:
+        self._hooks = hooks
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def __enter__(self) -> None:
+        for target, hook in self._hooks.items():
+            owner, _, name = target.rpartition(".")
+            found = resolve_name(owner)
+            original = vars(found)[name]
+            self._before.append((found, name, original))
+            setattr(found, name, _around(original, hook))
+
+    def __exit__(self, *error: object) -> None:
+        for owner, name, original in reversed(self._before):
+            setattr(owner, name, original)
+
+
+def _around(original: Any, hook: Any) -> Any:
+    @wraps(original)
+    def through(*args: Any, **options: Any) -> Any:
+        return hook(original, *args, **options)
+
+    return through
+
+
+def problems() -> list[str]:
+    """What is wrong with stopscan in this sglang; nothing if all is right."""
+    from stopscan.sglang._plugin import hooks
+
+    try:
+        with installed(hooks(Settings())):
+            return list(_compare(Host()))
+    except Exception as error:
+        return [f"nothing can be told, because the test fails: {error!r}"]
+
+
+def _compare(host: Host) -> Iterator[str]:
+    streams = {str(number): (host.ids(case.pieces), case.params) for number, case in enumerate(CASES)}
+    for step in (1, 2, 5):
+        for rid, (texts, reason, _) in host.run(streams, step).items():
+            case = CASES[int(rid)]
+            matched = host.tokenizer.eos_token_id if case.matched == -1 else case.matched
+            if ("".join(texts), reason.get("matched")) != (case.text, matched):
+                yield f"{case.pieces} with {case.params} gives {''.join(texts)!r} and {reason}, {step} tokens a step"

@@ -1,0 +1,195 @@
+"""sglang's own scheduler and detokenizer in one process, with stopscan's hooks: random streams, upgrades, faults."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sglang", reason="sglang is not installed; ci/sglang-env makes its environment")
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sglang.srt.managers.detokenizer_manager import DetokenizerManager
+from sglang.srt.managers.schedule_batch import Req
+from sglang.srt.plugins.hook_registry import HookRegistry
+
+from stopscan._engine.circuit import Circuit
+from stopscan._engine.environment import Settings
+from stopscan.sglang import _plugin
+from stopscan.sglang._selftest import Host, installed, problems
+from stopscan.tokens import TokenScanner
+
+pytestmark = pytest.mark.sglang
+
+PIECES = ["a", "b", "ab", " ", "END", "E", b"\xe4", b"\xbd", b"\xa0", "ND", " x"]
+
+
+@pytest.fixture(scope="module")
+def host() -> Host:
+    return Host()
+
+
+@pytest.fixture(autouse=True)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Switches the way back off, because it hides the faults that it helps over."""
+    monkeypatch.setattr(Circuit, "strict", True)
+
+
+def first_stop(text: str, stops: list[str], pattern: str | None) -> tuple[int, int, str] | None:
+    """Brute force: the stop that completes first and begins first, as (beginning, end, what sglang is told)."""
+    for end in range(1, len(text) + 1):
+        for begin in range(end):
+            for stop in stops:
+                if text[begin:end] == stop:
+                    return begin, end, stop
+            if pattern and re.fullmatch(pattern, text[begin:end]):
+                return begin, end, pattern
+    return None
+
+
+streams = st.lists(st.sampled_from(PIECES), min_size=1, max_size=10)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            streams,
+            st.lists(st.text("abEND 你x", min_size=1, max_size=4), max_size=4),
+            st.sampled_from([None, None, "[ab]{2} ", "E[A-Z]D"]),
+            st.booleans(),
+            st.sampled_from([None, 3]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    step=st.integers(1, 4),
+)
+def test_streams_equal_brute_force_over_their_ids(
+    host: Host, rows: list[tuple[list[str | bytes], list[str], str | None, bool, int | None]], step: int
+) -> None:
+    plans, wanted = {}, {}
+    for number, (pieces, stops, pattern, keep, limit) in enumerate(rows):
+        ids = host.ids(pieces)
+        params: dict[str, Any] = {"stop": stops, "stop_regex": [pattern] if pattern else [], "no_stop_trim": keep}
+        if limit:
+            params["max_new_tokens"] = limit
+        plans[str(number)] = (ids, params)
+        seen = ids[:limit] if limit else ids
+        text = host.tokenizer.decode(seen, skip_special_tokens=True)
+        whole = [host.tokenizer.decode(seen[:length], skip_special_tokens=True) for length in range(len(seen) + 1)]
+        # A stop completes with a token whose text stays: half characters come later.
+        stable = max((one for one in whole if text.startswith(one) and not one.endswith("\ufffd")), key=len, default="")
+        found = first_stop(stable if not limit and len(stable) == len(text) else text, stops, pattern)
+        if found:
+            begin, end, matched = found
+            wanted[str(number)] = (text[: end if keep else begin], matched)
+        elif limit and len(ids) >= limit:
+            wanted[str(number)] = (text, None)
+        else:
+            wanted[str(number)] = (text, host.tokenizer.eos_token_id)
+    with installed(_plugin.hooks(Settings())):
+        came = host.run(plans, step)
+    for rid, (texts, reason, _) in came.items():
+        assert ("".join(texts), reason.get("matched")) == wanted[rid]
+
+
+def test_text_comes_as_soon_as_it_is_safe_and_no_message_is_empty(host: Host) -> None:
+    pieces = ["a", " x", "E", "ND", "b", "E", "a"]
+    with installed(_plugin.hooks(Settings())):
+        texts, _, _ = host.run({"r": (host.ids(pieces), {"stop": ["ENDING"]})})["r"]
+    assert texts == ["a", " x", "ENDb", "Ea", ""]
+
+
+def test_a_pattern_that_no_scanner_takes_is_an_abort_of_its_request_alone(host: Host) -> None:
+    plans = {
+        "bad": (host.ids(["a", "b"]), {"stop_regex": ["a*"]}),
+        "good": (host.ids(["a", "END"]), {"stop": ["END"]}),
+    }
+    with installed(_plugin.hooks(Settings())):
+        came = host.run(plans)
+    assert came["bad"][1]["type"] == "abort"
+    assert (came["bad"][1]["status_code"], "stop_regex" in came["bad"][1]["message"]) == (400, True)
+    assert ("".join(came["good"][0]), came["good"][1]["matched"]) == ("a", "END")
+
+
+@pytest.mark.parametrize("where", ["scheduler", "detokenizer"])
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_stream_that_fails_goes_on_with_sglangs_own_stops(
+    host: Host, where: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Circuit, "strict", False)
+    monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
+    calls = iter(range(1, 100))
+
+    class Faulty:
+        def __init__(self, scanner: TokenScanner) -> None:
+            self._scanner = scanner
+
+        def __getattr__(self, name: str) -> Any:
+            if next(calls) == at:
+                raise LookupError("injected")
+            return getattr(self._scanner, name)
+
+    from stopscan.sglang import _detokenizer, _scheduler
+
+    module = {"scheduler": _scheduler.Watch, "detokenizer": _detokenizer.Row}[where]
+    init = module.__init__
+
+    def broken(self: Any, spec: Any, scanner: Any, *args: Any) -> None:
+        init(self, spec, Faulty(scanner), *args)
+
+    monkeypatch.setattr(module, "__init__", broken)
+    with installed(_plugin.hooks(Settings())):
+        texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"]})})["r"]
+    assert ("".join(texts), reason["matched"]) == ("ab", "END")
+
+
+@pytest.fixture
+def _registry() -> Iterator[None]:
+    yield
+    HookRegistry.reset()
+
+
+@pytest.mark.usefixtures("_registry")
+@pytest.mark.parametrize("value", ["", "0", "1", "optional", "yes"])
+def test_the_plugin_does_what_the_environment_asks(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOPSCAN_SGLANG", value)
+    HookRegistry.reset()
+    if value == "yes":
+        with pytest.raises(SystemExit, match="STOPSCAN_SGLANG must be 0, 1 or optional"):
+            _plugin.register()
+    else:
+        _plugin.register()
+    assert len(HookRegistry._hooks) == (6 if value in ("1", "optional") else 0)
+
+
+UPGRADES = {
+    "a function is gone": (Req, "check_match_stop_str_prefix", None, "has no .*check_match_stop_str_prefix"),
+    "another argument": (DetokenizerManager, "_decode_batch_token_id_output", lambda self, a, b: [], "fit"),
+}
+
+
+@pytest.mark.usefixtures("_registry")
+@pytest.mark.parametrize("name", UPGRADES)
+def test_an_upgrade_that_does_not_fit_ends_the_start(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, function, message = UPGRADES[name]
+    if function is None:
+        monkeypatch.delattr(owner, attribute)
+    else:
+        monkeypatch.setattr(owner, attribute, function)
+    HookRegistry.reset()
+    monkeypatch.setenv("STOPSCAN_SGLANG", "1")
+    with pytest.raises(SystemExit, match=message):
+        _plugin.register()
+    monkeypatch.setenv("STOPSCAN_SGLANG", "optional")
+    _plugin.register()
+    assert HookRegistry._hooks == {}
+
+
+def test_the_self_test_is_right() -> None:
+    assert problems() == []

@@ -1,0 +1,198 @@
+"""``sglang.launch_server`` with the plugin on, on its routes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sglang", reason="sglang is not installed; ci/sglang-env makes its environment")
+
+import httpx
+
+pytestmark = pytest.mark.sglang
+
+
+@pytest.fixture(scope="module")
+def server(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "sglang.launch_server", "--model-path", str(checkpoint), "--port", str(port)]
+    command += ["--device", "cpu", "--attention-backend", "torch_native", "--sampling-backend", "pytorch"]
+    command += ["--disable-radix-cache", "--skip-server-warmup", "--mem-fraction-static", "0.1", "--dtype", "float32"]
+    command += ["--max-total-tokens", "16384", "--disable-overlap-schedule", "--served-model-name", "reciter"]
+    log = tmp_path_factory.mktemp("sglang") / "log"
+    with log.open("w") as output:
+        environment = {**os.environ, "STOPSCAN_SGLANG": "1"}
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+    try:
+        for _ in range(3000):
+            assert process.poll() is None, log.read_text()[-3000:]
+            try:
+                if client.get("/health").status_code == 200:
+                    break
+            except httpx.TransportError:
+                pass
+            time.sleep(0.2)
+        else:
+            raise AssertionError(log.read_text()[-3000:])
+        yield client
+        assert "stopscan failed" not in log.read_text()
+    finally:
+        client.close()
+        process.terminate()
+        process.wait(60)
+
+
+def generate(server: httpx.Client, reciter: Any, script: str, **params: Any) -> tuple[str, dict[str, Any]]:
+    sampling = {"temperature": 0, "max_new_tokens": 40, **params}
+    answer = server.post("/generate", json={"text": reciter.prompt(script), "sampling_params": sampling})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["text"], answer.json()["meta_info"]
+
+
+def streamed(server: httpx.Client, reciter: Any, script: str, **params: Any) -> list[str]:
+    """The text of each event, as far as it is new."""
+    sampling = {"temperature": 0, "max_new_tokens": 40, **params}
+    body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": True}
+    texts = [""]
+    with server.stream("POST", "/generate", json=body) as response:
+        for line in response.iter_lines():
+            if line.startswith("data: {"):
+                texts.append(json.loads(line[6:])["text"])
+    return [later.removeprefix(earlier) for earlier, later in pairwise(texts)]
+
+
+@pytest.mark.parametrize(
+    ("script", "params", "text", "matched"),
+    [
+        ("split", {"stop": ["END"]}, "This is the ", "END"),
+        ("split", {"stop": ["END"], "no_stop_trim": True}, "This is the END", "END"),
+        ("split", {"stop": ["D", "END"]}, "This is the ", "END"),
+        ("split", {"stop_regex": ["E[A-Z]D"]}, "This is the ", "E[A-Z]D"),
+        ("split", {"stop_regex": [r"it\b"]}, "This is the END of ", r"it\b"),
+        ("split", {"custom_params": {"stopscan_patterns": ["E[A-Z]D"]}}, "This is the ", "E[A-Z]D"),
+        ("think", {"stop": ["END"]}, "<think>Is it ", "END"),
+        (
+            "think",
+            {"stop": ["END"], "custom_params": {"stopscan_protect": ["<think>", "</think>"]}},
+            "<think>Is it END?</think>It is 5 or 6 ",
+            "END",
+        ),
+    ],
+)
+def test_generate(
+    server: httpx.Client, reciter: Any, script: str, params: dict[str, Any], text: str, matched: str
+) -> None:
+    came, info = generate(server, reciter, script, **params)
+    assert (came, info["finish_reason"]) == (text, {"type": "stop", "matched": matched})
+    assert "".join(streamed(server, reciter, script, **params)) == text
+
+
+def test_no_stop_and_the_limit(server: httpx.Client, reciter: Any) -> None:
+    assert generate(server, reciter, "split")[0] == "This is the END of it"
+    text, info = generate(server, reciter, "split", stop=["NEVER"], max_new_tokens=4)
+    assert info["finish_reason"] == {"type": "length", "length": 4}
+    assert "This is the END of it".startswith(text)
+
+
+def test_text_is_withheld_by_characters(server: httpx.Client, reciter: Any) -> None:
+    pieces = streamed(server, reciter, "late", stop=["<|end_of_document|>"])
+    assert len(pieces) > 10
+    assert all(pieces[:-1])
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"stop_regex": ["a*"]}, "stop_regex or stopscan_patterns is malformed"),
+        ({"custom_params": {"stopscan_patterns": ["(a"]}}, "stopscan_patterns is malformed"),
+        ({"custom_params": {"stopscan_nonsense": 1}, "stop": ["END"]}, "is not an option of stopscan"),
+        ({"custom_params": {"stopscan_protect": ["<a>"]}, "stop": ["END"]}, "stopscan_protect '<a>' is neither"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_wrong_is_a_400_before_the_first_event(
+    server: httpx.Client, reciter: Any, stream: bool, params: dict[str, Any], message: str
+) -> None:
+    body = {"text": reciter.prompt("split"), "sampling_params": params, "stream": stream}
+    answer = server.post("/generate", json=body)
+    assert (answer.status_code, message in answer.text) == (400, True), answer.text
+    assert generate(server, reciter, "split", stop=["END"])[0] == "This is the "
+
+
+def test_a_pattern_that_freezes_sglang_alone(server: httpx.Client, reciter: Any) -> None:
+    began = time.perf_counter()
+    generate(server, reciter, "late", stop_regex=["(a+)+b"])
+    assert time.perf_counter() - began < 20
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_openai(server: httpx.Client, reciter: Any, stream: bool) -> None:
+    common = {"model": "reciter", "stop": ["END"], "temperature": 0, "max_tokens": 40, "stream": stream}
+    for route, prompt in (
+        ("completions", {"prompt": reciter.prompt("split")}),
+        ("chat/completions", {"messages": [{"role": "user", "content": reciter.prompt("split")}]}),
+    ):
+        answer = server.post(f"/v1/{route}", json={**common, **prompt})
+        assert answer.status_code == 200, answer.text
+        lines = (
+            [line[6:] for line in answer.text.splitlines() if line.startswith("data: {")] if stream else [answer.text]
+        )
+        choices = [choice for line in lines for choice in json.loads(line)["choices"]]
+        parts = [
+            choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content")
+            for choice in choices
+        ]
+        assert "".join(filter(None, parts)) == "This is the "
+        assert [choice["finish_reason"] for choice in choices if choice["finish_reason"]] == ["stop"]
+        assert choices[-1]["matched_stop"] == "END"
+
+
+def load(server: httpx.Client) -> list[int]:
+    """The requests that run now, and the tokens of the cache that are in use."""
+    (core,) = server.get("/v1/loads", params={"include": "core"}).json()["loads"]
+    return [core["num_running_reqs"], core["num_used_tokens"]]
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_many_at_once_and_readers_that_leave(server: httpx.Client, reciter: Any) -> None:
+    def ask(number: int) -> str:
+        if number % 3 == 0:
+            body = {
+                "text": reciter.prompt("late"),
+                "sampling_params": {"stop": ["NEVER"], "temperature": 0},
+                "stream": True,
+            }
+            with server.stream("POST", "/generate", json=body) as response:
+                next(response.iter_lines())
+            return "left"
+        script, stop = ("split", "END") if number % 2 else ("think", "</think>")
+        return generate(server, reciter, script, stop=[stop])[0]
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = pool.map(ask, range(200))
+        wait(lambda: all(load(server)))
+        texts = list(answers)
+    expected = {1: "This is the ", 0: "<think>Is it END?"}
+    assert all(text == expected[number % 2] for number, text in enumerate(texts) if number % 3)
+    wait(lambda: load(server) == [0, 0])
+    assert generate(server, reciter, "split", stop=["END"])[0] == "This is the "

@@ -1,0 +1,100 @@
+"""What a request may cost, and what becomes of its patterns when the answer ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.tokenizers import get_tokenizer
+from vllm.v1.engine import FinishReason
+from vllm_harness import run
+
+from stopscan._engine.sets import stop_set
+from stopscan.vllm import _hidden, install
+from stopscan_conformance.reciter import Reciter
+
+pytestmark = pytest.mark.vllm
+
+PIECES = ["This", " is", " a", "END", "<think>", "</think>"]
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Reciter]:
+    reciter = Reciter({"pieces": PIECES})
+    return get_tokenizer(str(reciter.write(tmp_path_factory.mktemp("pieces")))), reciter
+
+
+@pytest.mark.parametrize("kind", RequestOutputKind)
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [
+        (FinishReason.STOP, ("This ", "stop", "is")),
+        (FinishReason.LENGTH, ("This ", "stop", "is")),
+        (FinishReason.REPETITION, ("This ", "stop", "is")),
+        (FinishReason.ERROR, ("This is", "error", None)),
+        (None, ("This is", "abort", None)),
+    ],
+)
+def test_a_pattern_that_the_end_confirms_is_reported(
+    pieces: tuple[Any, Reciter], finish: FinishReason | None, expected: tuple[Any, ...], kind: Any
+) -> None:
+    install()
+    tokenizer, reciter = pieces
+    ids = reciter.token_ids("pieces")[:2]
+    steps = [[token] for token in ids] + ([[reciter.eos_token_id]] if finish is FinishReason.STOP else [])
+    params = SamplingParams(extra_args={"stopscan_patterns": r"\bis\b"}, output_kind=kind)
+    result = run(tokenizer, steps, params, finish=finish)
+    assert (result.text, result.finish_reason, result.stop_reason) == expected
+
+
+def test_one_set_for_the_check_the_request_its_children_and_retries(pieces: tuple[Any, Reciter]) -> None:
+    install()
+    tokenizer, reciter = pieces
+    steps = [[token] for token in reciter.token_ids("pieces")]
+    stop_set.cache_clear()
+    for _ in range(50):
+        asked = {"stopscan_patterns": ["E[A-Z]D"], "stopscan_protect": ["<think>", "</think>"]}
+        params = SamplingParams.from_optional(stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA)
+        assert run(tokenizer, steps, params).stop_reason == "END"
+    assert stop_set.cache_info().misses == 1
+
+
+def test_sixty_hidden_regions_cost_a_look_at_a_table(
+    checkpoint: Path, reciter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    compare = _hidden._ends_with
+    monkeypatch.setattr(_hidden, "_ends_with", lambda *args: asked.append(args) or compare(*args))
+    tokenizer = get_tokenizer(str(checkpoint))
+    markers = [text for number in range(60) for text in (f"<|message|>{number}", "<|end|>")]
+    install()
+    params = SamplingParams(stop=["END"], extra_args={"stopscan_protect": markers})
+    steps = [[token] for token in reciter.token_ids("split")]
+    assert run(tokenizer, steps, params).text == "This is the "
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked", "message"),
+    [
+        ("patterns=2", {"stopscan_patterns": ["a", "b", "c"]}, "has 3 patterns; the limit is 2"),
+        ("bytes=4", {"stopscan_patterns": ["abcde"]}, "has 5 bytes of text; the limit is 4"),
+        ("regions=1,patterns=9", {"stopscan_protect": list("abcd")}, "has 2 regions; the limit is 1"),
+    ],
+)
+def test_the_limits_of_a_server(
+    limits: str, asked: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from stopscan.vllm._install import install_as_asked
+
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    monkeypatch.setenv("STOPSCAN_VLLM_LIMITS", limits)
+    install_as_asked()
+    with pytest.raises(VLLMValidationError, match=message):
+        SamplingParams.from_optional(extra_args=asked)

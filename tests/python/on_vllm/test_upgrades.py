@@ -1,0 +1,211 @@
+"""Releases of vLLM that do not exist: each is refused at install, or works; and stopscan's own test of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from vllm.v1.engine import FinishReason, detokenizer, output_processor, parallel_sampling
+from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer, IncrementalDetokenizer
+from vllm.v1.engine.input_processor import InputProcessor
+from vllm.v1.engine.output_processor import OutputProcessor, RequestState
+
+from stopscan.vllm import _hooks, _selftest, install, uninstall
+
+pytestmark = pytest.mark.vllm
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+UPGRADES: dict[str, Patch] = {}
+HARMLESS: dict[str, Patch] = {}
+
+
+def refused(patch: Patch) -> Patch:
+    UPGRADES[patch.__name__] = patch
+    return patch
+
+
+def harmless(patch: Patch) -> Patch:
+    HARMLESS[patch.__name__] = patch
+    return patch
+
+
+def rename(function: Any, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = function.__code__
+    names = tuple(new if name == old else name for name in code.co_names)
+    monkeypatch.setattr(function, "__code__", code.replace(co_names=names))
+
+
+@refused
+def an_attribute_of_the_detokenizer_is_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cls in (*BaseIncrementalDetokenizer.__mro__[:2], *BaseIncrementalDetokenizer.__subclasses__()):
+        for found in vars(cls).values():
+            if function := getattr(found, "fget", found if hasattr(found, "__code__") else None):
+                rename(function, "token_ids", "ids", monkeypatch)
+
+
+@refused
+def one_more_property_of_the_detokenizer_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = RequestState._new_completion_output
+    monkeypatch.setattr(IncrementalDetokenizer, "text_so_far", property(lambda self: self.output_text), raising=False)
+    monkeypatch.setattr(
+        BaseIncrementalDetokenizer, "text_so_far", property(lambda self: self.output_text), raising=False
+    )
+
+    def reading(self: Any, *args: Any) -> Any:
+        if isinstance(self.detokenizer, BaseIncrementalDetokenizer) or "Scanning" in type(self.detokenizer).__name__:
+            assert self.detokenizer.text_so_far is not None
+        return made(self, *args)
+
+    monkeypatch.setattr(RequestState, "_new_completion_output", reading)
+
+
+@refused
+def one_more_argument_to_get_next_output_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = RequestState._new_completion_output
+    for cls in (IncrementalDetokenizer, BaseIncrementalDetokenizer):
+        own = cls.get_next_output_text
+        more = lambda self, finished, delta, final=False, own=own: own(self, finished, delta)  # noqa: E731
+        monkeypatch.setattr(cls, "get_next_output_text", more)
+
+    def calling(self: Any, *args: Any) -> Any:
+        text = self.detokenizer.get_next_output_text
+        self.detokenizer.__dict__["get_next_output_text"] = lambda finished, delta: text(finished, delta, True)
+        try:
+            return made(self, *args)
+        finally:
+            del self.detokenizer.__dict__["get_next_output_text"]
+
+    monkeypatch.setattr(RequestState, "_new_completion_output", calling)
+
+
+@refused
+def one_more_argument_to_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = OutputProcessor.process_outputs
+    for cls in (IncrementalDetokenizer, BaseIncrementalDetokenizer):
+        own = cls.update
+        monkeypatch.setattr(cls, "update", lambda self, new, stopped, step=0, own=own: own(self, new, stopped))
+
+    def calling(self: Any, outputs: Any, *args: Any, **options: Any) -> Any:
+        for state in self.request_states.values():
+            if "update" not in vars(state.detokenizer):
+                update = state.detokenizer.update
+                state.detokenizer.update = lambda new, stopped, update=update: update(new, stopped, 1)
+        return process(self, outputs, *args, **options)
+
+    monkeypatch.setattr(OutputProcessor, "process_outputs", calling)
+
+
+@refused
+def stops_are_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = vars(IncrementalDetokenizer)["from_new_request"].__func__
+    monkeypatch.setattr(
+        output_processor, "IncrementalDetokenizer", type("Other", (), {"from_new_request": classmethod(own)})
+    )
+
+
+@refused
+def min_tokens_counts_the_token_that_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    update = BaseIncrementalDetokenizer.update
+
+    def sooner(self: Any, *args: Any) -> Any:
+        least, self.min_tokens = self.min_tokens, max(self.min_tokens - 1, 0)
+        try:
+            return update(self, *args)
+        finally:
+            self.min_tokens = least
+
+    monkeypatch.setattr(BaseIncrementalDetokenizer, "update", sooner)
+
+
+@refused
+def the_longest_stop_wins_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = detokenizer.check_stop_strings
+
+    def longest(output_text: str, new_char_count: int, stop: list[str], include_in_output: bool) -> Any:
+        return check(output_text, new_char_count, sorted(stop, key=len, reverse=True), include_in_output)
+
+    monkeypatch.setattr(detokenizer, "check_stop_strings", longest)
+
+
+@refused
+def held_text_is_dropped_when_the_client_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = RequestState.make_request_output
+
+    def dropping(
+        self: Any, new: Any, pooling: Any = None, finish_reason: Any = None, *args: Any, **options: Any
+    ) -> Any:
+        if finish_reason is FinishReason.ABORT and isinstance(self.detokenizer, BaseIncrementalDetokenizer):
+            self.detokenizer.output_text = self.detokenizer.output_text[: self.detokenizer._last_output_text_offset]
+        options.update(pooling_output=options.pop("pooling_output", pooling))
+        return made(self, options.pop("new_token_ids", new), finish_reason=finish_reason, **options)
+
+    def named(self: Any, new_token_ids: Any, *args: Any, **options: Any) -> Any:
+        if args:
+            return made(self, new_token_ids, *args, **options)
+        return dropping(self, new_token_ids, **options)
+
+    monkeypatch.setattr(RequestState, "make_request_output", named)
+
+
+@refused
+def the_end_is_told_under_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RequestState, "_completion", RequestState._new_completion_output, raising=False)
+    monkeypatch.delattr(RequestState, "_new_completion_output")
+    rename(RequestState.make_request_output, "_new_completion_output", "_completion", monkeypatch)
+
+
+@refused
+def a_class_of_the_test_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(parallel_sampling, "ParentRequest")
+
+
+@harmless
+def one_more_argument_with_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = vars(IncrementalDetokenizer)["from_new_request"].__func__
+    more = lambda cls, tokenizer, request, more=None: own(cls, tokenizer, request)  # noqa: E731
+    monkeypatch.setattr(IncrementalDetokenizer, "from_new_request", classmethod(more))
+
+
+@harmless
+def one_more_required_argument_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    init = OutputProcessor.__init__
+
+    def make(self: Any, tokenizer: Any, *, log_stats: bool, stream_interval: int = 1, more: Any) -> None:
+        init(self, tokenizer, log_stats=log_stats, stream_interval=stream_interval)
+
+    monkeypatch.setattr(OutputProcessor, "__init__", make)
+
+
+@harmless
+def another_order_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = InputProcessor.process_inputs
+    monkeypatch.setattr(InputProcessor, "process_inputs", lambda self, *args, **options: own(self, *args, **options))
+
+
+@pytest.mark.parametrize("name", UPGRADES)
+def test_an_upgrade_that_does_not_fit_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS]
+    UPGRADES[name](monkeypatch)
+    with pytest.raises(RuntimeError, match=r"^stopscan does not fit vLLM [\d.]+: ") as refusal:
+        install()
+    assert not _hooks.installed()
+    assert "nothing can be told" not in str(refusal.value) or name == "a_class_of_the_test_is_gone"
+    monkeypatch.undo()
+    assert [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS] == before
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_an_upgrade_that_changes_nothing_is_taken(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    HARMLESS[name](monkeypatch)
+    install()
+    uninstall()
+
+
+def test_the_self_test_leaves_vllm_as_it_was() -> None:
+    before = [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS]
+    assert _selftest.problems() == []
+    assert [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS] == before
