@@ -19,7 +19,7 @@ import mlx_lm
 from mlx_lm.generate import TextStateMachine, make_stop_sequences, make_text_state_machine, stream_generate
 
 import stopscan.mlx_lm
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 WORDS = [
     " the",

@@ -34,24 +34,24 @@ Cut = Callable[[pa.Table], pa.Table]
 
 def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
     """The batch with `answer`, `text` before its stop, and with `matched_stop` and `offset`, null where none fired."""
-    answers, matches = zip(*map(stops.truncate, batch["text"].to_pylist()), strict=True)
+    cuts = list(map(stops.truncate, batch["text"].to_pylist()))
     return with_columns(
         batch,
-        answer=pa.array(answers, pa.string()),
-        matched_stop=pa.array([match and match.sequence for match in matches], pa.string()),
-        offset=pa.array([match and match.offset for match in matches], pa.int64()),
+        answer=pa.array([answer for answer, _ in cuts], pa.string()),
+        matched_stop=pa.array([match and match.sequence for _, match in cuts], pa.string()),
+        offset=pa.array([match and match.offset for _, match in cuts], pa.int64()),
     )
 
 
 def cut_token_ids(batch: pa.Table, stops: StopSet, vocabulary: Vocabulary) -> pa.Table:
     """The same of `token_ids`, with `tokens_kept`: where to cut the ids, and what goes with them."""
-    answers, finishes, kept = zip(*finished(batch["token_ids"].to_pylist(), stops, vocabulary), strict=True)
+    cuts = list(finished(batch["token_ids"].to_pylist(), stops, vocabulary))
     return with_columns(
         batch,
-        answer=pa.array(answers, pa.string()),
-        matched_stop=pa.array([finish.matched_stop for finish in finishes], pa.string()),
-        offset=pa.array([finish.offset for finish in finishes], pa.int64()),
-        tokens_kept=pa.array(kept, pa.int64()),
+        answer=pa.array([answer for answer, _, _ in cuts], pa.string()),
+        matched_stop=pa.array([finish.matched_stop for _, finish, _ in cuts], pa.string()),
+        offset=pa.array([finish.offset for _, finish, _ in cuts], pa.int64()),
+        tokens_kept=pa.array([kept for _, _, kept in cuts], pa.int64()),
     )
 
 

@@ -15,7 +15,7 @@ from mlx_lm.generate import BatchGenerator
 
 from stopscan.finish import to_anthropic
 from stopscan.mlx_lm import RowScanner
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 
 def answers(model: Any, tokenizer: Any, asked: list[tuple[str, list[str]]], max_tokens: int = 100) -> list[Any]:

@@ -15,7 +15,7 @@ from mlx_lm.generate import BatchGenerator
 
 from stopscan import StopScanner
 from stopscan.finish import Finish, to_anthropic
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 
 class Request:

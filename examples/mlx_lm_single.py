@@ -12,7 +12,7 @@ import mlx_lm
 
 from stopscan.finish import to_anthropic
 from stopscan.mlx_lm import RowScanner
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 
 def events(model: Any, tokenizer: Any, prompt: str, stop: list[str], max_tokens: int = 100) -> Iterator[Any]:

@@ -11,7 +11,7 @@ import tempfile
 import mlx_lm
 
 from stopscan.mlx_lm import stream_generate
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 
 def main() -> None:

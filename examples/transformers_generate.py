@@ -11,8 +11,8 @@ from threading import Thread
 
 from transformers import AutoModelForCausalLM, AutoTokenizer, TextIteratorStreamer
 
-from stopscan.testing.reciter import Reciter
 from stopscan.transformers import Stops
+from stopscan_conformance.reciter import Reciter
 
 
 def main() -> None:

@@ -9,10 +9,11 @@ from mlx_lm.generate import BatchGenerator
 from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 from stopscan import StopSet
-from stopscan._protect import Protect
+from stopscan._engine.tokens import Ids, ids
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
 from stopscan.mlx_lm._versions import BATCHES, require
+from stopscan.regions import Protect
 
 Stops = StopSet | str | Iterable[str] | None
 
@@ -33,7 +34,8 @@ def batch_generate(
     verbose: bool = False,
     *,
     stop: Stops | Sequence[Stops] = (),
-    stop_token_ids: Iterable[int] = (),
+    patterns: str | Iterable[str] = (),
+    stop_token_ids: Ids = (),
     min_tokens: int = 0,
     include_stop: bool = False,
     protect: Protect = (),
@@ -46,10 +48,10 @@ def batch_generate(
     """The response of ``mlx_lm.batch_generate``, each text to its stop; a row that stops leaves the batch before the
     next step.
 
-    ``stop`` holds for all rows, unless it is a list with an entry for each prompt, not all of them strings. Token ids
-    and logprobs end where the text ends, and have no EOS. ``verbose`` prints the speed. The options are those of
-    ``RowScanner``; ``kwargs`` go to ``BatchGenerator``. Raises ``ImportError`` on mlx-lm before 0.32, whose batches ask
-    no row when it ends.
+    ``stop`` holds for all rows, unless it is a list with an entry for each prompt, not all of them strings;
+    ``patterns`` hold for all. Token ids and logprobs end where the text ends, and have no EOS. ``verbose`` prints the
+    speed. The options are those of ``RowScanner``; ``kwargs`` go to ``BatchGenerator``. Raises ``ImportError`` on
+    mlx-lm before 0.32, whose batches ask no row when it ends.
 
     >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
     >>> [finish.matched_stop for finish in batch.finishes]
@@ -57,14 +59,14 @@ def batch_generate(
     """
     require("batch_generate", BATCHES)
     tokenizer = wrapped(tokenizer)
-    stop_token_ids = tuple(stop_token_ids)
+    stop_token_ids = ids(stop_token_ids)
     limits = _each("max_tokens", max_tokens, isinstance(max_tokens, int), prompts)
     one_stop = not isinstance(stop, list | tuple) or all(isinstance(entry, str) for entry in stop)
     stops = _each("stop", stop, one_stop, prompts)
     rows = [
         RowScanner(
             tokenizer,
-            row_stop,
+            StopSet(row_stop, patterns=patterns) if patterns else row_stop,
             stop_token_ids=stop_token_ids,
             min_tokens=min_tokens,
             max_tokens=limit,

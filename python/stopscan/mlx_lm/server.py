@@ -1,30 +1,34 @@
 """``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
 
 A request may have ``patterns``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and
-``start_protected``, as in ``StopSet`` and ``RowScanner``; ``--protect`` is the default of ``protect``. If a stop ended
-it, the last choice has a ``matched_stop``.
+``start_protected``, as in ``StopSet`` and ``RowScanner``; ``--protect`` is the default of ``protect``, without which no
+stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops everywhere). If a stop ended it, the
+last choice has a ``matched_stop``.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from argparse import ArgumentParser
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from http.server import ThreadingHTTPServer
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Any
 
 from mlx_lm import server
+from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
 
 from stopscan import StopSet
-from stopscan._protect import NAMES, regions
 from stopscan.finish import to_openai
-from stopscan.mlx_lm._regions import known
+from stopscan.mlx_lm._limits import check_body, check_ids, check_text_prompt
 from stopscan.mlx_lm._row import RowScanner
 from stopscan.mlx_lm._versions import SERVER, require
+from stopscan.regions import NAMES, graph_of, known, read
 
 require("server", SERVER)
 
@@ -44,8 +48,8 @@ class _Stops:
 
     stop: StopSet
     options: dict[str, Any]
-    # The server's own, of which a model need not have every region.
-    protect: list[str]
+    # The default, of which a model need not have every region.
+    protect: Sequence[str]
     connection: socket
     row: _Row | None = None
     refused: bool = False
@@ -53,21 +57,29 @@ class _Stops:
     def begin(self, tokenizer: Any, prompt: Any) -> None:
         """Makes the scanner. There is none for a tokenizer that cannot be scanned, if the request asks for no stop."""
         if self.options["protect"] is None:
-            regions = known(tokenizer)
-            self.options["protect"] = [name for name in self.protect if name in regions or name not in NAMES]
+            self.options["protect"] = known(graph_of(tokenizer), self.protect)
         try:
             self.row = _Row(tokenizer, self.stop, prompt=prompt, **self.options)
-        except (TypeError, ValueError) as error:
-            self.refused = isinstance(error, ValueError) or len(self.stop) > 0 or bool(self.options["stop_token_ids"])
-            if self.refused:
+        except TypeError:
+            if len(self.stop) > 0 or self.options["stop_token_ids"]:
                 raise
 
 
 class _ResponseGenerator(server.ResponseGenerator):
+    def __init__(self, model_provider: Any, prompt_cache: Any) -> None:
+        # Before super's, which starts the thread that asks the cache.
+        prompt_cache.fetch_nearest_cache = partial(_fetch, prompt_cache.fetch_nearest_cache)
+        super().__init__(model_provider, prompt_cache)
+
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
-        # Here, because this is where mlx-lm expects errors of a request.
-        tokenized = super()._tokenize(tokenizer, request, args)
-        args.stop_words.begin(tokenizer, tokenized[0])
+        # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
+        try:
+            tokenized = super()._tokenize(tokenizer, request, args)
+            check_ids(self.model_provider.model, tokenizer, tokenized[0], args.logits.logit_bias)
+            args.stop_words.begin(tokenizer, tokenized[0])
+        except Exception:
+            args.stop_words.refused = True
+            raise
         return tokenized
 
     def _make_state_machine(self, model_key: Any, tokenizer: Any, stop_words: Any) -> Any:
@@ -78,6 +90,18 @@ class _ResponseGenerator(server.ResponseGenerator):
         context, responses = super().generate(request, generation_args, progress_callback)
         stops = generation_args.stop_words
         return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
+
+
+def _fetch(fetch: Any, model: Any, tokens: list[int]) -> tuple[Any, list[int]]:
+    """What the cache has of the prompt, and the tokens that are left: one at least. A prompt of which nothing is left
+    ends mlx-lm's generation thread."""
+    cache, rest = fetch(model, tokens)
+    if rest:
+        return cache, rest
+    if not can_trim_prompt_cache(cache):
+        return None, tokens
+    trim_prompt_cache(cache, 1)
+    return cache, tokens[-1:]
 
 
 def _safe(responses: Generator[Any, None, None], row: _Row, connection: socket) -> Iterator[Any]:
@@ -103,24 +127,53 @@ def _left(connection: socket) -> bool:
         return True
 
 
+class _HTTPServer(ThreadingHTTPServer):
+    # With mlx-lm's 5, many clients that connect at once are turned away.
+    request_queue_size = 1024
+
+
 class _Handler(server.APIHandler):
     _stops: _Stops | None = None
 
-    def __init__(self, *args: Any, protect: list[str], **options: Any) -> None:
+    def __init__(self, *args: Any, protect: list[str] | None, **options: Any) -> None:
         self._protect = protect
         super().__init__(*args, **options)  # which serves the request
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
         try:
-            self._stops, self._called_tool = self._read_stops(), False
+            # Stops are for the answer: chat routes tell it from reasoning and calls.
+            default: Sequence[str] = NAMES if request.request_type == "chat" else ()
+            self._stops = self._read_stops(default if self._protect is None else self._protect)
+            self._called_tool = False
+            check_body(self.body)
+            if request.request_type == "text":
+                check_text_prompt(self.body)
         except (TypeError, ValueError) as error:
-            self._set_completion_headers(400)
-            self.end_headers()
-            self.wfile.write(json.dumps({"error": str(error)}).encode())
-        else:
+            self._refuse(400, error)
+            return
+        try:
             super().handle_completion(request, self._stops)
+        except ConnectionError:
+            raise  # the client has gone
+        except Exception as error:
+            logging.exception("the generation failed")
+            self._end_with(error)
 
-    def _read_stops(self) -> _Stops:
+    def _refuse(self, status: int, error: Exception) -> None:
+        self._headers_buffer: list[bytes] = []  # a whole answer's are not sent before it is complete
+        self._set_completion_headers(status)
+        self.end_headers()
+        self.wfile.write(json.dumps({"error": str(error)}).encode())
+
+    def _end_with(self, error: Exception) -> None:
+        """Ends the answer of a generation that failed; a stream has its status already, and gets an event."""
+        if not self.stream:
+            self._refuse(500, error)
+            return
+        self.wfile.write(f"data: {json.dumps({'error': {'message': str(error), 'type': 'server_error'}})}\n\n".encode())
+        self.wfile.flush()
+
+    def _read_stops(self, protect: Sequence[str]) -> _Stops:
         self.stop = self._option("stop", [])
         self.patterns = self._option("patterns", [])
         self.stop_token_ids = self._option("stop_token_ids", [])
@@ -139,7 +192,7 @@ class _Handler(server.APIHandler):
             raise ValueError("stop_token_ids must be a list of integers")
         names = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
         options = {name: getattr(self, name) for name in names}
-        return _Stops(StopSet(self.stop, patterns=self.patterns), options, self._protect, self.connection)
+        return _Stops(StopSet(self.stop, patterns=self.patterns), options, protect, self.connection)
 
     def _option(self, name: str, default: Any) -> Any:
         value = self.body.get(name)
@@ -176,23 +229,22 @@ def main() -> None:
     parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="--protect and these:")
     parser.add_argument(
         "--protect",
-        nargs="+",
-        default=[],
+        nargs="*",
         metavar="REGION",
-        help="keep stops from firing in these regions, where the model has them: reasoning, tool_calls, or an opening "
-        "and a closing marker (a request's protect overrides it)",
+        help="keep stops from firing in these regions, where the model has them: reasoning, tool_call, or an opening "
+        "and a closing marker; without it: both names on chat routes (a request's protect overrides it)",
     )
     own, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         parser.print_help()
     try:
-        regions(own.protect, dict.fromkeys(NAMES, ()))
+        read(own.protect or ())
     except ValueError as error:
         parser.error(str(error))
     sys.argv[1:] = rest
     server.ResponseGenerator = _ResponseGenerator
     handler = partial(_Handler, protect=own.protect)
-    server._run_http_server = partial(server._run_http_server, handler_class=handler)
+    server._run_http_server = partial(server._run_http_server, server_class=_HTTPServer, handler_class=handler)
     server.main()
 
 

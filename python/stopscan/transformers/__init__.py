@@ -1,7 +1,9 @@
-"""Exact stops in transformers' ``generate``; ``stopscan.transformers.continuous`` has them for continuous batching,
-``python -m stopscan.transformers.serve`` for the server, and ``stopscan.transformers.lm_eval`` for
+"""Exact stops in transformers' ``generate`` and pipelines; ``stopscan.transformers.continuous`` has them for continuous
+batching, ``python -m stopscan.transformers.serve`` for the server, and ``stopscan.transformers.lm_eval`` for
 lm-evaluation-harness."""
 
+from stopscan.transformers._generate import Answer, generate
+from stopscan.transformers._pipeline import cut
 from stopscan.transformers._stops import Stops
 
-__all__ = ["Stops"]
+__all__ = ["Answer", "Stops", "cut", "generate"]

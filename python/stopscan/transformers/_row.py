@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from itertools import chain, groupby
-from operator import itemgetter
 from typing import Any
 
+from stopscan._engine.tokens import EngineSegments, EngineTokens, joined
 from stopscan.finish import EndReason, Finish
 from stopscan.segments import Segment, SegmentSet
 from stopscan.transformers._options import Options
@@ -20,16 +19,13 @@ def row_of(options: Options, prompt: Sequence[int], streamer: Any = None) -> Row
 class Row:
     """One row of a generation: its scanner, the safe text so far, and the streamer that gets it, piece by piece."""
 
+    _kind: type[Any] = EngineTokens
+
     def __init__(self, options: Options, prompt: Sequence[int], streamer: Any = None) -> None:
-        self.scanner: Any = options.scanner(prompt)
+        self.scanner: Any = self._kind(*options.row(prompt))
         self.pieces: list[Any] = []  # the safe text so far, as it came
         self.streamer = streamer
         self.over = False
-        # transformers ends a row at an EOS even where stops do not count yet.
-        self._always_end = frozenset(options.eos_token_ids) if options.min_tokens else frozenset()
-        self._min_tokens = options.min_tokens
-        # How many tokens the scanner had seen at each that it was not given.
-        self._others: list[int] = []
 
     @property
     def finish(self) -> Finish | None:
@@ -50,15 +46,15 @@ class Row:
     def seen(self) -> int:
         """How many tokens the row took."""
         seen: int = self.scanner.tokens_seen
-        return seen + len(self._others)
+        return seen
 
     def step(self, token_id: int) -> bool:
         """Whether the row ends with ``token_id``."""
-        return not self.over and self._take(self._feed(token_id))
+        return not self.over and self._take(self.scanner.feed(token_id))
 
     def feed(self, token_ids: Iterable[int]) -> bool:
         """Whether the row ends with one of ``token_ids``; those behind its end count for nothing."""
-        return not self.over and self._take("".join(map(self._feed, token_ids)))
+        return not self.over and self._take(self.scanner.feed_many(token_ids))
 
     def close(self, reason: EndReason) -> None:
         """Ends the row for another ``reason``, unless it is over."""
@@ -67,30 +63,13 @@ class Row:
 
     def length(self) -> int:
         """How many tokens belong to the row: to the last of the text if a stop ended it, else all, with the EOS."""
-        finish = self.finish
-        if finish is None or finish.matched_stop is None:
-            return self.seen
-        kept: int = self.scanner.tokens_kept
-        return kept + sum(seen < kept for seen in self._others)
+        return length_of(self.scanner)
 
     def copy(self) -> Row:
         """The same row, to go on in another way; it has no streamer."""
         other = copy(self)
-        other.scanner, other.streamer = self.scanner.copy(), None
-        other.pieces, other._others = self.pieces[:], self._others[:]
+        other.scanner, other.streamer, other.pieces = self.scanner.copy(), None, self.pieces[:]
         return other
-
-    def _feed(self, token_id: int) -> Any:
-        scanner = self.scanner
-        if token_id in self._always_end and scanner.finish is None and scanner.tokens_seen < self._min_tokens:
-            self._others.append(scanner.tokens_seen)
-            return scanner.close("eos")
-        try:
-            return scanner.feed(token_id)
-        except ValueError:
-            # Models have more ids than their tokenizers; a sampler may draw one, and the row goes on.
-            self._others.append(scanner.tokens_seen)
-            return ""
 
     def _take(self, new: Any) -> bool:
         self.over = self.scanner.finish is not None
@@ -108,6 +87,8 @@ class Row:
 class SegmentRow(Row):
     """A row whose text is told apart: its pieces are segments, and so is what its streamer gets."""
 
+    _kind = EngineSegments
+
     @property
     def text(self) -> str:
         return "".join(text for _, text in self.pieces)
@@ -115,9 +96,6 @@ class SegmentRow(Row):
     @property
     def segments(self) -> list[Segment]:
         return joined(self.pieces)
-
-    def feed(self, token_ids: Iterable[int]) -> bool:
-        return not self.over and self._take(list(chain.from_iterable(map(self._feed, token_ids))))
 
     def _emit(self, segments: Any) -> None:
         self.pieces += segments
@@ -128,6 +106,8 @@ class SegmentRow(Row):
                 self.streamer.on_finalized_text((self.scanner.region, ""), stream_end=True)
 
 
-def joined(segments: Iterable[Segment]) -> list[Segment]:
-    """The same with neighbours of one region as one segment."""
-    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, itemgetter(0))]
+def length_of(tokens: EngineTokens[Any]) -> int:
+    """How many tokens belong to a row: to the last of the text if a stop ended it, else all, with the EOS."""
+    if tokens.finish is None or tokens.finish.matched_stop is None:
+        return tokens.tokens_seen
+    return tokens.tokens_kept

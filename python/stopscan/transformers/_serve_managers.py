@@ -140,14 +140,16 @@ class CBGenerateManager(utils.CBGenerateManager):
 
 def _stops(processor: Any, gen_config: Any, *, raw: bool, streamer: Any = None) -> Stops:
     asked = current.get()
-    options = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw, **asked.options}
+    options = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw}
+    options |= asked.options_for(getattr(processor, "tokenizer", processor))
     with refusing():
         return Stops(processor, asked.stop, streamer=streamer, **options)
 
 
 def _row(processor: Any, inputs: Any, gen_config: Any, *, raw: bool) -> RowScanner:
     asked = current.get()
-    options = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw, **asked.options}
+    options = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw}
+    options |= asked.options_for(getattr(processor, "tokenizer", processor))
     with refusing():
         return RowScanner(processor, asked.stop, prompt_token_ids=inputs["input_ids"], **options)
 

@@ -15,8 +15,12 @@ from transformers.cli.serving import utils
 
 from stopscan import StopSet
 from stopscan.finish import Finish, to_openai, to_responses
+from stopscan.regions import graph_of, known
 
 OPTIONS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
+
+# How many tokens an answer may have, by the names of the routes.
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 _parse_assistant_message = utils.parse_assistant_message
 
@@ -25,6 +29,7 @@ _parse_assistant_message = utils.parse_assistant_message
 class Asked:
     stop: StopSet
     options: dict[str, Any] = field(default_factory=dict)
+    protect: Any = ()  # for a request that says nothing about it
     model: str | None = None
     include_usage: bool = False
     # Put in by the manager that generates: the text, for the parsers of whole answers, and why it ended.
@@ -39,10 +44,22 @@ class Asked:
         for name, kind in (("min_tokens", int), ("include_stop", bool), ("start_protected", bool)):
             if type(options.get(name, kind())) is not kind:
                 raise ValueError(f"{name} must be of the type {kind.__name__}, not {options[name]!r}")
+        for name in ("stop", "patterns"):
+            _check_strings(name, taken[name])
+        for name in LIMITS:
+            limit = body.get(name)
+            if limit is not None and (type(limit) is not int or not 0 < limit < 2**31):
+                raise ValueError(f"{name} must be a number of tokens, 1 or more, not {limit!r}")
         streaming = body.get("stream_options")
         include_usage = isinstance(streaming, dict) and bool(streaming.get("include_usage"))
         stops = StopSet(taken["stop"], patterns=taken["patterns"])
-        return cls(stops, {"protect": protect} | options, body.get("model"), include_usage)
+        return cls(stops, options, protect, body.get("model"), include_usage)
+
+    def options_for(self, tokenizer: Any) -> dict[str, Any]:
+        """The options of the scanner; of the server's default a model need not have every region."""
+        if "protect" in self.options:
+            return self.options
+        return {**self.options, "protect": known(graph_of(tokenizer), self.protect)}
 
     def name(self, answer: dict[str, Any]) -> None:
         """Gives an answer the name that the model was asked by; transformers appends a revision."""
@@ -61,6 +78,12 @@ class Asked:
             answer.update(to_openai(self.finish), finish_reason="tool_calls")
         elif answer.get("finish_reason") is not None:
             answer.update(to_openai(self.finish))
+
+
+def _check_strings(name: str, value: Any) -> None:
+    # A mapping has strings to iterate over, too.
+    if value is not None and not isinstance(value, str | list):
+        raise ValueError(f"{name} must be a string or a list of strings, not {value!r}")
 
 
 current: ContextVar[Asked] = ContextVar("current")

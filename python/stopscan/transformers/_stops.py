@@ -1,21 +1,26 @@
 from __future__ import annotations
 
-import sys
+from functools import wraps
 from inspect import signature
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import StoppingCriteria
+from transformers import GenerationMixin, StoppingCriteria
 from transformers.generation.streamers import BaseStreamer
 from transformers.generation.utils import _speculative_sampling
 
-from stopscan._protect import Protect
 from stopscan.finish import EndReason, Finish
-from stopscan.segments import Segment
-from stopscan.transformers._options import Ids, Options, Stop
+from stopscan.regions import Protect
+from stopscan.segments import Segment, SegmentSet
+from stopscan.transformers._options import Options, Stop
 from stopscan.transformers._row import Row, row_of
 from stopscan.transformers._trim import trimmed
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from stopscan._engine.tokens import TokenOptions
 
 # Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
@@ -29,11 +34,11 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     ``streamer`` gets the safe text, and nothing of the prompt: one of transformers' text streamers, a list of them with
     one for each row, or anything with ``on_finalized_text(text, stream_end)``. Passed on as ``streamer=``, a ``Stops``
-    knows the prompt; beam search takes no streamer and works without it, assisted decoding needs it (and transformers
-    5.18). An object serves one generation.
+    knows the prompt; beam search takes no streamer and works without it. Assisted decoding needs transformers 5.18.
+    An object serves one generation.
 
     ``eos_token_ids`` are by default the tokenizer's; give it ``model.generation_config.eos_token_id`` where a model has
-    more. No stop fires in the regions of ``protect``: pairs of markers, or ``"reasoning"`` and ``"tool_calls"`` if the
+    more. No stop fires in the regions of ``protect``: pairs of markers, or ``"reasoning"`` and ``"tool_call"`` if the
     tokenizer's response template has them. ``start_protected`` says whether the answer begins in the first of them;
     ``None`` asks the prompt. The other options are those of ``TokenScanner``. Bad ones raise at once.
 
@@ -55,28 +60,26 @@ class Stops(StoppingCriteria, BaseStreamer):
         stop: Stop = (),
         /,
         *,
-        stop_token_ids: Ids = (),
-        eos_token_ids: Ids = None,
-        min_tokens: int = 0,
-        include_stop: bool = False,
-        skip_special_tokens: bool = True,
+        streamer: Any = None,
         protect: Protect = (),
         start_protected: bool | None = None,
         region: str | None = None,
-        streamer: Any = None,
+        **options: Unpack[TokenOptions],
     ) -> None:
-        self._options = Options(
-            tokenizer,
-            stop,
-            stop_token_ids=stop_token_ids,
-            eos_token_ids=eos_token_ids,
-            min_tokens=min_tokens,
-            include_stop=include_stop,
-            skip_special_tokens=skip_special_tokens,
-            protect=protect,
-            start_protected=start_protected,
-            region=region,
+        self._begin(
+            Options(tokenizer, stop, protect=protect, start_protected=start_protected, region=region, **options),
+            streamer,
         )
+
+    @classmethod
+    def of(cls, options: Options) -> Stops:
+        """One with ``options`` that were read already."""
+        stops = cls.__new__(cls)
+        stops._begin(options, None)
+        return stops
+
+    def _begin(self, options: Options, streamer: Any) -> None:
+        self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
         # A reader may close the stream while the model generates.
         self._lock = RLock()
@@ -93,8 +96,6 @@ class Stops(StoppingCriteria, BaseStreamer):
         """Which rows are over: transformers asks it of a criterion after each step."""
         with self._lock:
             if not self._rows:
-                if sys._getframe(2).f_code.co_name == "_assisted_decoding":
-                    self._check_drafts()
                 # Where nobody told the prompts, they are all but one token.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
             length = self._follow(input_ids)
@@ -138,6 +139,16 @@ class Stops(StoppingCriteria, BaseStreamer):
                     row.close(reason)
                 for streamer in [] if self._rows else self._streamers:
                     row_of(self._options, (), streamer).close(reason)
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer that it reads."""
+        return self._options.tokenizer
+
+    @property
+    def tells_segments(self) -> bool:
+        """Whether the stop is a ``SegmentSet``, so that there are ``segments``."""
+        return isinstance(self._options.stops, SegmentSet)
 
     @property
     def texts(self) -> list[str]:
@@ -188,12 +199,6 @@ class Stops(StoppingCriteria, BaseStreamer):
             for row in self._rows:
                 row.close(self._closed)
 
-    def _check_drafts(self) -> None:
-        if ASKS_OF_DRAFTS:
-            raise RuntimeError("assisted decoding with a Stops needs transformers 5.18 or later")
-        if not self._announced:
-            raise ValueError("assisted decoding: pass the Stops as streamer too, so that it knows the prompt")
-
     def _check_streamers(self, rows: int) -> list[Any]:
         if self._streamers == [None]:
             return [None] * rows
@@ -237,3 +242,23 @@ class Stops(StoppingCriteria, BaseStreamer):
 def _key(sequence: Any) -> bytes:
     key: bytes = sequence.numpy().tobytes()
     return key
+
+
+def _tell_prompts() -> None:
+    """Lets assisted decoding, whose first step may bring several tokens, tell each ``Stops`` where its prompts end. It
+    changes nothing for other criteria."""
+    decode = GenerationMixin._assisted_decoding
+
+    @wraps(decode)
+    def _assisted_decoding(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
+        for criterion in options.get("stopping_criteria", ()):
+            if isinstance(criterion, Stops):
+                if ASKS_OF_DRAFTS:
+                    raise RuntimeError("assisted decoding with a Stops needs transformers 5.18 or later")
+                criterion.put(input_ids)
+        return decode(self, input_ids, *args, **options)
+
+    GenerationMixin._assisted_decoding = _assisted_decoding
+
+
+_tell_prompts()

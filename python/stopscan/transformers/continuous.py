@@ -15,60 +15,79 @@ from typing import TYPE_CHECKING, Any
 from transformers.generation.continuous_batching.requests import RequestState
 
 from stopscan import StopSet
-from stopscan._protect import Protect
+from stopscan._engine.tokens import EngineTokens, Ids, InRegions, Piece, TokenOptions
 from stopscan.finish import EndReason, Finish
+from stopscan.regions import Protect
 from stopscan.segments import Segment, SegmentSet
-from stopscan.transformers._options import Ids, Options, TokenOptions
-from stopscan.transformers._row import joined, row_of
+from stopscan.transformers._options import Options
+from stopscan.transformers._row import length_of
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
 
-class _Request:
+class _Request(EngineTokens[Piece]):
     """What the manager asks of one request's ``eos_token_id``."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
-        self._eos_token_ids = options.eos_token_ids
-        self._row = row_of(options, prompt_token_ids)
+        super().__init__(*options.row(prompt_token_ids))
         # The engine's thread reads tokens, the reader's takes text.
         self._lock = Lock()
-        self._taken = 0
+        self._pieces: list[Any] = []
         self._in_use = False
 
-    @property
-    def finish(self) -> Finish | None:
-        """Why the request ended, as soon as a stop or an EOS ended it; with its last output for any other reason."""
-        return self._row.finish
+    def copy(self) -> Self:
+        """The same in the same state, which goes on independently, for another request."""
+        with self._lock:
+            other = super().copy()
+            other.__setstate__({**other.__dict__, "_pieces": self._pieces[:], "_in_use": False})
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = Lock()
+
+    def reset(self) -> None:
+        """Goes back to the start of the stream, for another request."""
+        super().reset()
+        self._pieces.clear()
+        self._in_use = False
 
     def length(self) -> int:
         """How many of the generated tokens belong to the text, to cut ids and logprobs; all if no stop ended it."""
-        return self._row.length()
+        return length_of(self)
+
+    def close(self, reason: EndReason = "abort") -> Piece:
+        """The rest, for a request that was cancelled, or ended for another ``reason``; nothing once that was taken."""
+        return self._take(reason)
 
     def __contains__(self, token_id: int) -> bool:
         """Whether the request ends with ``token_id``. transformers asks it once of each token."""
         with self._lock:
-            self._row.step(token_id)
-            return self._row.over
+            if piece := self.feed(token_id):
+                self._pieces.append(piece)
+            return self.finish is not None
 
     def __iter__(self) -> Iterator[int]:
         """The EOS ids, which is what ``eos_token_id`` is otherwise."""
         return iter(self._eos_token_ids)
 
-    def _since(self, output: Any) -> list[Any]:
-        """The pieces since the last that were taken, all of them with the last ``output``."""
+    def _since(self, output: Any) -> Piece:
+        """What came since it was last asked for, all of it with the last ``output``."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 
-    def _take(self, reason: EndReason | None) -> list[Any]:
+    def _take(self, reason: EndReason | None) -> Piece:
         with self._lock:
+            pieces, self._pieces = self._pieces, []
             if reason is not None:
-                self._row.close(reason)
-            pieces = self._row.pieces[self._taken :]
-            self._taken += len(pieces)
-            return pieces
+                pieces.append(super().close(reason))
+            return self._joined(pieces)
 
     def _use(self, request: Any) -> None:
         # A request that made place for others comes again, with its first answer as a part of its prompt.
@@ -77,7 +96,7 @@ class _Request:
         self._in_use = True
 
 
-class RowScanner(_Request):
+class RowScanner(_Request[str]):
     """Scans one request of continuous batching, as its ``eos_token_id``; ``text`` is the safe text of each output.
 
     ``prompt_token_ids`` are the request's own. The options are those of ``Stops``, and ``eos_token_ids``, by default
@@ -98,41 +117,23 @@ class RowScanner(_Request):
         stop: StopSet | str | Iterable[str] | None = (),
         /,
         *,
-        stop_token_ids: Ids = (),
-        eos_token_ids: Ids = None,
-        min_tokens: int = 0,
-        include_stop: bool = False,
-        skip_special_tokens: bool = True,
         protect: Protect = (),
         start_protected: bool | None = None,
         prompt_token_ids: Sequence[int] = (),
+        **options: Unpack[TokenOptions],
     ) -> None:
-        options = Options(
-            tokenizer,
-            StopSet(stop),
-            stop_token_ids=stop_token_ids,
-            eos_token_ids=eos_token_ids,
-            min_tokens=min_tokens,
-            include_stop=include_stop,
-            skip_special_tokens=skip_special_tokens,
-            protect=protect,
-            start_protected=start_protected,
-        )
-        super().__init__(options, prompt_token_ids)
+        rows = Options(tokenizer, StopSet(stop), protect=protect, start_protected=start_protected, **options)
+        super().__init__(rows, prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
         """The safe text since it was last asked for, with an ``output`` of the request, all of it with the last output.
 
         It may be a token ahead of a streamed ``output``.
         """
-        return "".join(self._since(output))
-
-    def close(self) -> str:
-        """The rest of the text, for a request that was cancelled: ``finish`` is an "abort" unless it was over."""
-        return "".join(self._take("abort"))
+        return self._since(output)
 
 
-class RowSegmenter(_Request):
+class RowSegmenter(InRegions, _Request[list[Segment]]):
     """The same with the text told apart by a ``SegmentSet``, which has the stops; the answer begins in ``region``, and
     ``None`` asks the prompt. There is nothing to protect; the other options are those of ``RowScanner``.
 
@@ -157,11 +158,7 @@ class RowSegmenter(_Request):
     def segments(self, output: Any, /) -> list[Segment]:
         """The safe segments since it was last asked for, with an ``output`` of the request, all of them with the last
         output. They may be a token ahead of a streamed ``output``."""
-        return joined(self._since(output))
-
-    def close(self) -> list[Segment]:
-        """The rest of the segments, for a request that was cancelled: ``finish`` is an "abort" unless it was over."""
-        return joined(self._take("abort"))
+        return self._since(output)
 
 
 @dataclass

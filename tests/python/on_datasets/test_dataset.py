@@ -123,3 +123,13 @@ def test_the_example(table: pa.Table) -> None:
     output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
     assert output.count("  yes\n") == 6
     assert "NO" not in output
+
+
+def test_an_empty_batch_has_the_same_columns() -> None:
+    """`zip(*[])` has no columns to unpack."""
+    stops = StopSet(dataset.STOPS)
+    texts = pa.table({"text": pa.array([], pa.string()), "token_ids": pa.array([], pa.list_(pa.int64()))})
+    vocabulary = Vocabulary(real_tokenizer())
+    assert dataset.cut_texts(texts, stops).num_rows == 0
+    cut = dataset.cut_token_ids(texts, stops, vocabulary)
+    assert cut.column_names == ["text", "token_ids", "answer", "matched_stop", "offset", "tokens_kept"]

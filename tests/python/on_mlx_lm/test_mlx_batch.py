@@ -19,7 +19,7 @@ from stopscan import StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner, RowSegmenter, batch_generate, stream_generate
 from stopscan.segments import FORMATS, SegmentSet
-from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
 # Those in Harmony's channels are for servers that know them.

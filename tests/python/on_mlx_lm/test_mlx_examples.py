@@ -15,7 +15,7 @@ from mlx_harness import Steps
 from mlx_lm.generate import BatchGenerator
 from recital import recite
 
-from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 batched = pytest.mark.skipif(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from recital import recite
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm import GenerationResponse, RowScanner, generate, stream_generate
-from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 STOPS = [
     ["END"], ["hello world"], ["6"], ["fgh"], ["z"], ["XYZ"], ["STOP"], ["###"], ["abc", "b"], ["ab"], ["aab"], ["ha!"],
@@ -197,6 +199,40 @@ def test_include_stop_and_visible_stops(mlx: tuple[Any, Any], reciter: Reciter) 
     assert generate(model, tokenizer, reciter.prompt("inside"), stop=StopSet(visible=["END"])) == "The path WEND"
 
 
+def test_patterns(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    model, tokenizer = mlx
+    *_, last = stream(mlx, reciter.prompt("count"), patterns=r"w\w+d \d")
+    assert last.match == StopMatch("world 4", 14)
+    assert generate(model, tokenizer, reciter.prompt("count"), stop="3", patterns=[r"w\w+d \d"]) == "1, 2, "
+    assert generate(model, tokenizer, reciter.prompt("count"), stop_token_ids=reciter.token_id("count", "2")) == "1, "
+
+
+def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "stopscan.mlx_lm.generate", "--model", str(checkpoint), *options]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    think = ("--prompt", reciter.prompt("think"), "--verbose", "F")
+    assert run(*think, "--stop", "END").stdout == "<think>Is it \n"
+    assert run(*think, "--stop=END", "--stop", "never", "--protect", "reasoning").stdout == f"{REASONED}\n"
+    assert run(*think, "--stop=END", "--protect", *THINKING).stdout == f"{REASONED}\n"
+    assert run(*think, "--pattern", r"E\w\w", "--include-stop").stdout == "<think>Is it END\n"
+    assert run(*think, "--visible", "END").stdout == "<think>Is it END\n"
+    loud = run("--prompt", reciter.prompt("count"), "--stop", "6").stdout.splitlines()
+    assert loud[:3] == ["=" * 10, "1, 2, 3 hello world 4, 5, ", "=" * 10]
+    told = run("--help").stdout
+    assert {"--stop", "--pattern", "--visible", "--include-stop", "--protect", "--draft-model"} <= {*told.split()}
+    for options, message in (
+        (["--stop", ""], "stop 0 is empty"),
+        (["--pattern", "a*"], "pattern"),
+        (["--stop=END", "--protect", "nowhere"], "'nowhere' is neither a name"),
+        (["--no-such-argument"], "--no-such-argument"),
+    ):
+        refused = run(*think, *options)
+        assert (refused.returncode, refused.stdout) == (2, ""), options
+        assert message in refused.stderr
+
+
 def test_bad_options_raise_at_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
     steps = Steps(model)
@@ -287,7 +323,7 @@ def test_a_region_that_the_model_does_not_have_is_refused(tmp_path: Path) -> Non
     reciter = Reciter({"one": ["a", "END", "b"]}, added_tokens=[])
     model, tokenizer = load(reciter.write(tmp_path))
     assert not tokenizer.has_thinking
-    for name in ("reasoning", "tool_calls"):
+    for name in ("reasoning", "tool_call"):
         with pytest.raises(ValueError, match=f"no markers for '{name}'"):
             generate(model, tokenizer, reciter.prompt("one"), stop="END", protect=name)
     # Markers can be named instead.
@@ -303,7 +339,7 @@ def test_protected_tool_calls(tmp_path: Path) -> None:
     with_tool_calls(tokenizer, "<tool_call>", "</tool_call>")
     prompt = reciter.prompt("call")
     assert generate(model, tokenizer, prompt, stop="END") == "".join(CALL[:2]) + '{"name": "now", "arguments": {"x": "'
-    assert generate(model, tokenizer, prompt, stop="END", protect="tool_calls") == "".join(CALL[:-2]) + " "
+    assert generate(model, tokenizer, prompt, stop="END", protect="tool_call") == "".join(CALL[:-2]) + " "
 
 
 def test_tool_calls_that_nothing_closes_are_protected_to_the_end(tmp_path: Path) -> None:
@@ -311,7 +347,7 @@ def test_tool_calls_that_nothing_closes_are_protected_to_the_end(tmp_path: Path)
     script = ["Now: ", "[TOOL_CALLS]", 'f[ARGS]{"x": "EN', 'D"}']
     reciter = Reciter({"call": script}, added_tokens=["[TOOL_CALLS]"])
     _, tokenizer = load(reciter.write(tmp_path))
-    row = RowScanner(with_tool_calls(tokenizer, "[TOOL_CALLS]", ""), "END", protect="tool_calls")
+    row = RowScanner(with_tool_calls(tokenizer, "[TOOL_CALLS]", ""), "END", protect="tool_call")
     assert "".join(map(row.feed, reciter.token_ids("call"))) == "".join(script)
     assert row.feed(reciter.eos_token_id) == ""
     assert row.finish == Finish("eos")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
+import pickle
+from copy import copy, deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ from transformers import ByT5Tokenizer
 from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner
-from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
 @pytest.mark.parametrize("name", ["count", "straddle", "held", "emoji", "broken", "spaces"])
@@ -73,6 +75,55 @@ def test_ids_that_the_tokenizer_does_not_have_count_for_max_tokens(
     assert (row.finish, row.tokens_seen) == (Finish("length"), 6)
 
 
+@pytest.mark.parametrize("place", range(4))
+def test_ids_that_the_tokenizer_does_not_have_count_for_min_tokens(
+    mlx: tuple[Any, Any], reciter: Reciter, place: int
+) -> None:
+    model, tokenizer = mlx
+    ids = reciter.token_ids("count")
+    ids.insert(place, model.args.vocab_size - 1)
+    row = RowScanner(tokenizer, ["1", "hello world"], min_tokens=5)
+    assert row.feed_many(ids) == "1, 2, 3 "
+    assert row.match == StopMatch("hello world", 8)
+
+
+def test_copies_of_a_row_go_on_by_themselves(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowScanner(mlx[1], "hello world").matcher()
+    ids = reciter.token_ids("count")
+    assert row.feed_many(ids[:5]) == "1, 2, 3 "
+    assert row.held == "hel"
+    for other in (row.copy(), copy(row), deepcopy(row), pickle.loads(pickle.dumps(row.copy()))):
+        assert other.matcher().feed_many(ids[5:]) == ""
+        assert other.match == StopMatch("hello world", 8)
+        assert (row.held, row.match, row.tokens_seen) == ("hel", None, 5)
+    row.reset()
+    assert row.matcher().feed_many(ids[:5]) == "1, 2, 3 "
+
+
+def test_eos_ids_and_special_tokens_can_be_chosen(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    ids = reciter.token_ids("harmony")
+    row = RowScanner(mlx[1], "it", skip_special_tokens=True)
+    assert row.feed_many(ids) == "analysisIs "
+    row = RowScanner(mlx[1], "it", eos_token_ids=ids[2])
+    assert row.feed_many(ids) == "<|channel|>analysis"
+    assert row.finish == Finish("eos")
+
+
+def test_a_response_is_asked_for_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowScanner(mlx[1], "END")
+    response = SimpleNamespace(finish_reason=None)
+    row.advance(reciter.token_ids("count")[0])
+    assert row.text(response) == "1"
+    with pytest.raises(ValueError, match="asked for once, in order"):
+        row.text(response)
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**31, 2**40])
+def test_what_is_no_token_id_is_refused(mlx: tuple[Any, Any], wrong: int) -> None:
+    with pytest.raises(ValueError, match=f"token_id: {wrong} is no token id"):
+        RowScanner(mlx[1], "END").feed(wrong)
+
+
 def test_an_early_eos_is_counted_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowScanner(mlx[1], "STOP", min_tokens=50)
     ids = [*reciter.token_ids("held"), reciter.eos_token_id]
@@ -97,7 +148,7 @@ def test_special_tokens_are_text(mlx: tuple[Any, Any], reciter: Reciter) -> None
 def test_regions_of_both_kinds_and_markers_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     tokenizer = with_tool_calls(mlx[1], " 5", "6")
     try:
-        row = RowScanner(tokenizer, ["END", "or"], protect=["reasoning", "tool_calls", " E", "he"])
+        row = RowScanner(tokenizer, ["END", "or"], protect=["reasoning", "tool_call", " E", "he"])
         assert "".join(map(row.feed, reciter.token_ids("think"))) == reciter.text("think")
     finally:
         with_tool_calls(tokenizer, None, None)
@@ -108,10 +159,10 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     script = ["to=", "self<|message|>", "Is it EN", "D?", "<|eom|>", "to=user<|message|>", "It is EN", "D."]
     reciter = Reciter({"parts": script}, added_tokens=())
     _, tokenizer = load(reciter.write(tmp_path))
-    parts = {"header": [("to=self", "reasoning")], "reasoning": [("<|eom|>", "header"), ("<|eot|>", "normal")]}
-    tokenizer._response_format = {"transitions": parts}  # which of the two ends it, a pair of markers cannot say
-    with pytest.raises(ValueError, match="no markers for 'reasoning'"):
-        RowScanner(tokenizer, "END", protect="reasoning")
+    parts = {"header": [("to=self", "reasoning")], "reasoning": [("<|eom|>", "normal"), ("<|eot|>", "header")]}
+    tokenizer._response_format = {"transitions": parts}  # two markers end it, which a pair cannot say
+    row = RowScanner(tokenizer, "END", protect="reasoning")
+    assert row.feed_many(reciter.token_ids("parts")) == "".join(script[:-2]) + "It is "
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)
     # A part that goes on is not over.
     tokenizer._response_format["transitions"]["reasoning"].insert(0, ("Is it", "reasoning"))
@@ -120,13 +171,29 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
         assert "".join(map(row.feed, reciter.token_ids("parts")[shown:])) == "".join(script[shown:-2]) + "It is "
 
 
+def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
+    """A pair of markers waited for ``</think>``, and the stop of the answer never fired."""
+    tokenizer = with_tool_calls(mlx[1], "<tool_call>", "</tool_call>")
+    try:
+        row = RowScanner(tokenizer, "END", protect=["reasoning", "tool_call"])
+    finally:
+        with_tool_calls(tokenizer, None, None)
+    text = "<think>hm END<tool_call>END</tool_call>done END more"
+    assert row.feed_many(tokenizer.encode(text)) == "<think>hm END<tool_call>END</tool_call>done "
+    assert row.match == StopMatch("END", 44)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"stop_token_ids": [-1]}, ValueError, "stop_token_ids: -1"),
         ({"stop_token_ids": [2**70]}, ValueError, "stop_token_ids"),
+        ({"stop_token_ids": "5"}, TypeError, "stop_token_ids: expected int, got str"),
+        ({"eos_token_ids": 5.0}, TypeError, "eos_token_ids: expected int, got float"),
+        ({"max_tokens": [5]}, TypeError, "max_tokens: expected int, got list"),
+        ({"stop_ids": 5}, TypeError, "stop_ids"),
         ({"protect": "thoughts"}, ValueError, "'thoughts' is neither a name"),
-        ({"protect": "tool_calls"}, ValueError, "no markers for 'tool_calls'"),
+        ({"protect": "tool_call"}, ValueError, "no markers for 'tool_call'"),
         ({"protect": 5}, ValueError, "protect must be a list of regions, not 5"),
         ({"start_protected": True}, ValueError, "start_protected"),
     ],

@@ -12,7 +12,7 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowSegmenter
 from stopscan.segments import FORMATS, Segment, SegmentSet, split
-from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 THINK = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
 NAMES = ["think", "unclosed", "split", "count"]

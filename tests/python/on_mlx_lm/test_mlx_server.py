@@ -29,7 +29,7 @@ from recital import recite
 from transformers import ByT5Tokenizer
 
 from stopscan.mlx_lm import server as our_server
-from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
+from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 # What is asked: a script, and the request's options.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -120,9 +120,10 @@ def test_the_differences_to_the_plain_server_are_its_faults(
     for case, (name, body) in CASES.items():
         options = {"chat": chat, "stream": stream, **body, **ENGINES[engine]}
         stops = body.get("stop", [])
-        recital = recite(
-            SCRIPTS[name], [stops] if isinstance(stops, str) else stops, max_tokens=body.get("max_tokens", -1)
-        )
+        stops = [stops] if isinstance(stops, str) else stops
+        # In chats, stops are for the answer.
+        protect = [THINKING] if chat else []
+        recital = recite(SCRIPTS[name], stops, protect=protect, max_tokens=body.get("max_tokens", -1))
         right = answer(recital.text, len(recital.texts), chat, recital.finish_reason, recital.matched)
         assert ours.ask(reciter.prompt(name), **options) == right, case
         right.matched_stop = None
@@ -171,9 +172,10 @@ def test_each_chunk_has_the_text_that_is_safe_by_then(
         choices = [event["choices"][0] for event in stream_events(reply)]
         texts = [choice["delta"].get("content", "") if chat else choice["text"] for choice in choices]
         stops = body.get("stop", [])
-        recital = recite(
-            SCRIPTS[name], [stops] if isinstance(stops, str) else stops, max_tokens=body.get("max_tokens", -1)
-        )
+        stops = [stops] if isinstance(stops, str) else stops
+        # In chats, stops are for the answer.
+        protect = [THINKING] if chat else []
+        recital = recite(SCRIPTS[name], stops, protect=protect, max_tokens=body.get("max_tokens", -1))
         assert texts == [*filter(None, recital.texts), ""], name
 
 
@@ -285,7 +287,7 @@ def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
         ({"protect": "thoughts"}, "protect: 'thoughts' is neither a name"),
         ({"protect": ["<a>"]}, "protect: '<a>' is neither a name"),
         ({"protect": [["<a>"]]}, "is not an opening and a closing marker"),
-        ({"protect": ["tool_calls"]}, "protect: this model has no markers for 'tool_calls'"),
+        ({"protect": ["tool_call"]}, "protect: this model has no markers for 'tool_call'"),
         ({"start_protected": 1}, "start_protected must be of type bool"),
         ({"start_protected": True}, "start_protected"),
     ],
@@ -305,7 +307,7 @@ def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) ->
         except RemoteDisconnected as error:  # 0.32.0 answers some with nothing
             return 400, str(error)
 
-    for body in ({"max_tokens": "5"}, {"prompt": 5}, {"temperature": -1}, {}):
+    for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
         plain, ours = (refusal(server, body) for server in servers["batched"])
         assert plain == ours
         assert plain[0] >= 400
@@ -331,8 +333,13 @@ def test_protected_reasoning(checkpoint: Path, ours: Server, reciter: Reciter) -
     shown = Answer("", "Is it ", "stop", "END", 6)
     kept = Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
     for stream in (False, True):
-        assert ours.ask(prompt, stream=stream, **body) == shown
+        # Stops are for the answer of a chat, unless the request says otherwise; a raw completion is all answer.
+        assert ours.ask(prompt, stream=stream, **body) == kept
+        assert ours.ask(prompt, stream=stream, protect=[], **body) == shown
+        assert ours.ask(prompt, stream=stream, chat=False, **body).tokens == 6
         assert ours.ask(prompt, stream=stream, protect="reasoning", **body) == kept
+    with serving(our_server.main, "--protect", "--model", checkpoint) as everywhere:
+        assert everywhere.ask(prompt, **body) == shown
     with serving(our_server.main, "--protect", "reasoning", "--model", checkpoint) as protecting:
         assert protecting.ask(prompt, **body) == kept
         assert protecting.ask(prompt, protect=[], **body) == shown
@@ -374,17 +381,17 @@ def test_protected_tool_calls(tmp_path: Path) -> None:
     with serving(our_server.main, "--model", with_tools(reciter.write(tmp_path))) as ours:
         for stream in (False, True):
             asked = {"messages": [{"role": "user", "content": "[call]"}], "stop": ["END"], "stream": stream}
-            _, reply = ours.post("chat/completions", {**asked, "protect": ["reasoning", "tool_calls"]})
+            _, reply = ours.post("chat/completions", {**asked, "protect": ["reasoning", "tool_call"]})
             choice = last_choice_with_calls(reply, stream)
             assert choice["calls"] == [("say", '{"x": "END"}')]
             assert (choice["text"], choice["finish_reason"], choice["matched_stop"]) == (" ", "tool_calls", "END")
-            _, reply = ours.post("chat/completions", asked)
+            _, reply = ours.post("chat/completions", {**asked, "protect": []})
             choice = last_choice_with_calls(reply, stream)
             assert (choice["calls"], choice["finish_reason"], choice["matched_stop"]) == ([], "stop", "END")
 
 
 def test_the_servers_regions_need_not_be_the_models(checkpoint: Path, reciter: Reciter) -> None:
-    arguments = ("--protect", "reasoning", "tool_calls", "5 or", "6", "--model", checkpoint)
+    arguments = ("--protect", "reasoning", "tool_call", "5 or", "6", "--model", checkpoint)
     with serving(our_server.main, *arguments) as protecting:
         got = protecting.ask(reciter.prompt("think"), stop=["END", "or 6"])
         assert got == Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)

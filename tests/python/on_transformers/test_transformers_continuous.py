@@ -20,8 +20,8 @@ from transformers_harness import Engine
 from stopscan import StopSet
 from stopscan.finish import EndReason, Finish
 from stopscan.segments import FORMATS, SegmentSet
-from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
 from stopscan.transformers.continuous import RowScanner, generate_batch
+from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 # Without these numbers it takes nearly all memory for its cache.
 CONFIG = {"num_blocks": 64, "block_size": 32, "max_batch_tokens": 128}

@@ -22,9 +22,9 @@ from transformers_harness import Engine, Pieces, needs_true_drafts
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
-from stopscan.testing.reciter import SCRIPTS, THINKING, Reciter
 from stopscan.transformers import Stops
 from stopscan.transformers._stops import ASKS_OF_DRAFTS
+from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 STOPS = [
     ["END"], ["hello world"], ["6"], ["fgh"], ["z"], ["XYZ"], ["STOP"], ["###"], ["abc", "b"], ["ab"], ["aab"], ["ha!"],
@@ -221,11 +221,10 @@ def test_the_response_template_names_the_regions(engine: Engine, reciter: Recite
         stops = protecting({"open": opening, "close": closing})
         engine.generate(reciter.prompt("think"), stops)
         assert stops.texts == [recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text]
-    with pytest.raises(ValueError, match="tool_calls"):
-        protecting({"open": "<think>", "close": "</think>"}, "tool_calls")
-    for field in ({"open": "<think>"}, {"close": "</think>"}, {"open": "<think>", "close": None}):
-        with pytest.raises(ValueError, match="no markers for 'reasoning'"):
-            protecting(field)
+    with pytest.raises(ValueError, match="no markers for 'tool_call'"):
+        protecting({"open": "<think>", "close": "</think>"}, "tool_call")
+    with pytest.raises(ValueError, match="no markers for 'reasoning'"):
+        protecting({"open": "<think>", "close": None})
 
 
 def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> None:

@@ -23,8 +23,8 @@ from lm_eval.tasks import TaskManager
 from recital import recite
 from transformers import BartConfig, BartForConditionalGeneration
 
-from stopscan.testing.reciter import HARMONY, SCRIPTS, THINKING, Reciter
 from stopscan.transformers.lm_eval import ExactHFLM
+from stopscan_conformance.reciter import HARMONY, SCRIPTS, THINKING, Reciter
 
 MODELS = ["hf", "hf-stopscan"]
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony")]

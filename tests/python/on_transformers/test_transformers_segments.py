@@ -18,9 +18,9 @@ from transformers_harness import Engine, Pieces
 from stopscan import StopSet
 from stopscan.finish import Finish
 from stopscan.segments import FORMATS, Segment, SegmentSet, split
-from stopscan.testing.reciter import SCRIPTS, Reciter
 from stopscan.transformers import Stops
 from stopscan.transformers.continuous import RowSegmenter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 THINK = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
 NAMES = ["think", "unclosed", "split", "count"]

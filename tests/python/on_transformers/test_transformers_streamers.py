@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,8 +21,8 @@ from transformers import AsyncTextIteratorStreamer, TextIteratorStreamer, TextSt
 from transformers_harness import Engine, Pieces, needs_true_drafts
 
 from stopscan.finish import Finish
-from stopscan.testing.reciter import SCRIPTS, Reciter
 from stopscan.transformers import Stops
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
 def in_thread(target: Callable[[], Any]) -> Thread:
@@ -200,10 +201,45 @@ def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Recite
 
 @needs_true_drafts
 @pytest.mark.parametrize("draft", ["assistant_model", "prompt_lookup_num_tokens"])
-def test_drafts_without_the_prompt_are_refused(engine: Engine, reciter: Reciter, draft: str) -> None:
+def test_drafts_tell_the_prompt_without_a_streamer(engine: Engine, reciter: Reciter, draft: str) -> None:
     options = {draft: engine.draft if draft == "assistant_model" else 3}
-    with pytest.raises(ValueError, match="as streamer too"):
-        engine.generate(reciter.prompt("late"), Stops(engine.tokenizer, "never"), streamed=False, **options)
+    stops = Stops(engine.tokenizer, "en e")
+    engine.generate(reciter.prompt("late"), stops, streamed=False, **options)
+    assert stops.texts == [recite(SCRIPTS["late"], ["en e"]).text]
+
+
+def test_a_loop_at_the_top_level_of_a_script(checkpoint: Path) -> None:
+    """The criterion looked for the name of a caller that a short stack does not have."""
+    script = """
+import sys, torch
+from transformers import AutoTokenizer
+from stopscan.transformers import Stops
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1])
+stops = Stops(tokenizer, "END")
+ids = tokenizer("a END", return_tensors="pt").input_ids
+for length in range(2, ids.shape[1] + 1):
+    done = stops(ids[:, :length], None)
+print(stops.texts, done.tolist())
+"""
+    command = [sys.executable, "-c", script, str(checkpoint)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[' '] [True]", done.stderr
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_ids_that_the_tokenizer_does_not_have_count_for_min_tokens(
+    engine: Engine, reciter: Reciter, place: int
+) -> None:
+    ids = reciter.token_ids("count")
+    ids.insert(place, engine.model.config.vocab_size - 1)
+    stops = Stops(engine.tokenizer, ["2", "hello world"], min_tokens=4)
+    sequences = torch.tensor([[5]])
+    stops.put(sequences)
+    for token_id in ids:
+        sequences = torch.cat([sequences, torch.tensor([[token_id]])], dim=1)
+        if stops(sequences)[0]:
+            break
+    assert stops.texts == ["1, 2, 3 "]
 
 
 @pytest.mark.parametrize(

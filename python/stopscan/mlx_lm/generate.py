@@ -1,18 +1,31 @@
+"""mlx-lm's single loop with exact stops; ``python -m stopscan.mlx_lm.generate`` is its command line.
+
+The command has mlx_lm.generate's own options, and ``--stop``, ``--visible``, ``--pattern``, ``--include-stop`` and
+``--protect``.
+"""
+
 from __future__ import annotations
 
+import sys
+from argparse import ArgumentParser
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 from mlx_lm.generate import GenerationResponse as MlxResponse
+from mlx_lm.generate import main as mlx_main
 from mlx_lm.generate import stream_generate as mlx_stream_generate
 
 from stopscan import StopMatch, StopSet
-from stopscan._protect import Protect
+from stopscan.__main__ import AddStop
+from stopscan._engine.tokens import ids
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
 
+# The options of `RowScanner` that `stream_generate` takes beside mlx-lm's own.
+OPTIONS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
 ENDS = {None: None, "stop": Finish("eos"), "length": Finish("length")}
 
 
@@ -36,41 +49,29 @@ def stream_generate(
     prompt: Any,
     *,
     stop: StopSet | str | Iterable[str] | None = (),
-    stop_token_ids: Iterable[int] = (),
-    min_tokens: int = 0,
-    include_stop: bool = False,
-    protect: Protect = (),
-    start_protected: bool | None = None,
+    patterns: str | Iterable[str] = (),
     **kwargs: Any,
 ) -> Generator[GenerationResponse, None, None]:
     """The responses of ``mlx_lm.stream_generate``, to the stop; one a token, so that ``text`` is often ``""``.
 
-    Without ``stop`` and ``stop_token_ids``, ``text`` is untouched. With them it is what ``tokenizer.decode`` makes of
-    the tokens; mlx-lm's own drops a leading space. The options are those of ``RowScanner``, and bad ones raise at once.
-    ``kwargs`` are mlx-lm's, ``max_tokens`` and ``draft_model`` among them.
+    ``stop`` and ``patterns`` are those of ``StopSet``; ``stop_token_ids``, ``min_tokens``, ``include_stop``,
+    ``protect`` and ``start_protected`` those of ``RowScanner``, and bad ones raise at once. Without a stop, ``text`` is
+    untouched. With one it is what ``tokenizer.decode`` makes of the tokens; mlx-lm's own drops a leading space. The
+    other ``kwargs`` are mlx-lm's, ``max_tokens`` and ``draft_model`` among them.
 
     >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
     ...     print(response.text, end="", flush=True)
     >>> response.match
     StopMatch("END", 26)
     """
-    tokenizer, stops, ids = wrapped(tokenizer), StopSet(stop), tuple(stop_token_ids)
-    source = mlx_stream_generate(model, tokenizer, prompt, **kwargs)
-    if not len(stops) and not ids:
-        return _responses(source, None)
+    options = {name: kwargs.pop(name) for name in OPTIONS if name in kwargs}
+    tokenizer, stops = wrapped(tokenizer), StopSet(stop, patterns=patterns) if patterns else StopSet(stop)
     limit = kwargs.get("max_tokens")
-    scanner = RowScanner(
-        tokenizer,
-        stops,
-        stop_token_ids=ids,
-        min_tokens=min_tokens,
-        max_tokens=None if limit is None or limit < 0 else limit,
-        include_stop=include_stop,
-        protect=protect,
-        start_protected=start_protected,
-        prompt=prompt,
-    )
-    return _responses(source, scanner)
+    source = mlx_stream_generate(model, tokenizer, prompt, **kwargs)
+    if len(stops) == 0 and not ids(options.get("stop_token_ids")):
+        return _responses(source, None)
+    max_tokens = None if limit is None or limit < 0 else limit
+    return _responses(source, RowScanner(tokenizer, stops, max_tokens=max_tokens, prompt=prompt, **options))
 
 
 def generate(model: Any, tokenizer: Any, prompt: Any, verbose: bool = False, **kwargs: Any) -> str:
@@ -109,3 +110,41 @@ def _responses(
                 response.finish_reason = reason
             response.text = text
             yield GenerationResponse(**vars(response), finish=finish)
+
+
+def main() -> None:
+    """Generates as mlx_lm.generate's command does, to the stop."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the options of stops, and these:")
+    parser.add_argument("--stop", action=AddStop, default=[], metavar="S", help="a stop that is cut from the output")
+    parser.add_argument("--visible", action=AddStop, default=[], metavar="S", help="a stop that stays in the output")
+    parser.add_argument("--pattern", action=AddStop, default=[], metavar="S", help="a regular expression as a stop")
+    parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
+    parser.add_argument(
+        "--protect",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="REGION",
+        help="keep stops from firing in a region: its name, or its opening and its closing marker",
+    )
+    own, rest = parser.parse_known_args()
+    if {"-h", "--help"} & {*rest}:
+        parser.print_help()
+    try:
+        stops = StopSet(own.stop, visible=own.visible, patterns=own.pattern)
+    except (TypeError, ValueError) as error:
+        parser.error(str(error))
+
+    def exact(*args: Any, **kwargs: Any) -> Generator[GenerationResponse, None, None]:
+        try:
+            return stream_generate(*args, stop=stops, include_stop=own.include_stop, protect=own.protect, **kwargs)
+        except (TypeError, ValueError) as error:  # a region that the model does not have
+            parser.error(str(error))
+
+    sys.argv[1:] = rest
+    with patch.object(sys.modules["mlx_lm.generate"], "stream_generate", exact):
+        mlx_main()
+
+
+if __name__ == "__main__":
+    main()
