@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import uvicorn
 from app import make_app
 from engine import Engine
-from sse_starlette.sse import AppStatus
+from serve import Server
 
 from stopscan.segments import FORMATS
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 
 def main() -> None:
@@ -22,22 +23,28 @@ def main() -> None:
     )
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--api-key", metavar="KEY", help="what clients are to send (default: anybody may ask)")
     parser.add_argument(
         "--format", default="hermes", choices=FORMATS, metavar="NAME", help="how the model marks reasoning and calls"
     )
     parser.add_argument(
-        "--grace", type=int, default=20, metavar="SECONDS", help="how long answers may go on after SIGTERM (20)"
+        "--protect",
+        nargs="*",
+        metavar="REGION",
+        help="where no stop fires, unless a request says so itself (default: reasoning and tool_call on chat routes)",
+    )
+    parser.add_argument(
+        "--grace", type=float, default=20, metavar="SECONDS", help="how long answers may go on after SIGTERM (20)"
     )
     options = parser.parse_args()
-    AppStatus.disable_automatic_graceful_drain()  # streams, too, have the time of grace
+    access = logging.getLogger("server.access")
+    access.setLevel(logging.INFO)
+    access.addHandler(logging.StreamHandler(sys.stdout))
+    sys.setswitchinterval(0.001)  # seconds: how long the loop waits for a thread that prepares a request
     with TemporaryDirectory() as folder:
-        model = options.model or str(Reciter().write(Path(folder, "reciter")))
-        uvicorn.run(
-            make_app(Engine(model), options.format),
-            host=options.host,
-            port=options.port,
-            timeout_graceful_shutdown=options.grace,
-        )
+        engine = Engine(options.model or str(Reciter().write(Path(folder, "reciter"))))
+        app = make_app(engine, options.format, api_key=options.api_key, protect=options.protect)
+        Server(app, engine, options.grace, host=options.host, port=options.port).run()
 
 
 if __name__ == "__main__":

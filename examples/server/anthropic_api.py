@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from body import Content, Lenient, Limit, Stopping, Strings, Temperature, TopP, called, joined, parts, tool
+from body import ANTHROPIC, Content, Lenient, Limit, Stopping, Strings, called, joined, parts, tool
 from parts import Part
 from pydantic import BeforeValidator, Field
 from reply import Ask, Reply
@@ -16,7 +16,7 @@ from stopscan.finish import to_anthropic
 
 UNENDED = {"stop_reason": None, "stop_sequence": None}
 KINDS = {
-    400: "invalid_request_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"
+    401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"
 }  # fmt: skip
 
 
@@ -73,18 +73,21 @@ class Choice(Lenient):
     type: Literal["auto", "none"]
 
 
+class Thinking(Lenient):
+    type: Literal["enabled", "disabled", "adaptive"]
+
+
 class MessagesBody(Stopping):
+    taken = ANTHROPIC
     model: str | None = None
     messages: list[Message] = Field(min_length=1)
     max_tokens: Limit
     system: Content = []
     stop_sequences: Strings = []
     stream: bool | None = None
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
+    thinking: Thinking | None = None
     tools: list[Tool] | None = None
     tool_choice: Choice | None = None
-    metadata: Any = None  # changes nothing of the answer
 
     def ask(self) -> Ask:
         system = [{"role": "system", "content": joined(self.system)}] if self.system else []
@@ -92,11 +95,10 @@ class MessagesBody(Stopping):
         return Ask(
             [*system, *(one for message in self.messages for one in message.given())],
             self.max_tokens,
-            self.stopping().model_copy(update={"stop": [*self.stop_sequences, *self.stop]}),
+            self.model_copy(update={"stop": [*self.stop_sequences, *self.stop]}),
             stream=bool(self.stream),
             tools=[tool(one.name, one.description, one.input_schema) for one in given] or None,
-            temperature=self.temperature or 0.0,
-            top_p=self.top_p or 0.0,
+            think={"enabled": True, "disabled": False}.get(self.thinking.type) if self.thinking else None,
         )
 
 
@@ -105,7 +107,13 @@ class Messages:
     body = MessagesBody
 
     def error(self, status: int, message: str) -> dict[str, Any]:
-        return {"type": "error", "error": {"type": KINDS.get(status, "api_error"), "message": message}}
+        return {
+            "type": "error",
+            "error": {
+                "type": KINDS.get(status, "invalid_request_error" if status < 500 else "api_error"),
+                "message": message,
+            },
+        }
 
     def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
         return [ServerSentEvent(json.dumps(self.error(500, message)), event="error")]

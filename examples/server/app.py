@@ -8,37 +8,34 @@ from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import anthropic_api
+import bodies
 import ollama_api
 import openai_api
 import responses_api
 import sglang_api
 from anyio import CapacityLimiter, to_thread
 from engine import Engine, EngineError
+from observing import Metrics, Observed
 from parts import Form
+from prompts import Prompts
 from pydantic import ValidationError
-from reply import Ask, Reply
+from reply import Ask, Model, Reply
 from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-MAX_BODY = 4_000_000  # bytes
-SEND_SECONDS = 60.0  # how long a reader may take for one event
-
-
-class Body(Protocol):
-    model: str | None
-
-    def ask(self) -> Ask: ...
+LONG = 20_000  # bytes of a body: those that have more take turns, so that they hold up only each other
 
 
 class Api(Protocol):
     """How an API says it. `broken` is what a stream ends with if the engine fails."""
 
     path: str
-    body: Any  # a pydantic model that is a `Body`
+    body: Any  # a pydantic model with `model`, and `ask`: an `Ask`, or None if there is nothing to answer
 
     def error(self, status: int, message: str) -> dict[str, Any]: ...
     def broken(self, reply: Reply, message: str) -> list[Any]: ...
@@ -55,36 +52,56 @@ APIS: list[Api] = [
     ollama_api.Generate(),
     sglang_api.Generate(),
 ]
-BY_PATH = {api.path: api for api in APIS}
+# Whose form an error has, by the beginning of the path.
+FORMS = {"/v1/messages": APIS[3], "/api": APIS[4], "/generate": APIS[6], "": APIS[0]}
 
 
-def make_app(engine: Engine, form: str = "hermes") -> Starlette:
+def make_app(
+    engine: Engine, form: str = "hermes", *, api_key: str | None = None, protect: list[str] | None = None
+) -> Starlette:
     """The server of a model that answers in `form`, one of `stopscan.segments.FORMATS`."""
-    known = Form(form)
-    preparing = CapacityLimiter(1)  # a tokenizer is for one thread
+    model = Model(engine, Form(form), Prompts(engine.tokenizer, engine.context), protect)
+    metrics = Metrics(engine, {api.path for api in APIS})
+    short, long = CapacityLimiter(4), CapacityLimiter(1)
 
     def route(api: Api) -> Route:
-        async def endpoint(request: Request) -> Response:
-            body = api.body.model_validate_json(await _body(request))
+        def asked(raw: bytes) -> Ask | None:
+            bodies.check(raw, engine.context)
+            body = api.body.model_validate_json(raw)
             if body.model not in (None, engine.name, f"{engine.name}:latest"):
                 raise HTTPException(404, f"there is no model {body.model!r}, only {engine.name!r}")
-            ask = body.ask()
-            reply = await to_thread.run_sync(ask.start, engine, known, limiter=preparing)
-            if not ask.stream:
+            ask: Ask | None = body.ask()
+            return ask
+
+        def started(raw: bytes) -> Reply | None:
+            ask = asked(raw)
+            return None if ask is None else ask.start(model)
+
+        async def endpoint(request: Request) -> Response:
+            raw = await bodies.read(request)
+            reply = await to_thread.run_sync(started, raw, limiter=long if len(raw) > LONG else short)
+            if reply is None:
+                return JSONResponse(ollama_api.loaded(engine.name, api))
+            request.state.reply = reply
+            if not reply.ask.stream:
                 return JSONResponse(await _unless_gone(request, api.whole(reply)))
             if api.path.startswith("/api/"):
                 return StreamingResponse(_events(api, reply), media_type="application/x-ndjson")
-            return EventSourceResponse(_events(api, reply), send_timeout=SEND_SECONDS)
+            return EventSourceResponse(_events(api, reply))
 
         return Route(api.path, endpoint, methods=["POST"])
 
-    async def models(request: Request) -> Response:
-        _check(engine)
-        return JSONResponse({"object": "list", "data": [{"id": engine.name, "object": "model"}]})
+    def told(request: Request, status: int, message: str) -> JSONResponse:
+        return JSONResponse(_form(request.url.path).error(status, message), status)
 
-    async def tags(request: Request) -> Response:
-        _check(engine)
-        return JSONResponse({"models": [{"model": engine.name, "name": engine.name}]})
+    def refuse(path: str) -> Response:
+        return JSONResponse(_form(path).error(401, "the API key is missing or wrong"), 401)
+
+    async def health(request: Request) -> Response:
+        return JSONResponse({"status": "ok" if engine.failure is None else str(engine.failure)}, engine.status)
+
+    async def figures(request: Request) -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -92,24 +109,26 @@ def make_app(engine: Engine, form: str = "hermes") -> Starlette:
         await to_thread.run_sync(engine.close)
 
     return Starlette(
-        routes=[Route("/v1/models", models), Route("/api/tags", tags), *map(route, APIS)],
+        routes=[
+            Route("/health", health),
+            Route("/metrics", figures),
+            *openai_api.about(engine),
+            *ollama_api.about(engine),
+            *map(route, APIS),
+        ],
         lifespan=lifespan,
+        middleware=[Middleware(Observed, metrics=metrics, key=api_key, refuse=refuse)],
         exception_handlers={
-            HTTPException: lambda request, error: _told(request, error.status_code, error.detail),
-            ValidationError: lambda request, error: _told(request, 400, _first(error)),
-            EngineError: lambda request, error: _told(request, 500, str(error)),
-            Exception: lambda request, error: _told(request, 500, "the server has a defect"),
+            HTTPException: lambda request, error: told(request, error.status_code, error.detail),
+            ValidationError: lambda request, error: told(request, 400, _first(error)),
+            EngineError: lambda request, error: told(request, max(engine.status, 500), str(error)),
+            Exception: lambda request, error: told(request, 500, "the server has a defect"),
         },
     )
 
 
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise HTTPException(413, f"the body is longer than {MAX_BODY} bytes")
-    return bytes(body)
+def _form(path: str) -> Api:
+    return next(api for begin, api in FORMS.items() if path == begin or path.startswith(f"{begin}/"))
 
 
 async def _events(api: Api, reply: Reply) -> AsyncIterator[Any]:
@@ -121,19 +140,10 @@ async def _events(api: Api, reply: Reply) -> AsyncIterator[Any]:
             yield event
 
 
-def _told(request: Request, status: int, message: str) -> JSONResponse:
-    return JSONResponse(BY_PATH.get(request.url.path, APIS[0]).error(status, message), status)
-
-
 def _first(error: ValidationError) -> str:
     """What is wrong, and where, in the words of a request."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-
-
-def _check(engine: Engine) -> None:
-    if engine.failure is not None:
-        raise HTTPException(503, str(engine.failure))
 
 
 async def _unless_gone(request: Request, answer: Coroutine[Any, Any, Any]) -> Any:

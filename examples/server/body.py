@@ -1,10 +1,16 @@
-"""What requests of all APIs have in common. What is not named in a model is refused by its name."""
+"""What requests of all APIs have in common. What is not named in a model, and not in its table of what is taken, is
+refused by its name.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 MAX_STOPS = 64
 
@@ -23,19 +29,95 @@ def parts(value: Any) -> Any:
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
 
-Strings = Annotated[list[Annotated[str, Field(min_length=1)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+String = Annotated[str, Field(min_length=1)]
+Strings = Annotated[list[String], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+Protect = Annotated[
+    Annotated[list[String], Field(max_length=MAX_STOPS)] | None,
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+]
 Ids = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
-Protect = Annotated[list[Literal["reasoning", "tool_calls"]], BeforeValidator(listed)]
 Limit = Annotated[int, Field(ge=1)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 TopP = Annotated[float, Field(gt=0, le=1)]
-Nothing = Literal[False, 0, ""] | None  # of what is there, but cannot be asked for
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
 
-Zero = Annotated[float, Field(ge=0, le=0)] | None
+# What ordinary clients send: a field is taken with each of these values, or with ANY, and does nothing. With another
+# value it would change the answer, and is refused.
+ANY = object()
+Taken = Mapping[str, Any]
+SAMPLING: Taken = {"frequency_penalty": (0,), "presence_penalty": (0,)}
+OPENAI: Taken = {
+    **dict.fromkeys(("metadata", "prompt_cache_key", "safety_identifier", "seed", "service_tier", "user"), ANY),
+    # How much to think, for models that ask; and more in the answer than text.
+    **dict.fromkeys(("include", "reasoning", "reasoning_effort", "verbosity"), ANY),
+    **SAMPLING,
+    "best_of": (1,),
+    "echo": (False,),
+    "logit_bias": ({},),
+    "logprobs": (False,),
+    "modalities": (["text"],),
+    "n": (1,),
+    "parallel_tool_calls": (True,),
+    "response_format": ({"type": "text"},),
+    "store": (False,),
+    "suffix": ("",),
+    "text": ({"format": {"type": "text"}}, {}),
+    "top_logprobs": (0,),
+    "truncation": ("disabled",),
+}
+ANTHROPIC: Taken = {"metadata": ANY, "service_tier": ANY, "container": (), "mcp_servers": ([],)}
+OLLAMA: Taken = {
+    "keep_alive": ANY,  # the model is always there
+    "context": ([],),
+    "format": ("",),
+    "images": ([],),
+    "logprobs": (False,),
+    "options": ({},),
+    "raw": (False,),
+    "suffix": ("",),
+    "template": ("",),
+    "top_logprobs": (0,),
+    "truncate": (True,),
+}
+OLLAMA_OPTIONS: Taken = {
+    # How Ollama loads a model; the context is the model's own.
+    **dict.fromkeys(
+        ("f16_kv", "low_vram", "main_gpu", "num_batch", "num_ctx", "num_gpu", "num_keep", "num_thread"), ANY
+    ),
+    **dict.fromkeys(("numa", "penalize_newline", "seed", "use_mlock", "use_mmap", "vocab_only"), ANY),
+    **SAMPLING,
+    "mirostat": (0,),
+    "repeat_last_n": ANY,  # of a penalty that there is not
+    "repeat_penalty": (1,),
+    "tfs_z": (1,),
+    "typical_p": (1,),
+}
+SGLANG: Taken = {"rid": ANY, "image_data": ([],), "return_logprob": (False,), "return_text_in_logprobs": ANY}
+SGLANG_SAMPLING: Taken = {**SAMPLING, "n": (1,), "repetition_penalty": (1,), "skip_special_tokens": (False,)}
 
 
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
+    taken: ClassVar[Taken] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_taken(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        kept = {}
+        for name, value in data.items():
+            if name not in cls.taken or (name in cls.model_fields and value is not None):
+                kept[name] = value
+            elif value is not None and cls.taken[name] is not ANY and value not in cls.taken[name]:
+                raise PydanticCustomError("taken", "{message}", {"message": refusal(name, cls.taken[name])})
+        return kept
+
+
+def refusal(name: str, values: tuple[Any, ...]) -> str:
+    default = f", only {values[0]!r}" if values else ""
+    return f"{name}: this server does not do it, so that no value is taken{default}"
 
 
 class Lenient(BaseModel):
@@ -44,17 +126,29 @@ class Lenient(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
-class Stopping(Strict):
-    """The stops. All but `stop` are extensions, with the same names in all APIs."""
+class Sampling(Strict):
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: Count | None = None
+    min_p: Share | None = None
+
+    def sampling(self) -> dict[str, Any]:
+        """The options of mlx-lm's sampler."""
+        options = {"temp": self.temperature, "top_p": self.top_p, "top_k": self.top_k, "min_p": self.min_p}
+        return {name: value for name, value in options.items() if value}
+
+
+class Stopping(Sampling):
+    """The stops, and how a token is chosen. All but `stop` are extensions, with the same names in all APIs."""
 
     stop: Strings = []
     patterns: Strings = []
+    max_held: Count | None = None
     stop_token_ids: Ids = []
-    protect: Protect = ["reasoning", "tool_calls"]
+    min_tokens: Count | None = None
+    include_stop: bool | None = None
+    protect: Protect = None  # null: the route's default
     start_protected: bool | None = None
-
-    def stopping(self) -> Stopping:
-        return Stopping.model_construct(**{name: getattr(self, name) for name in Stopping.model_fields})
 
 
 class Text(Lenient):
@@ -72,7 +166,48 @@ def joined(content: list[Text]) -> str:
 class Function(Lenient):
     name: str
     description: str | None = None
-    parameters: dict[str, Any] = {}
+    parameters: dict[str, Any] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The tool as chat templates have it."""
+        return tool(self.name, self.description, self.parameters or {})
+
+
+class Tool(Lenient):
+    """A tool of OpenAI's chat and of Ollama's."""
+
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class CalledFunction(Lenient):
+    name: str
+    arguments: dict[str, Any] | str = {}
+
+
+class ToolCall(Lenient):
+    id: str = ""
+    function: CalledFunction
+
+
+class Message(Lenient):
+    """A message of OpenAI's chat and of Ollama's."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content = []
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
+    images: Annotated[list[str], Field(max_length=0)] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The message as chat templates have it."""
+        message: dict[str, Any] = {"role": self.role, "content": joined(self.content)}
+        if self.tool_calls:
+            uses = [(call.function.name, call.function.arguments, call.id) for call in self.tool_calls]
+            message["tool_calls"] = [called(*use) for use in uses]
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+        return message
 
 
 def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +218,9 @@ def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict
     }
 
 
-def called(name: str, arguments: Any, call_id: str) -> dict[str, Any]:
-    """A tool call as chat templates have it."""
+def called(name: str, arguments: dict[str, Any] | str, call_id: str) -> dict[str, Any]:
+    """A tool call as chat templates have it: with an object, or with what the model wrote instead."""
+    if isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
     return {"type": "function", "id": call_id, "function": {"name": name, "arguments": arguments}}

@@ -50,6 +50,7 @@ class Row:
                     ended = True
                     raise step
                 yield step
+                await asyncio.sleep(0)  # who catches up after a wait lets the others in between
             ended = True
         finally:
             if not ended:
@@ -92,6 +93,11 @@ class Engine:
         """How many rows are in the batch."""
         return len(self._rows)
 
+    @property
+    def status(self) -> int:
+        """200 while there are answers, else 503."""
+        return 200 if self.failure is None else 503
+
     def send(self, row: Row) -> None:
         """Starts the row; sent again, it ends the row."""
         with self._sending:
@@ -116,6 +122,7 @@ class Engine:
         try:
             model, tokenizer = self.load(path)  # here: mlx's arrays belong to the thread that made them
             context = getattr(getattr(model, "args", None), "max_position_embeddings", None) or DEFAULT_CONTEXT
+            RowScanner(tokenizer)  # makes the vocabulary, which all rows share
             loaded.set_result((tokenizer, context))
             while not self._served(model) and not self._closing:
                 pass

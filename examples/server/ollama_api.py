@@ -6,88 +6,68 @@ import json
 import time
 from collections.abc import AsyncIterator
 from datetime import datetime, timezone
+from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
-from body import Content, Function, Lenient, Stopping, Strict, Temperature, TopP, called, joined, tool
+from body import OLLAMA, OLLAMA_OPTIONS, Message, Stopping, Strict, Tool
+from engine import Engine
 from parts import Call
 from pydantic import Field
 from reply import Ask, Reply
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from stopscan.finish import to_ollama
 
 
 class Options(Stopping):
+    taken = OLLAMA_OPTIONS
     num_predict: Annotated[int, Field(ge=-2)] | None = None
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
 
 
 class Common(Strict):
     """What the two requests share."""
 
+    taken = OLLAMA
     model: str | None = None
     stream: bool | None = None
-    options: Options = Options()
-    format: Literal[""] | None = None
-    think: Literal[True] | None = None
-    keep_alive: Any = None  # the model is always there
+    options: Options | None = None
+    think: bool | Literal["low", "medium", "high"] | None = None
 
-    def asked(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None) -> Ask:
-        limit = self.options.num_predict
+    def asked(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None) -> Ask | None:
+        """What is asked; None for a request without a question, which is to load the model."""
+        if not messages:
+            return None
+        options = self.options or Options()
+        limit = options.num_predict
         return Ask(
             messages,
             limit if limit is not None and limit > 0 else None,  # -1: no limit, -2: as much as there is room for
-            self.options.stopping(),
+            options,
             stream=self.stream is not False,  # unlike everybody else
             tools=tools or None,
-            temperature=self.options.temperature or 0.0,
-            top_p=self.options.top_p or 0.0,
+            think=None if self.think is None else bool(self.think),
         )
 
 
-class CalledFunction(Lenient):
-    name: str
-    arguments: dict[str, Any] = {}
-
-
-class ToolCall(Lenient):
-    function: CalledFunction
-
-
-class Message(Lenient):
-    role: Literal["system", "user", "assistant", "tool"]
-    content: Content = []
-    tool_calls: list[ToolCall] | None = None
-
-    def given(self) -> dict[str, Any]:
-        """The message as chat templates have it."""
-        uses = [called(call.function.name, call.function.arguments, "") for call in self.tool_calls or ()]
-        return {"role": self.role, "content": joined(self.content), **({"tool_calls": uses} if uses else {})}
-
-
-class Tool(Lenient):
-    type: Literal["function"] | None = None
-    function: Function
-
-
 class ChatBody(Common):
-    messages: list[Message] = Field(min_length=1)
+    messages: list[Message] = []
     tools: list[Tool] | None = None
 
-    def ask(self) -> Ask:
-        tools = [tool(one.function.name, one.function.description, one.function.parameters) for one in self.tools or ()]
+    def ask(self) -> Ask | None:
+        tools = [one.function.given() for one in self.tools or ()]
         return self.asked([message.given() for message in self.messages], tools)
 
 
 class GenerateBody(Common):
-    prompt: str
+    prompt: str = ""
     system: str | None = None
-    raw: Literal[False] | None = None
-    suffix: Literal[""] | None = None
 
-    def ask(self) -> Ask:
+    def ask(self) -> Ask | None:
         system = [{"role": "system", "content": self.system}] if self.system else []
-        return self.asked([*system, {"role": "user", "content": self.prompt}])
+        return self.asked([*system, {"role": "user", "content": self.prompt}] if self.prompt else [])
 
 
 class _Ollama:
@@ -135,12 +115,53 @@ class Generate(_Ollama):
         return {"response": answer + written, **({"thinking": reasoning} if reasoning else {})}
 
 
+def loaded(name: str, api: _Ollama) -> dict[str, Any]:
+    """The answer to a request that is only to load the model, which is always there."""
+    return {"model": name, "created_at": _now(), **api.content("", "", []), "done": True, "done_reason": "load"}
+
+
+def about(engine: Engine) -> list[Route]:
+    """What clients ask before they ask for answers."""
+    details = {"format": "safetensors", "family": "", "families": None, "parameter_size": "", "quantization_level": ""}
+    model = {
+        "name": engine.name,
+        "model": engine.name,
+        "modified_at": _now(),
+        "size": 0,
+        "digest": "",
+        "details": details,
+    }
+
+    async def models(request: Request) -> Response:
+        if engine.failure is not None:
+            raise HTTPException(503, str(engine.failure))
+        return JSONResponse({"models": [model]})
+
+    async def show(request: Request) -> Response:
+        about = {"general.architecture": "mlx", "mlx.context_length": engine.context}
+        return JSONResponse({"details": details, "model_info": about, "capabilities": ["completion", "tools"]})
+
+    async def release(request: Request) -> Response:
+        return JSONResponse({"version": version("stopscan")})
+
+    return [
+        Route("/api/tags", models),
+        Route("/api/ps", models),
+        Route("/api/show", show, methods=["POST"]),
+        Route("/api/version", release),
+    ]
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat()
+
+
 def _line(data: dict[str, Any]) -> str:
     return json.dumps(data) + "\n"
 
 
 def _head(reply: Reply) -> dict[str, Any]:
-    return {"model": reply.model, "created_at": datetime.now(timezone.utc).isoformat()}
+    return {"model": reply.model, "created_at": _now()}
 
 
 def _tail(reply: Reply) -> dict[str, Any]:

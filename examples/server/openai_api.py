@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from body import (
-    Content,
-    Function,
-    Lenient,
-    Limit,
-    Nothing,
-    Stopping,
-    Strict,
-    Temperature,
-    TopP,
-    Zero,
-    called,
-    joined,
-    tool,
-)
+from body import OPENAI, Lenient, Limit, Message, Stopping, Tool
+from engine import Engine
 from parts import Call
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from stopscan.finish import to_openai
 
@@ -37,70 +27,15 @@ class StreamOptions(Lenient):
 class Common(Stopping):
     """What the two requests share."""
 
+    taken = OPENAI
     model: str | None = None
     max_tokens: Limit | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
-    n: Literal[1] | None = None
-    presence_penalty: Zero = None
-    frequency_penalty: Zero = None
-    # These change nothing of the answer.
-    user: Any = None
-    metadata: Any = None
 
     def asked(self, prompt: Any, max_tokens: int | None, **options: Any) -> Ask:
-        return Ask(
-            prompt,
-            max_tokens,
-            self.stopping(),
-            stream=bool(self.stream),
-            temperature=self.temperature or 0.0,
-            top_p=self.top_p or 0.0,
-            usage=bool(self.stream_options and self.stream_options.include_usage),
-            **options,
-        )
-
-
-class CalledFunction(Lenient):
-    name: str
-    arguments: str = "{}"
-
-
-class ToolCall(Lenient):
-    id: str = ""
-    function: CalledFunction
-
-
-class Message(Lenient):
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Content = []
-    tool_calls: list[ToolCall] | None = None
-    tool_call_id: str | None = None
-
-    def given(self) -> dict[str, Any]:
-        """The message as chat templates have it."""
-        message: dict[str, Any] = {"role": self.role, "content": joined(self.content)}
-        if self.tool_calls:
-            message["tool_calls"] = [
-                called(call.function.name, arguments(call.function.arguments), call.id) for call in self.tool_calls
-            ]
-        if self.tool_call_id is not None:
-            message["tool_call_id"] = self.tool_call_id
-        return message
-
-
-class Tool(Lenient):
-    type: Literal["function"]
-    function: Function
-
-    def given(self) -> dict[str, Any]:
-        return tool(self.function.name, self.function.description, self.function.parameters)
-
-
-class TextFormat(Strict):
-    type: Literal["text"]
+        usage = bool(self.stream_options and self.stream_options.include_usage)
+        return Ask(prompt, max_tokens, self, stream=bool(self.stream), usage=usage, **options)
 
 
 class ChatBody(Common):
@@ -108,30 +43,37 @@ class ChatBody(Common):
     max_completion_tokens: Limit | None = None
     tools: list[Tool] | None = None
     tool_choice: Literal["auto", "none"] | None = None
-    parallel_tool_calls: Literal[True] | None = None
-    logprobs: Nothing = None
-    top_logprobs: Nothing = None
-    response_format: TextFormat | None = None
 
     def ask(self) -> Ask:
-        tools = [one.given() for one in self.tools or ()] if self.tool_choice != "none" else []
+        tools = [one.function.given() for one in self.tools or ()] if self.tool_choice != "none" else []
         messages = [message.given() for message in self.messages]
         return self.asked(messages, self.max_completion_tokens or self.max_tokens, tools=tools or None)
 
 
+def form(prompt: Any) -> str:
+    """A prompt's, of the four that there are: told by its first item, so that a long list is looked at once."""
+    if not isinstance(prompt, list):
+        return "text"
+    if prompt and isinstance(prompt[0], list):
+        return "lists"
+    return "ids" if prompt and not isinstance(prompt[0], str) else "texts"
+
+
 class CompletionBody(Common):
-    prompt: str | list[str] | list[int] | list[list[int]]
-    best_of: Literal[1] | None = None
-    echo: Nothing = None
-    logprobs: Nothing = None
-    suffix: Nothing = None
+    prompt: Annotated[
+        Annotated[str, Tag("text")]
+        | Annotated[list[str], Tag("texts")]
+        | Annotated[list[int], Tag("ids")]
+        | Annotated[list[list[int]], Tag("lists")],
+        Discriminator(form),
+    ]
 
     def ask(self) -> Ask:
         prompt: Any = self.prompt
-        if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+        if form(prompt) in ("texts", "lists"):
             if len(prompt) > 1:
                 raise HTTPException(400, f"prompt: {len(prompt)} prompts are more than one")
-            prompt = prompt[0]
+            prompt = prompt[0] if prompt else ""
         return self.asked(prompt, self.max_tokens, apart=False)
 
 
@@ -201,21 +143,28 @@ class Completions(_OpenAI):
 
 def error(status: int, message: str) -> dict[str, Any]:
     """The form of an error in all of OpenAI's APIs."""
-    code = "model_not_found" if status == 404 else None
+    code = "invalid_api_key" if status == 401 else "model_not_found" if "there is no model" in message else None
     kind = "server_error" if status >= 500 else "invalid_request_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
+def about(engine: Engine) -> list[Route]:
+    """What clients ask before they ask for answers."""
+    model = {"id": engine.name, "object": "model", "created": 0, "owned_by": "stopscan"}
+
+    async def models(request: Request) -> Response:
+        if engine.failure is not None:
+            raise HTTPException(503, str(engine.failure))
+        name = request.path_params.get("name")
+        if name not in (None, engine.name):
+            raise HTTPException(404, f"there is no model {name!r}, only {engine.name!r}")
+        return JSONResponse({"object": "list", "data": [model]} if name is None else model)
+
+    return [Route("/v1/models", models), Route("/v1/models/{name:path}", models)]
+
+
 def event(data: dict[str, Any]) -> ServerSentEvent:
     return ServerSentEvent(json.dumps(data))
-
-
-def arguments(text: str) -> Any:
-    """The arguments of a call that a client sends back: an object, or what the model wrote instead."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _last(reply: Reply, head: dict[str, Any]) -> list[ServerSentEvent]:

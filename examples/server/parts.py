@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from stopscan._protect import Region, Regions
 from stopscan.segments import FORMATS, Segment, SegmentSet
 
 Kind = Literal["answer", "reasoning", "tool_call"]
 
-# Where stops may fire: all other regions are the form's own.
-TEXT = {"answer": None, "reasoning": "reasoning", "tool_call": "tool_calls"}
+Pairs = tuple[tuple[str, str], ...]  # opening and closing markers
+
+# Where stops may fire, and what of it a request may protect: all other regions are the form's own.
+TEXT = ("answer", "reasoning", "tool_call")
+PROTECT = TEXT[1:]
 
 # The same for text that is not told apart, of which Harmony needs more: a header says which channel follows, and no
 # stop fires in one, nor, with the reasoning protected, before the header of the answer.
-HEADERS: Regions = (("<|channel|>", "<|message|>"), ("<|end|>", "<|message|>"), ("<|start|>", "<|message|>"))
-UNTIL_ANSWER: Regions = (("<|channel|>", "final<|message|>"),)
+HEADERS: Pairs = (("<|channel|>", "<|message|>"), ("<|end|>", "<|message|>"), ("<|start|>", "<|message|>"))
+UNTIL_ANSWER: Pairs = (("<|channel|>", "final<|message|>"),)
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,12 @@ class Form:
 
     def __init__(self, name: str) -> None:
         self._markers = FORMATS[name]
-        self._headers: Regions = HEADERS if name == "harmony" else ()
-        self._pairs = {"reasoning": UNTIL_ANSWER, "tool_calls": ()}
-        if name != "harmony":
-            self._pairs = {"reasoning": self._around("reasoning"), "tool_calls": self._around("tool_call")}
+        self._headers: Pairs = HEADERS if name == "harmony" else ()
+        self._pairs = {region: self._around(region) for region in PROTECT}
+        if name == "harmony":
+            self._pairs = {"reasoning": UNTIL_ANSWER, "tool_call": ()}
 
-    def apart(self, stop: Collection[str], patterns: Collection[str], protect: Collection[str]) -> SegmentSet:
+    def apart(self, stop: Collection[str], protect: Collection[str], **options: Any) -> SegmentSet:
         """The parts, with stops that sleep in those that `protect` names. A marker that is a stop is a marker no more;
         where it led back to the answer, the stops are awake.
         """
@@ -60,22 +62,28 @@ class Form:
         awake = [
             region
             for region, leads in self._markers.items()
-            if region in TEXT and (TEXT[region] not in protect or any(leads.get(marker) == "answer" for marker in stop))
+            if region in TEXT
+            and (region not in protect or any(region_of(leads.get(marker, "")) == "answer" for marker in stop))
         ]
-        return SegmentSet(markers, stop=stop, patterns=patterns, stop_in=awake)
+        return SegmentSet(markers, stop=stop, stop_in=awake, **options)
 
-    def around(self, protect: Collection[str]) -> Regions:
+    def around(self, protect: Collection[str]) -> Pairs:
         """The markers around the parts that `protect` names, for text that is not told apart."""
         chosen = [pair for name in protect for pair in self._pairs[name]]
         return tuple({**dict(self._headers), **dict(chosen)}.items())
 
     def opening(self, region: str) -> list[str]:
-        return [marker for markers in self._markers.values() for marker, to in markers.items() if to == region]
+        states = self._markers.values()
+        return [marker for markers in states for marker, to in markers.items() if region_of(to) == region]
 
-    def _around(self, region: str) -> Regions:
-        closing = [marker for marker, to in self._markers.get(region, {}).items() if to == "answer"]
-        pairs: list[Region] = [(marker, closing[0]) for marker in self.opening(region) if closing]
-        return tuple(dict(pairs).items())
+    def _around(self, region: str) -> Pairs:
+        closing = [marker for marker, to in self._markers.get(region, {}).items() if region_of(to) == "answer"]
+        return tuple((marker, closing[0]) for marker in dict.fromkeys(self.opening(region)) if closing)
+
+
+def region_of(state: str) -> str:
+    """The region that a state of a form is of."""
+    return state.partition("/")[0]
 
 
 class Parts:

@@ -10,39 +10,49 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from body import Stopping
-from engine import Engine, Row
-from jinja2 import TemplateError
+from engine import Engine, Row, Scanner
 from mlx_lm.sample_utils import make_sampler
-from parts import Call, Form, Part, Parts
+from parts import PROTECT, Call, Form, Part, Parts
+from prompts import Prompts
 from starlette.exceptions import HTTPException
 
 from stopscan import StopSet
-from stopscan._protect import PROMPT_TOKENS
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner, RowSegmenter
 
 MAX_TOKENS = 4096
 
 
+class Model(NamedTuple):
+    """What a request is answered with. `protect` is the server's own default, None that of the route."""
+
+    engine: Engine
+    form: Form
+    prompts: Prompts
+    protect: list[str] | None
+
+
 @dataclass(frozen=True)
 class Ask:
-    """A request. `prompt` is text, token ids or messages; `apart` asks for reasoning, answer and calls apart."""
+    """A request. `prompt` is text, token ids or messages; `apart` asks for reasoning, answer and calls apart. Stops are
+    then for the answer, unless the request says otherwise; in text that is not told apart they fire everywhere.
+    """
 
     prompt: str | list[int] | list[dict[str, Any]]
     max_tokens: int | None
-    stopping: Stopping
+    options: Stopping
     stream: bool = False
     apart: bool = True
     tools: list[dict[str, Any]] | None = None
-    temperature: float = 0.0
-    top_p: float = 0.0
+    think: bool | None = None
     usage: bool = False  # of a stream, where the API wants to be asked
 
-    def start(self, engine: Engine, form: Form) -> Reply:
+    def start(self, model: Model) -> Reply:
         """The reply, about to begin. Raises `HTTPException` for what cannot be answered. Takes time: compiling and
         encoding.
         """
-        ids, tail = self._encoded(engine.tokenizer)
+        engine = model.engine
+        ids, tail = self._encoded(model.prompts)
         left = engine.context - len(ids)
         if not ids:
             raise HTTPException(400, "the prompt is empty: it has no tokens")
@@ -51,55 +61,51 @@ class Ask:
             raise HTTPException(400, f"{len(ids)} tokens{wanted} do not fit into the context of {engine.context}")
         max_tokens = self.max_tokens or min(MAX_TOKENS, left)
         try:
-            scanner = self._scanner(engine.tokenizer, form, max_tokens, tail)
+            scanner = self._scanner(model, max_tokens, tail)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        row = Row(engine, ids, max_tokens, scanner, make_sampler(self.temperature, self.top_p))
-        return Reply(self, engine.name, row, Parts(form))
+        row = Row(engine, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
+        return Reply(self, engine.name, row, Parts(model.form))
 
-    def _scanner(self, tokenizer: Any, form: Form, max_tokens: int, prompt: str) -> RowScanner | RowSegmenter:
-        asked = self.stopping
-        if not self.apart:
-            return RowScanner(
-                tokenizer,
-                StopSet(asked.stop, patterns=asked.patterns),
-                stop_token_ids=asked.stop_token_ids,
-                max_tokens=max_tokens,
-                protect=form.around(asked.protect),
-                start_protected=asked.start_protected,
-                prompt=prompt,
-            )
-        segments = form.apart(asked.stop, asked.patterns, asked.protect)
-        start = asked.start_protected
-        return RowSegmenter(
-            tokenizer,
-            segments,
-            region=None if start is None else "reasoning" if start else segments.regions[0],
-            stop_token_ids=asked.stop_token_ids,
-            max_tokens=max_tokens,
-            prompt=prompt,
-        )
-
-    def _encoded(self, tokenizer: Any) -> tuple[list[int], str]:
+    def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
         """The prompt's ids, and what of its end is not the user's."""
         if isinstance(self.prompt, str):
-            ids = list(tokenizer.encode(self.prompt))
-            return ids, tokenizer.decode(ids[-PROMPT_TOKENS:])
+            return prompts.of_text(self.prompt)
         if not self.prompt or isinstance(self.prompt[0], int):
-            ids = [token for token in self.prompt if isinstance(token, int)]
-            unknown = [token for token in ids if not 0 <= token < tokenizer.vocab_size]
-            if unknown:
-                raise HTTPException(400, f"prompt: the model has no token {unknown[0]}")
-            return ids, tokenizer.decode(ids[-PROMPT_TOKENS:])
-        try:
-            texts = [
-                tokenizer.apply_chat_template(self.prompt, tools=self.tools, add_generation_prompt=add, tokenize=False)
-                for add in (False, True)
-            ]
-        except TemplateError as error:  # templates refuse what they are not made for
-            raise HTTPException(400, f"messages: {error}") from error
-        ids = tokenizer.apply_chat_template(self.prompt, tools=self.tools, add_generation_prompt=True)
-        return list(ids), texts[1][len(texts[0]) :] if texts[1].startswith(texts[0]) else ""
+            return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # all of it, or the body was refused
+        think = {} if self.think is None else {"enable_thinking": self.think}
+        return prompts.of_messages(self.prompt, tools=self.tools, **think)  # type: ignore[arg-type]
+
+    def _scanner(self, model: Model, max_tokens: int, prompt: str) -> Scanner:
+        asked = self.options
+        common: dict[str, Any] = {
+            "stop_token_ids": asked.stop_token_ids,
+            "min_tokens": asked.min_tokens or 0,
+            "max_tokens": max_tokens,
+            "include_stop": bool(asked.include_stop),
+            "prompt": prompt,
+        }
+        names, pairs = self._protected(model)
+        start, tokenizer = asked.start_protected, model.engine.tokenizer
+        if not self.apart:
+            stops = StopSet(asked.stop, patterns=asked.patterns, max_held=asked.max_held)
+            protect = [*model.form.around(names), *pairs]
+            return RowScanner(tokenizer, stops, protect=protect, start_protected=start, **common)
+        if pairs:
+            raise ValueError(f"protect: this route tells the parts apart itself; {pairs[0][0]!r} is none of {PROTECT}")
+        segments = model.form.apart(asked.stop, names, patterns=asked.patterns, max_held=asked.max_held)
+        region = None if start is None else "reasoning" if start else segments.regions[0]
+        return RowSegmenter(tokenizer, segments, region=region, **common)
+
+    def _protected(self, model: Model) -> tuple[list[str], list[tuple[str, str]]]:
+        """The regions in which no stop fires: names, and pairs of markers, which stand one after the other."""
+        default = PROTECT if self.apart else ()
+        asked = next((given for given in (self.options.protect, model.protect) if given is not None), default)
+        names = [item for item in asked if item in PROTECT]
+        markers = [item for item in asked if item not in PROTECT]
+        if len(markers) % 2:
+            raise ValueError(f"protect: {markers[-1]!r} is none of {PROTECT}, nor has it a closing marker")
+        return names, list(zip(markers[::2], markers[1::2], strict=True))
 
 
 @dataclass
@@ -113,10 +119,12 @@ class Reply:
     id: str = field(default_factory=lambda: uuid4().hex)
     created: float = field(default_factory=time.time)
     events: count[int] = field(default_factory=count)  # their numbers, where an API has them
+    first: float | None = None  # how many seconds it took until the first text
     _called: bool = False
 
     async def __aiter__(self) -> AsyncIterator[Part]:
         async for segments in self.row:
+            self.first = self.first or time.time() - self.created
             for part in self._parts.feed(segments):
                 yield self._seen(part)
         for part in self._parts.end():
@@ -138,6 +146,11 @@ class Reply:
         finish = self.row.scanner.finish
         assert finish is not None
         return replace(finish, reason="tool_calls") if self._called and finish.reason == "eos" else finish
+
+    @property
+    def reason(self) -> str:
+        """Why it ended, also if nobody waited for the end, or if it failed."""
+        return "abort" if self.row.scanner.finish is None else self.finish.reason
 
     @property
     def prompt_tokens(self) -> int:

@@ -6,8 +6,8 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from body import Content, Lenient, Limit, Stopping, Temperature, TopP, called, joined, tool
-from openai_api import arguments, error
+from body import OPENAI, Content, Function, Lenient, Limit, Stopping, called, joined
+from openai_api import error
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from reply import Ask, Reply
 from responses_items import Item, items_of
@@ -31,7 +31,7 @@ class FunctionCall(Lenient):
     arguments: str
 
     def given(self) -> dict[str, Any]:
-        use = called(self.name, arguments(self.arguments), self.call_id)
+        use = called(self.name, self.arguments, self.call_id)
         return {"role": "assistant", "content": "", "tool_calls": [use]}
 
 
@@ -67,27 +67,19 @@ def inputs(value: Any) -> Any:
     return [{"role": "user", "content": value}] if isinstance(value, str) else value
 
 
-class Tool(Lenient):
+class Tool(Function):
     type: Literal["function"]
-    name: str
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
 
 
 class ResponsesBody(Stopping):
+    taken = OPENAI
     model: str | None = None
     input: Annotated[list[Input], Field(min_length=1), BeforeValidator(inputs)]
     instructions: str | None = None
     max_output_tokens: Limit | None = None
     stream: bool | None = None
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
     tools: list[Tool] | None = None
     tool_choice: Literal["auto", "none"] | None = None
-    store: Literal[False] | None = None
-    # These change nothing of the answer.
-    user: Any = None
-    metadata: Any = None
 
     def ask(self) -> Ask:
         system = [{"role": "system", "content": self.instructions}] if self.instructions else []
@@ -99,11 +91,9 @@ class ResponsesBody(Stopping):
         return Ask(
             messages,
             self.max_output_tokens,
-            self.stopping(),
+            self,
             stream=bool(self.stream),
-            tools=[tool(one.name, one.description, one.parameters or {}) for one in tools] or None,
-            temperature=self.temperature or 0.0,
-            top_p=self.top_p or 0.0,
+            tools=[one.given() for one in tools] or None,
         )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from body import Limit, Stopping, Strict, Temperature, TopP
+from body import SGLANG, SGLANG_SAMPLING, Limit, Stopping, Strict
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
 
@@ -14,29 +14,22 @@ from stopscan.finish import to_sglang
 
 
 class Sampling(Stopping):
+    taken = SGLANG_SAMPLING
     max_new_tokens: Limit | None = None
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
 
 
 class GenerateBody(Strict):
+    taken = SGLANG
     text: str = ""
     input_ids: list[int] | None = None
-    sampling_params: Sampling = Sampling()
+    sampling_params: Sampling | None = None
     stream: bool | None = None
     model: str | None = None
 
     def ask(self) -> Ask:
-        sampling = self.sampling_params
-        return Ask(
-            self.text if self.input_ids is None else self.input_ids,
-            sampling.max_new_tokens,
-            sampling.stopping(),
-            stream=bool(self.stream),
-            apart=False,
-            temperature=sampling.temperature or 0.0,
-            top_p=sampling.top_p or 0.0,
-        )
+        sampling = self.sampling_params or Sampling()
+        prompt = self.text if self.input_ids is None else self.input_ids
+        return Ask(prompt, sampling.max_new_tokens, sampling, stream=bool(self.stream), apart=False)
 
 
 class Generate:

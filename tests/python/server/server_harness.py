@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,27 +15,47 @@ import pytest
 
 mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
-uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
-sys.path.insert(0, str(Path(__file__).parents[3] / "examples" / "server"))
+pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
+SERVER = Path(__file__).parents[3] / "examples" / "server"
+sys.path.insert(0, str(SERVER))
 
+import bodies  # noqa: E402
 from app import make_app  # noqa: E402
+from bodies import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from engine import Engine  # noqa: E402
 from parts import Form, Parts  # noqa: E402
+from serve import Connection, Server  # noqa: E402
 
-__all__ = ["CountingEngine", "Engine", "Form", "Parts", "clients", "served"]
+__all__ = [
+    "MAX_BODY",
+    "MAX_VALUES",
+    "Connection",
+    "CountingEngine",
+    "Engine",
+    "Form",
+    "Parts",
+    "bodies",
+    "check",
+    "clients",
+    "running",
+    "served",
+]
 
 
 class CountingModel:
-    """A model that keeps the width of the batch of each step, and raises `error` if it is set."""
+    """A model that keeps the width of the batch of each step, and raises `error`, if it is set, after `left` steps."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         self.widths: list[int] = []
         self.error: Exception | None = None
+        self.left = 0
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
         if self.error is not None:
-            raise self.error
+            if self.left == 0:
+                raise self.error
+            self.left -= 1
         self.widths.append(inputs.shape[0])
         return self._model(inputs, **options)
 
@@ -52,10 +73,9 @@ class CountingEngine(Engine):
 
 
 @contextmanager
-def served(engine: Engine, form: str = "hermes") -> Iterator[str]:
+def served(engine: Engine, form: str = "hermes", **options: Any) -> Iterator[str]:
     """The URL of the example server."""
-    config = uvicorn.Config(make_app(engine, form), port=0, log_level="warning", timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
+    server = Server(make_app(engine, form, **options), engine, 5, port=0, log_level="warning")
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -66,6 +86,19 @@ def served(engine: Engine, form: str = "hermes") -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+@contextmanager
+def running(model: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The server in a process of its own, and its URL."""
+    command = [sys.executable, str(SERVER), model, "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if "running on" in line)
+        try:
+            yield process, line.split("running on ")[1].split()[0]
+        finally:
+            process.kill()
 
 
 def clients(url: str) -> SimpleNamespace:

@@ -14,7 +14,7 @@ from server_harness import CountingEngine, served
 
 from stopscan import StopSet
 from stopscan.clients import scan_events
-from stopscan.testing.reciter import SCRIPTS, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "STOP", "hello world", "abc", "b", "aab", "###", "\n", "fox jumps", "é", "世", "ha!", "gap  t"]
 LONG = 1_500
@@ -68,8 +68,7 @@ def read(ask: Ask, events: Iterable[Any]) -> str:
 
 @pytest.mark.parametrize("ask", TEXTS, ids=lambda ask: ask.__name__)
 def test_it_is_what_the_servers_own_stops_give(url: str, ask: Ask) -> None:
-    # In text completions the reasoning is a part of the text, and the server knows which.
-    stops = StopSet(STOPS, protect=[("<think>", "</think>")] if ask is completions else [])
+    stops = StopSet(STOPS)
     fired = 0
     for name in [name for name in SCRIPTS if not name.startswith("harmony")]:
         stream = scan_events(ask(url, f"[{name}]", []), stops)

@@ -8,6 +8,7 @@ import anthropic
 import ollama
 import openai
 import pytest
+from server_harness import MAX_BODY
 
 MANY = [f"stop {number}" for number in range(1_000)]
 BAD_STOPS = pytest.mark.parametrize(
@@ -100,13 +101,21 @@ REFUSED = [
     (
         "/v1/chat/completions",
         {"messages": CHAT, "protect": ["<x>"]},
-        "protect.0: Input should be 'reasoning' or 'tool_calls'",
+        "protect: '<x>' is none of ('reasoning', 'tool_call'), nor has it a closing marker",
     ),
     ("/v1/chat/completions", {"messages": CHAT, "protect": 5}, "protect: Input should be a valid array"),
-    ("/v1/chat/completions", {"messages": CHAT, "n": 2}, "n: Input should be 1"),
+    ("/v1/chat/completions", {"messages": CHAT, "protect": ["<x>", "</x>"]}, "this route tells the parts apart itself"),
+    (
+        "/v1/chat/completions",
+        {"messages": CHAT, "n": 2},
+        "n: this server does not do it, so that no value is taken, only 1",
+    ),
+    ("/v1/chat/completions", {"messages": CHAT, "response_format": {"type": "json_object"}}, "only {'type': 'text'}"),
+    ("/v1/chat/completions", {"messages": CHAT, "store": True}, "store: "),
+    ("/v1/chat/completions", {"messages": CHAT, "max_held": -1}, "max_held: "),
     ("/v1/chat/completions", {"messages": CHAT, "logprobs": True}, "logprobs: "),
     ("/v1/chat/completions", {"messages": CHAT, "tool_choice": "required"}, "tool_choice: "),
-    ("/v1/chat/completions", {"messages": CHAT, "seed": 5}, "seed: Extra inputs are not permitted"),
+    ("/v1/chat/completions", {"messages": CHAT, "audio": 5}, "audio: Extra inputs are not permitted"),
     ("/v1/completions", {"prompt": ""}, "the prompt is empty"),
     ("/v1/completions", {"prompt": []}, "the prompt is empty"),
     ("/v1/completions", {"prompt": ["a", "b"]}, "2 prompts are more than one"),
@@ -119,10 +128,11 @@ REFUSED = [
     ("/v1/responses", {"input": [{"type": "reasoning", "summary": []}]}, "input: there is no message"),
     ("/v1/responses", {"input": "[count]", "previous_response_id": "x"}, "previous_response_id: Extra inputs"),
     ("/v1/messages", {"messages": CHAT}, "max_tokens: Field required"),
-    ("/v1/messages", {"messages": CHAT, "max_tokens": 9, "top_k": 5}, "top_k: Extra inputs"),
-    ("/api/chat", {"messages": []}, "messages: "),
+    ("/v1/messages", {"messages": CHAT, "max_tokens": 9, "container": "c"}, "container: "),
+    ("/api/chat", {"messages": CHAT, "options": {"repeat_penalty": 1.5}}, "options: repeat_penalty: "),
+    ("/api/chat", {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "messages.0.images: "),
     ("/api/chat", {"messages": CHAT, "format": "json"}, "format: "),
-    ("/api/generate", {}, "prompt: Field required"),
+    ("/api/generate", {"prompt": "x", "raw": True}, "raw: "),
     ("/generate", {}, "the prompt is empty"),
     ("/generate", [], "Input should be an object"),
 ]
@@ -151,16 +161,32 @@ def test_bodies_that_say_nothing(client: Any, path: str) -> None:
     bodies = [b"", b"{", b"[" * 100_000, b'{"model": ' * 50_000, b'"\\ud800"', b"\xff\xfe", b"null"]
     for body in bodies:
         response = client.http.post(path, content=body)
-        assert response.status_code == 400
+        assert response.status_code == (413 if len(body) > 1_000 else 400)
         assert "error" in response.json()
-    response = client.http.post(path, content=b" " * 4_000_001)
+    response = client.http.post(path, content=b" " * (MAX_BODY + 1))
     assert response.status_code == 413
-    assert "the body is longer than 4000000 bytes" in response.text
+    assert f"the body is longer than {MAX_BODY} bytes" in response.text
 
 
-def test_other_routes_and_methods(client: Any) -> None:
-    assert client.http.get("/v1/chat/completions").status_code == 405
-    assert client.http.post("/v1/embeddings").json()["error"]["message"] == "Not Found"
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/v1/embeddings", {"message": "Not Found", "type": "invalid_request_error", "param": None, "code": None}),
+        ("/v1/messages/batches", {"type": "not_found_error", "message": "Not Found"}),
+        ("/api/embed", "Not Found"),
+        ("/generate/stream", {"message": "Not Found"}),
+    ],
+)  # fmt: skip
+def test_an_unknown_route_answers_in_the_form_of_its_api(client: Any, path: str, error: Any) -> None:
+    response = client.http.post(path, json={})
+    assert (response.status_code, response.json()["error"]) == (404, error)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_wrong_method_is_told_in_the_form_of_its_api(client: Any, path: str) -> None:
+    response = client.http.get(path)
+    error = response.json()["error"]
+    assert (response.status_code, error if isinstance(error, str) else error["message"]) == (405, "Method Not Allowed")
 
 
 def test_server_goes_on_after_errors(client: Any) -> None:

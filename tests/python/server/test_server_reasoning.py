@@ -46,7 +46,7 @@ def test_stops_count_everywhere_if_asked(speaker: tuple[Any, str]) -> None:
 
 
 def test_stops_count_in_other_regions_if_asked(client: Any) -> None:
-    assert ask(client, "think", stop=["END"], protect="tool_calls") == ("", "Is it ", "END")
+    assert ask(client, "think", stop=["END"], protect="tool_call") == ("", "Is it ", "END")
 
 
 def test_a_marker_can_be_a_stop(client: Any) -> None:
@@ -74,7 +74,7 @@ def test_only_the_template_opens_the_reasoning(client: Any) -> None:
 
 def test_a_request_opens_it_too(client: Any) -> None:
     answer, reasoning, stop = ask(client, "think", stop=["END"], start_protected=True)
-    assert (answer, reasoning, stop) == ("It is 5 or 6 ", "<think>Is it END?", "END")
+    assert (answer, reasoning, stop) == ("It is 5 or 6 ", "Is it END?", "END")
 
 
 def test_reasoning_tokens_are_counted(client: Any) -> None:
@@ -94,7 +94,7 @@ def test_responses_with_stops_in_both(harmony: Any) -> None:
 def told(form: str, deltas: list[str], stop: str | None = None) -> list[tuple[str, str]]:
     form_ = FORMS[form]
     parts = Parts(form_)
-    segments = split(deltas, form_.apart([stop] if stop else [], [], ["reasoning", "tool_calls"]))
+    segments = split(deltas, form_.apart([stop] if stop else [], ["reasoning", "tool_call"]))
     found = [part for segment in segments for part in parts.feed([segment])]
     joined: list[tuple[str, str]] = []
     for kind, text, call in [*found, *parts.end()]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from server_harness import Engine, clients, served
 
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 COUNT = "1, 2, 3 hello world 4, 5, 6, 7, 8"
 CHAT = [{"role": "user", "content": "[count]"}]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from server_harness import CountingEngine, served
 
-from stopscan.testing.reciter import Reciter
+from stopscan_conformance.reciter import Reciter
 
 LONG = 1_500
 

@@ -1,0 +1,132 @@
+"""What ordinary clients send, recorded from their sources, is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+COUNT = "1, 2, 3 hello world 4, 5, 6, 7, 8"
+CHAT = [{"role": "user", "content": "[count]"}]
+PARTS = [{"role": "user", "content": [{"type": "text", "text": "[count]", "cache_control": {"type": "ephemeral"}}]}]
+TOOLS = [{"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}]
+
+REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    # open_webui/routers/openai.py and utils/payload.py
+    "Open WebUI, OpenAI": (
+        "/v1/chat/completions",
+        {"stream": False, "messages": CHAT, "metadata": {"chat_id": "c"}, "seed": 42, "stop": ["<end>"],
+         "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}, "response_format": None, "user": "u"},
+    ),
+    # open_webui/utils/payload.py: convert_payload_openai_to_ollama
+    "Open WebUI, Ollama": (
+        "/api/chat",
+        {"stream": False, "messages": [{"role": "user", "content": "[count]", "images": []}], "keep_alive": "5m",
+         "options": {"num_ctx": 4096, "seed": 42, "num_keep": 24, "num_gpu": 99, "use_mmap": True, "num_thread": 4,
+                     "repeat_last_n": 64, "mirostat": 0, "tfs_z": 1, "top_k": 40, "top_p": 0.9, "min_p": 0.0,
+                     "temperature": 0.8, "stop": ["<end>"]}},
+    ),
+    # open_webui/routers/ollama.py: the title of a chat
+    "Open WebUI, titles": (
+        "/v1/chat/completions",
+        {"messages": CHAT, "stream": False, "max_completion_tokens": 1000, "metadata": {"task": "title_generation"}},
+    ),
+    # continue/core/llm/llms/Ollama.ts
+    "Continue, Ollama's chat": (
+        "/api/chat",
+        {"messages": CHAT, "stream": False, "keep_alive": 1800, "tools": [],
+         "options": {"temperature": 0.5, "top_p": 1, "top_k": 20, "num_predict": 500, "stop": ["<end>"],
+                     "num_ctx": 8192, "num_gpu": None, "num_thread": None, "use_mmap": None, "mirostat": None}},
+    ),
+    # continue/core/llm/llms/Ollama.ts: constructor loads the model
+    "Continue, Ollama's load": ("/api/generate", {"prompt": "", "keep_alive": 1800}),
+    # continue/packages/openai-adapters
+    "Continue, OpenAI": (
+        "/v1/chat/completions",
+        {"messages": PARTS, "max_tokens": 4096, "stream": False, "temperature": 0, "top_p": 1, "frequency_penalty": 0,
+         "presence_penalty": 0, "stop": ["<end>"], "tools": TOOLS, "parallel_tool_calls": True},
+    ),
+    # continue: Anthropic.ts
+    "Continue, Anthropic": (
+        "/v1/messages",
+        {"messages": PARTS, "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+         "max_tokens": 99, "temperature": 0, "top_k": 40, "stop_sequences": ["<end>"], "stream": False,
+         "thinking": {"type": "enabled", "budget_tokens": 1024}, "metadata": {"user_id": "u"}},
+    ),
+    # litellm/llms/ollama/completion/transformation.py
+    "LiteLLM, ollama/": (
+        "/api/generate",
+        {"prompt": "[count]", "options": {"seed": 5, "num_ctx": 2048, "temperature": 0}, "stream": False,
+         "images": []},
+    ),
+    # langchain_openai/chat_models/base.py
+    "LangChain, OpenAI": (
+        "/v1/chat/completions",
+        {"messages": CHAT, "stream": False, "temperature": 0.7, "n": 1, "seed": 1, "logprobs": False, "user": "u",
+         "service_tier": "auto", "stop": ["<end>"]},
+    ),
+    # langchain_ollama/chat_models.py
+    "LangChain, Ollama": (
+        "/api/chat",
+        {"messages": [{"role": "user", "content": "[count]", "images": []}], "stream": False, "format": "",
+         "think": False, "logprobs": None, "top_logprobs": None, "tools": None, "keep_alive": None,
+         "options": {"mirostat": None, "num_ctx": 2048, "repeat_last_n": None, "repeat_penalty": 1.0, "seed": 7}},
+    ),
+    # codex-rs/core/src/client.rs
+    "Codex": (
+        "/v1/responses",
+        {"instructions": "Be brief.", "input": [{"type": "message", "role": "user", "content": [
+            {"type": "input_text", "text": "[count]"}]}], "tools": [], "tool_choice": "auto",
+         "parallel_tool_calls": True, "reasoning": {"effort": "medium", "summary": "auto"}, "store": False,
+         "include": ["reasoning.encrypted_content"], "prompt_cache_key": "k"},
+    ),
+    # openai-agents: models/openai_responses.py
+    "OpenAI Agents": (
+        "/v1/responses",
+        {"input": [{"role": "user", "content": "[count]"}], "instructions": None, "tools": [], "truncation": None,
+         "metadata": {"a": "b"}, "store": False, "text": {"format": {"type": "text"}}},
+    ),
+    # sglang/lang/backend/runtime_endpoint.py
+    "sglang's frontend": (
+        "/generate",
+        {"text": "[count]", "stream": False, "sampling_params": {
+            "max_new_tokens": 128, "stop": ["<end>"], "temperature": 0, "top_p": 1.0, "top_k": 0,
+            "frequency_penalty": 0.0, "presence_penalty": 0.0, "skip_special_tokens": False}, "return_logprob": False},
+    ),
+}  # fmt: skip
+
+
+def said(answer: Any) -> str:
+    """The text of an answer, in whichever API's form."""
+    match answer:
+        case {"choices": [{"message": {"content": str(text)}}]}:
+            return text
+        case {"content": [{"type": "text", "text": str(text)}]} | {"message": {"content": str(text)}}:
+            return text
+        case {"output": [{"content": [{"text": str(text)}]}]} | {"response": str(text)} | {"text": str(text)}:
+            return text
+    raise AssertionError(answer)
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_ordinary_requests_are_answered(client: Any, name: str) -> None:
+    path, body = REQUESTS[name]
+    response = client.http.post(path, json={"model": client.model, **body})
+    assert response.status_code == 200, response.text
+    assert said(response.json()) == ("" if "load" in name else COUNT)
+
+
+def test_loading_says_so(client: Any) -> None:
+    for path in ("/api/generate", "/api/chat"):
+        answer = client.http.post(path, json={"model": client.model, "keep_alive": 0}).json()
+        assert (answer["done"], answer["done_reason"]) == (True, "load")
+
+
+def test_what_clients_ask_first(client: Any) -> None:
+    assert client.openai.models.retrieve(client.model).id == client.model
+    assert [model.id for model in client.openai.models.list()] == [client.model]
+    assert client.http.get("/v1/models/gpt-2").status_code == 404
+    assert client.ollama.list().models[0].model == client.model
+    assert client.ollama.ps().models[0].model == client.model
+    assert "mlx.context_length" in client.ollama.show(client.model).modelinfo
+    assert client.http.get("/api/version").json()["version"]
