@@ -8,7 +8,9 @@ It needs the package `regex` for the rival that matches partially.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import regex
 from cases import Case, empty_method, feed_each, fresh_all, own, searching, streaming
@@ -126,24 +128,68 @@ def texts() -> list[tuple[str, ...]]:
     return rows
 
 
+def processor_time(run: Callable[[], object], times: int) -> float:
+    """The least nanoseconds of the processor that a run takes: what it takes from others, however busy they are."""
+
+    def once() -> int:
+        start = time.process_time_ns()
+        run()
+        return time.process_time_ns() - start
+
+    return min(once() for _ in range(times))
+
+
+def build(patterns: list[str]) -> object:
+    """The set of patterns, or why there is none."""
+    try:
+        return stopscan.StopSet(patterns=patterns, max_held=2_000)
+    except ValueError as error:
+        return error
+
+
 def compiling() -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("compile", "us")]
+    rows: list[tuple[str, ...]] = [("compile", "us of the processor", "")]
     for name, patterns in [
         ("1 pattern", [CHAT]),
         ("a phrase in any case", [r"(?i)\bend of story"]),
+        ("`<[^>]{1,200}>`", ["<[^>]{1,200}>"]),
+        ("`[a-z ]{900}!`", ["[a-z ]{900}!"]),
         ("10 patterns", chat_turns(10)),
         ("100 patterns", chat_turns(100)),
+        ("200 patterns", chat_turns(200)),
+        ("1,000 patterns", chat_turns(1_000)),
+        ("20,000 words", [f"word {number}" for number in range(20_000)]),
+        ("`(a{100}){100}b`", ["(a{100}){100}b"]),
+        ("`[ab]*a[ab]{12}c`", ["[ab]*a[ab]{12}c"]),
+        ("64 times `[a-z]{900}z`", [f"[a-z]{{900}}z{number}" for number in range(64)]),
+        ("1 kB of `(?i)[a-\\x{10ffff}]`", ["(?i)" + r"[a-\x{10ffff}]" * 60]),
     ]:
-        make = Case(name, list, lambda patterns: stopscan.StopSet(patterns=patterns), lambda _: None)
-        timing = interleaved([make], [patterns], 9)[name]
-        rows.append((name, f"{timing.fastest / 1_000:,.0f}"))
+        taken = "taken" if isinstance(build(patterns), stopscan.StopSet) else "refused"
+        rows.append((name, f"{processor_time(partial(build, patterns), 9) / 1_000:,.0f}", taken))
+    return rows
+
+
+def worst() -> list[tuple[str, ...]]:
+    """Patterns and texts that make many threads."""
+    rows: list[tuple[str, ...]] = [("40,000 characters", "ns of the processor per character")]
+    letters = "abcdefghijklmnopqrstuvwxyz " * 1_500
+    for pattern, name, text in [
+        ("[a-z ]{900}!", "letters", letters),
+        ("[a-z]{900}!", "a", "a" * 40_000),
+        ("<[^>]{1,200}>", "<", "<" * 40_000),
+        (r"(?:[a-z]{1,30} ){20}!", "letters", letters),
+        (r"[\w.+-]{1,64}@[\w-]{1,63}\.[a-z]{2,6}", "letters", letters),
+    ]:
+        find = stopscan.StopSet(patterns=[pattern], max_held=2_000).find
+        least = processor_time(partial(find, text), 3)
+        rows.append((f"`{pattern}` on `{name}`", f"{least / len(text):,.0f}"))
     return rows
 
 
 def main() -> None:
     print(heading("Patterns", ["regex"]), end="\n\n")
     print(f"The rivals look at a tail of {TAIL} characters. No pattern matches.", end="\n\n")
-    for table in (streams, texts, compiling):
+    for table in (streams, texts, compiling, worst):
         print(markdown(table()), end="\n\n", flush=True)
 
 

@@ -12,12 +12,22 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "stopscan", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# New examples in each run, and for a failure the line that reproduces it: `pytest --hypothesis-profile=nightly`.
+settings.register_profile(
+    "nightly",
+    derandomize=False,
+    print_blob=True,
+    max_examples=1_000,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("stopscan")
 
 
 @pytest.fixture(scope="session")
 def reciter() -> Any:
-    from stopscan.testing.reciter import Reciter
+    from stopscan_conformance import Reciter
 
     return Reciter()
 
