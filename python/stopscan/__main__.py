@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from stopscan import StopMatch, StopScanner, StopSet
+from stopscan._repeat import add_repeat
 
 if sys.platform == "win32":
     import msvcrt
@@ -70,6 +71,7 @@ def argument_parser() -> argparse.ArgumentParser:
         metavar=("OPEN", "CLOSE"),
         help="markers between which no stop fires",
     )
+    add_repeat(parser, "stop at the end of text that loops; the loop stays in the output")
     parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
     parser.add_argument(
         "--escapes",
@@ -101,6 +103,7 @@ def stop_set(options: argparse.Namespace) -> StopSet:
         max_held=options.max_held,
         visible=map(read, options.visible),
         protect=[(read(opening), read(closing)) for opening, closing in options.protect],
+        repeat=options.repeat,
     )
 
 
@@ -154,9 +157,12 @@ def write(text: str) -> None:
 def report(match: StopMatch | None, *, as_json: bool) -> None:
     if as_json:
         fields = {name: getattr(match, name, None) for name in ("sequence", "offset", "end")}
-        if match is not None and match.pattern is not None:
-            fields["pattern"] = match.pattern
+        for name in ("pattern", "period"):
+            if getattr(match, name, None) is not None:
+                fields[name] = getattr(match, name)
         note(json.dumps(fields))
+    elif match is not None and match.period is not None:
+        note(f"stopscan: loop with period {match.period} at {match.offset}")
     elif match is not None:
         note(f"stopscan: stop {match.sequence!r} at {match.offset}")
 

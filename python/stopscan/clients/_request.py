@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from stopscan import Repeat, StopSet
+from stopscan import StopSet
+from stopscan._repeat import requested
 from stopscan.clients._framing import dumps
 from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machine import Options
@@ -160,7 +161,7 @@ def _merged(own: StopSet, asked: list[Any], told: dict[str, Any]) -> StopSet:
         patterns=[*own.patterns, *patterns],
         visible=own.visible,
         max_held=told.get("max_held", own.max_held),
-        repeat=_repeat(told.get("repeat", own.repeat)),
+        repeat=requested(told.get("repeat"), own.repeat, name="stopscan.repeat"),
         **_regions(own, told),
     )
 
@@ -200,19 +201,6 @@ def _protect(told: Any) -> tuple[list[tuple[str, str]] | None, list[str]]:
     if len(told) % 2:
         raise ValueError("stopscan.protect must have pairs of markers: an opening one, and its closing one")
     return list(zip(told[::2], told[1::2], strict=True)), []
-
-
-def _repeat(told: Any) -> Repeat | None:
-    """The ``Repeat`` of ``true`` or ``[count, max_period, min_length]``."""
-    if told is None or told is False:
-        return None
-    if told is True:
-        return Repeat()
-    if isinstance(told, list) and len(told) == 3:
-        return Repeat(told[0], max_period=told[1], min_length=told[2])
-    if isinstance(told, Repeat):
-        return told
-    raise TypeError("stopscan.repeat must be true, false or [count, max_period, min_length]")
 
 
 def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import uvicorn
 
-from stopscan import Repeat, StopSet
+from stopscan import StopSet
+from stopscan._repeat import add_repeat
 from stopscan.clients._native import LIMITS
 from stopscan.proxy import Limits, proxy
 
@@ -35,14 +36,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--include-stop", action="store_true", help="keep every stop in the text")
     made.add_argument("--drain", action="store_true", help="read on after a stop, for the usage")
-    made.add_argument(
-        "--repeat",
-        nargs="?",
-        const=Repeat(),
-        type=repeat,
-        metavar="COUNT,PERIOD,LENGTH",
-        help="end an answer that has fallen into a loop; 4,1024,256 without a value",
-    )
+    add_repeat(made)
     made.add_argument(
         "--api",
         choices=sorted(LIMITS),
@@ -54,15 +48,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--max-body", type=int, default=Limits().body, metavar="BYTES", help="of a request")
     made.add_argument("--max-stops", type=int, default=Limits().stops, metavar="N", help="of a request")
     return made
-
-
-def repeat(text: str) -> Repeat:
-    """Returns the ``Repeat`` of ``COUNT,PERIOD,LENGTH``."""
-    try:
-        count, period, length = map(int, text.split(","))
-        return Repeat(count, max_period=period, min_length=length)
-    except (OverflowError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not COUNT,PERIOD,LENGTH, such as 4,1024,256: {error}") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

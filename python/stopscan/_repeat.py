@@ -1,0 +1,64 @@
+"""How servers and commands are asked for ``Repeat``: in a request, on a command line, in the environment."""
+
+from __future__ import annotations
+
+import argparse
+
+from stopscan import Repeat
+
+VALUES = "true, false or [count, max_period, min_length]"
+
+
+def requested(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
+    """The ``Repeat`` of a request's option, ``default`` where the request says nothing (``None``).
+
+    Raises ``ValueError`` that begins with the option's ``name``.
+
+    >>> requested([3, 1024, 64])
+    Repeat(3, max_period=1024, min_length=64)
+    """
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return Repeat() if value else None
+    if not isinstance(value, list | tuple) or len(value) != 3 or any(type(number) is not int for number in value):
+        raise ValueError(f"{name} must be {VALUES}")
+    try:
+        return Repeat(value[0], max_period=value[1], min_length=value[2])
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def written(text: str, /) -> Repeat:
+    """The ``Repeat`` of ``COUNT,PERIOD,LENGTH``, such as ``4,1024,256``."""
+    try:
+        count, period, length = map(int, text.split(","))
+        return Repeat(count, max_period=period, min_length=length)
+    except (OverflowError, ValueError) as error:
+        raise ValueError(f"{text!r} is not COUNT,PERIOD,LENGTH, such as 4,1024,256: {error}") from None
+
+
+def in_environment(text: str | None, /) -> Repeat | None:
+    """The ``Repeat`` of a variable: none if unset, empty or ``0``, the default if ``1``, or what is ``written``."""
+    if text in (None, "", "0"):
+        return None
+    return Repeat() if text == "1" else written(text)
+
+
+def add_repeat(parser: argparse.ArgumentParser, purpose: str = "end an answer that has fallen into a loop", /) -> None:
+    """Nothing; adds ``--repeat``, whose value is a ``Repeat`` or ``None``."""
+    parser.add_argument(
+        "--repeat",
+        nargs="?",
+        const=Repeat(),
+        type=_argument,
+        metavar="COUNT,PERIOD,LENGTH",
+        help=f"{purpose} (without a value: 4,1024,256)",
+    )
+
+
+def _argument(text: str) -> Repeat:
+    try:
+        return written(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

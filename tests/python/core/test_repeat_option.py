@@ -1,0 +1,67 @@
+"""How servers and commands are asked for `Repeat`: one reading for all of them."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from stopscan import Repeat
+from stopscan._repeat import add_repeat, in_environment, requested, written
+
+OTHER = Repeat(5, max_period=100, min_length=64)
+
+
+@pytest.mark.parametrize(
+    ("value", "repeat"),
+    [
+        (None, OTHER),
+        (False, None),
+        (True, Repeat()),
+        ([3, 10, 32], Repeat(3, max_period=10, min_length=32)),
+        ((3, 10, 32), Repeat(3, max_period=10, min_length=32)),
+    ],
+)
+def test_what_a_request_asks_for(value: object, repeat: Repeat | None) -> None:
+    assert requested(value, OTHER) == repeat
+
+
+@pytest.mark.parametrize(
+    "value", [0, 1, "true", "4,1024,256", [], [4], [4, 100], [4, 100, 64, 1], [4, 100, True], [4.0, 100, 64], {}]
+)
+def test_what_is_no_repeat_is_an_error_that_names_the_option(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^x\.repeat must be true, false or \[count, max_period, min_length\]$"):
+        requested(value, name="x.repeat")
+
+
+@pytest.mark.parametrize(
+    "value", [[2, 100, 64], [4, 0, 64], [4, 65537, 64], [4, 100, 31], [-1, 1, 64], [4, 1 << 80, 64]]
+)
+def test_numbers_out_of_range_name_the_option(value: list[int]) -> None:
+    with pytest.raises(ValueError, match=r"^repeat: "):
+        requested(value)
+
+
+def test_a_command_line_asks_with_and_without_a_value() -> None:
+    parser = argparse.ArgumentParser()
+    add_repeat(parser)
+    assert parser.parse_args([]).repeat is None
+    assert parser.parse_args(["--repeat"]).repeat == Repeat()
+    assert parser.parse_args(["--repeat", "5,100,64"]).repeat == OTHER
+
+
+@pytest.mark.parametrize("text", ["", "4", "4,5", "4,5,6,7", "a,b,c", "2,100,64", f"{1 << 80},100,64"])
+def test_a_value_that_is_none_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_repeat(parser)
+    with pytest.raises(SystemExit, match="2"):
+        parser.parse_args(["--repeat", text])
+    assert "is not COUNT,PERIOD,LENGTH, such as 4,1024,256" in capsys.readouterr().err
+
+
+def test_the_environment_asks_with_a_number_or_with_three() -> None:
+    assert [in_environment(text) for text in (None, "", "0")] == [None, None, None]
+    assert in_environment("1") == Repeat()
+    assert in_environment("5,100,64") == written("5,100,64") == OTHER
+    with pytest.raises(ValueError, match="'yes' is not COUNT,PERIOD,LENGTH"):
+        in_environment("yes")
