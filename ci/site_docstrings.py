@@ -1,18 +1,40 @@
-"""Examples in docstrings, as blocks of code: the site's markup would read their brackets as links."""
+"""The reference as readers need it: types from the stubs, docstrings from the compiled core, examples as blocks of code."""
 
 from __future__ import annotations
 
 import re
+from pydoc import locate
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Class, Docstring, Extension, Function, Object
 
 EXAMPLE = re.compile(r"(?m)^>>> (?:.+\n?)+")
+CORE = "stopscan._stopscan."
 
 
 class Examples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
+        """The stubs have the types of the core and no docstrings, and the core the docstrings."""
+        if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
+            obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:
+            # Not as the site's markup, which would read the brackets of an example as links.
             obj.docstring.value = EXAMPLE.sub(
                 lambda block: f"```pycon\n{block[0].rstrip()}\n```\n", obj.docstring.value
             )
+
+    def on_class_members(self, *, cls: Class, **_: Any) -> None:
+        """The core makes its objects in `__new__`; a reader looks for what a class is called with."""
+        made = cls.members.get("__new__")
+        if isinstance(made, Function) and "__init__" not in cls.members:
+            made.name = "__init__"
+            made.docstring = Docstring("", parent=made)
+            cls.set_member("__init__", made)
+            cls.del_member("__new__")
+
+
+def documented(path: str) -> str:
+    """The docstring of the object itself: an attribute without one has its type's."""
+    found: Any = locate(path)
+    text = getattr(found, "__doc__", None) or ""
+    return "" if text == type(found).__doc__ else text

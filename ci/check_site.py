@@ -1,0 +1,155 @@
+"""Opens the built site in Chromium: code as the source has it, links that lead somewhere, both palettes, a phone, search.
+
+mkdocs build --strict && python ci/check_site.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import which
+from threading import Thread
+from urllib.parse import urldefrag, urljoin
+
+from markdown_it import MarkdownIt
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).parents[1]
+SITE = ROOT / "target" / "site"
+PHONE = {"width": 375, "height": 812}
+CONTRAST = 4.5  # WCAG 2.2, 1.4.3, for ordinary text
+CODE = """() => [...document.querySelectorAll("article code")]
+    .filter(code => !code.closest(".doc")).map(code => code.textContent.trim())"""
+LINKS = "() => [...document.querySelectorAll('a[href]')].map(link => link.href)"
+IDS = "() => [...document.querySelectorAll('[id]')].map(element => element.id)"
+WIDE = "() => document.scrollingElement.scrollWidth - window.innerWidth"
+SCHEME = "() => document.body.getAttribute('data-md-color-scheme')"
+COLOURS = """() => [document.querySelector("article p"), document.body].map((element, back) => {
+    const style = getComputedStyle(element);
+    return (back ? style.backgroundColor : style.color).match(/[\\d.]+/g).map(Number);
+})"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=SITE))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+
+
+def pages() -> dict[str, Path]:
+    """The site's path of each page, and the file that it comes from."""
+    found = {f"{page.stem}.html": page for page in sorted((ROOT / "docs").glob("*.md"))}
+    found |= {f"repository/{name}.html": ROOT / f"{name}.md" for name in ("DESIGN", "CONTRIBUTING", "CHANGELOG")}
+    return found | {"index.html": ROOT / "README.md"}
+
+
+def code(source: str) -> list[str]:
+    """The code of a Markdown page, spans and blocks in their order."""
+    found: list[str] = []
+    for token in MarkdownIt("commonmark").enable("table").parse(source):
+        for part in token.children or [token]:
+            if part.type in {"code_inline", "fence", "code_block"}:
+                found.append(part.content.strip())
+    return found
+
+
+def contrast(front: list[float], back: list[float]) -> float:
+    """The ratio of two colours' luminances, after WCAG 2.2."""
+
+    def luminance(colour: list[float]) -> float:
+        parts = [part / 255 for part in colour[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    alpha = front[3] if len(front) == 4 else 1.0
+    mixed = [alpha * part + (1 - alpha) * under for part, under in zip(front[:3], back[:3], strict=True)]
+    dark, light = sorted([luminance(mixed), luminance(back)])
+    return (light + 0.05) / (dark + 0.05)
+
+
+def check_code(page: Page, source: Path) -> Iterator[str]:
+    shown, written = page.evaluate(CODE), code(source.read_text(encoding="utf-8"))
+    if shown != written:
+        pairs = zip(shown + [None], written + [None], strict=False)
+        yield f"shows {next(((a, b) for a, b in pairs if a != b), (shown, written))!r}, page and source"
+
+
+def check_looks(page: Page) -> Iterator[str]:
+    for _ in range(2):
+        front, back = page.evaluate(COLOURS)
+        ratio = contrast(front, back)
+        if ratio < CONTRAST:
+            yield f"has a contrast of {ratio:.1f} in the palette {page.evaluate(SCHEME)}"
+        scheme = page.evaluate(SCHEME)
+        page.locator("label[for^=__palette]:visible").click()
+        if page.evaluate(SCHEME) == scheme:
+            yield f"stays in the palette {scheme}"
+    wide = page.viewport_size
+    page.set_viewport_size(PHONE)
+    if (beyond := page.evaluate(WIDE)) > 0:
+        yield f"is {beyond} pixels wider than a phone"
+    page.set_viewport_size(wide)
+
+
+def check_links(links: dict[str, list[str]], ids: dict[str, set[str]], base: str) -> Iterator[str]:
+    for origin, targets in links.items():
+        for target in targets:
+            path, fragment = urldefrag(urljoin(base + origin, target))
+            if not path.startswith(base):
+                continue
+            name = path.removeprefix(base) or "index.html"
+            if not (SITE / name).is_file():
+                yield f"{origin} links to {name}, which is not there"
+            elif fragment and name in ids and fragment not in ids[name]:
+                yield f"{origin} links to {name}#{fragment}, which is not there"
+
+
+def check_search(page: Page, base: str) -> Iterator[str]:
+    page.goto(base + "index.html")
+    page.locator("input.md-search__input").fill("include_stop")
+    first = page.locator("a.md-search-result__link").first
+    first.wait_for(timeout=30_000)
+    if "include_stop" not in page.locator(".md-search-result__list").inner_text():
+        yield "search does not find include_stop"
+
+
+def faults(page: Page, base: str) -> Iterator[str]:
+    links: dict[str, list[str]] = {}
+    ids: dict[str, set[str]] = {}
+    for name, source in pages().items():
+        page.goto(base + name)
+        links[name], ids[name] = page.evaluate(LINKS), {*page.evaluate(IDS)}
+        for fault in [*check_code(page, source), *check_looks(page)]:
+            yield f"{name} {fault}"
+    yield from check_links(links, ids, base)
+    yield from check_search(page, base)
+
+
+def main() -> int:
+    browser_path = which("chromium")
+    if browser_path is None:
+        sys.exit("chromium is not installed")
+    with served() as base, sync_playwright() as playwright:
+        # A container often runs as root, where Chromium has no sandbox.
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        found = list(faults(browser.new_page(), base))
+        browser.close()
+    print(*found or [f"{len(pages())} pages, as their sources say"], sep="\n")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
