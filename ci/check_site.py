@@ -1,4 +1,4 @@
-"""Opens the built site in Chromium: code as the source has it, links that lead somewhere, both palettes, a phone, search.
+"""Opens the built site in Chromium: code as in the source, links that lead somewhere, both palettes, a phone, search.
 
 mkdocs build --strict && python ci/check_site.py
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import zip_longest
 from pathlib import Path
 from shutil import which
 from threading import Thread
@@ -83,8 +84,8 @@ def contrast(front: list[float], back: list[float]) -> float:
 def check_code(page: Page, source: Path) -> Iterator[str]:
     shown, written = page.evaluate(CODE), code(source.read_text(encoding="utf-8"))
     if shown != written:
-        pairs = zip(shown + [None], written + [None], strict=False)
-        yield f"shows {next(((a, b) for a, b in pairs if a != b), (shown, written))!r}, page and source"
+        pairs = zip_longest(shown, written)
+        yield f"shows {next((a, b) for a, b in pairs if a != b)!r}, page and source"
 
 
 def check_looks(page: Page) -> Iterator[str]:

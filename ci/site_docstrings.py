@@ -1,4 +1,4 @@
-"""The reference as readers need it: types from the stubs, docstrings from the compiled core, examples as blocks of code."""
+"""The reference: types from the stubs, docstrings from the compiled core, examples as blocks of code."""
 
 from __future__ import annotations
 

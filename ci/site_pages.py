@@ -31,7 +31,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """With links into the repository, and with fences as the site reads them: the packages that a block needs are for the tests."""
+    """Links lead into the repository. A fence names packages that the tests need; the site would not read that fence."""
     return FENCE.sub(r"```\1", LINK.sub(r"](repository/\1", markdown))
 
 
