@@ -31,7 +31,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Links lead into the repository. A fence names packages that the tests need; the site would not read that fence."""
+    """Links lead into the repository. The tests read the packages after a language; the site cannot."""
     return FENCE.sub(r"```\1", LINK.sub(r"](repository/\1", markdown))
 
 
