@@ -104,13 +104,13 @@ class _NoText:
     def finalize(self) -> None: ...
 
 
-class _Textless(TokenizerWrapper):  # type: ignore[misc]
+class _Textless(TokenizerWrapper):
     detokenizer = _NoText()
 
 
 def _without_text(tokenizer: TokenizerWrapper) -> TokenizerWrapper:
     textless = object.__new__(_Textless)
-    vars(textless).update(vars(tokenizer))
+    textless.__dict__.update(tokenizer.__dict__)
     return textless
 
 
