@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from stopscan import StopMatch, StopScanner, StopSet
-from stopscan._repeat import add_repeat
+from stopscan.repeats import add_repeat
 
 if sys.platform == "win32":
     import msvcrt

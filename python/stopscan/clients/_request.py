@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stopscan import StopSet
-from stopscan._repeat import requested
+from stopscan.repeats import requested
 from stopscan.clients._framing import dumps
 from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machine import Options

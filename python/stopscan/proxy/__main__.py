@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import uvicorn
 
 from stopscan import StopSet
-from stopscan._repeat import add_repeat
+from stopscan.repeats import add_repeat
 from stopscan.clients._native import LIMITS
 from stopscan.proxy import Limits, proxy
 

@@ -1,10 +1,15 @@
-"""How servers and commands are asked for ``Repeat``: in a request, on a command line, in the environment."""
+"""How servers and commands are asked for ``Repeat``: in a request, on a command line, in the environment.
+
+Every adapter asks here, so that all take and refuse the same, in the same words.
+"""
 
 from __future__ import annotations
 
 import argparse
 
 from stopscan import Repeat
+
+__all__ = ["add_repeat", "in_environment", "requested", "written"]
 
 VALUES = "true, false or [count, max_period, min_length]"
 

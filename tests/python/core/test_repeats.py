@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from stopscan import Repeat
-from stopscan._repeat import add_repeat, in_environment, requested, written
+from stopscan.repeats import add_repeat, in_environment, requested, written
 
 OTHER = Repeat(5, max_period=100, min_length=64)
 
