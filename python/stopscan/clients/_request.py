@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stopscan import StopSet
-from stopscan.repeats import requested
 from stopscan.clients._framing import dumps
 from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machine import Options
 from stopscan.clients._native import native_stops
+from stopscan.repeats import requested
 
 
 class Route(NamedTuple):

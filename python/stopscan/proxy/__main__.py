@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import uvicorn
 
 from stopscan import StopSet
-from stopscan.repeats import add_repeat
 from stopscan.clients._native import LIMITS
 from stopscan.proxy import Limits, proxy
+from stopscan.repeats import add_repeat
 
 
 def parser() -> argparse.ArgumentParser:
