@@ -16,9 +16,12 @@ def faults(wheel: Path) -> list[str]:
     """What is wrong with the wheel, a line each."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
+        sboms = [name for name in archive.namelist() if ".dist-info/sboms/" in name]
         metadata = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         requires = Parser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist") or []
     found = [f"{name} is missing" for name in sorted(EXPECTED - names)]
+    if not sboms:
+        found.append("the list of what the native module is made of (SBOM) is missing")
     found += [
         f"{name} does not belong in a wheel" for name in sorted(names) if PurePosixPath(name).suffix not in SUFFIXES
     ]
