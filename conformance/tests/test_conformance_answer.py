@@ -18,8 +18,8 @@ from stopscan_conformance._apis import APIS as BY_NAME
 from stopscan_conformance._apis import Api, Part, Request
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._exchange import exchange
-from stopscan_conformance._judge import Findings
 from stopscan_conformance._plays import at_once, in_turn, leaving, the_same
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._scenarios import scenarios
 from stopscan_conformance._wire import Wire
 

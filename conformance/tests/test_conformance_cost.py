@@ -14,7 +14,7 @@ from stopscan_conformance._answer import Answer
 from stopscan_conformance._apis import APIS as BY_NAME
 from stopscan_conformance._apis import Api, Request
 from stopscan_conformance._exchange import NotSupported
-from stopscan_conformance._judge import Findings
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._wire import Wire
 
 SERVER = Server("http://127.0.0.1:9", model="reciter")

@@ -8,7 +8,8 @@ from stopscan_conformance._answer import Answer
 from stopscan_conformance._apis import APIS as BY_NAME
 from stopscan_conformance._apis import Api
 from stopscan_conformance._exchange import Exchange, NotSupported, exchange
-from stopscan_conformance._judge import Expected, Findings, judge, lateness
+from stopscan_conformance._promises import Expected, Findings, judge
+from stopscan_conformance._promises.late import lateness
 from stopscan_conformance._recital import Recital
 from stopscan_conformance._scenarios import scenarios
 from stopscan_conformance._wire import Wire

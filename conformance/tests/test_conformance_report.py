@@ -14,11 +14,11 @@ from xml.etree import ElementTree
 import pytest
 
 import stopscan_conformance
-from stopscan_conformance import Case, Result, Server, cases
+from stopscan_conformance import Case, Result, Server, _cases, cases
 from stopscan_conformance import __main__ as command
 from stopscan_conformance import _report as report
 from stopscan_conformance._exchange import NotSupported
-from stopscan_conformance._judge import Findings
+from stopscan_conformance._promises import Findings
 
 EVERY = cases("anthropic", "ollama-chat")
 SPLIT, STREAMED, OTHER = (
@@ -36,15 +36,21 @@ class Staged(Server):
 
     def __init__(self, missing: str | None = None, trouble: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")
-        self.probes, self.asked = (missing, trouble), list[str]()
+        self.found, self.asked = (missing, trouble), list[str]()
 
-    async def probe(self, api: Any, /) -> str | None:
-        self.asked.append(f"probe {api.name}")
-        return self.probes[0]
 
-    async def trouble(self, api: Any, /) -> str | None:
-        self.asked.append(f"trouble {api.name}")
-        return self.probes[1]
+@pytest.fixture(autouse=True)
+def staged_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def probe(server: Staged, api: Any, /) -> str | None:
+        server.asked.append(f"probe {api.name}")
+        return server.found[0]
+
+    async def trouble(server: Staged, api: Any, /) -> str | None:
+        server.asked.append(f"trouble {api.name}")
+        return server.found[1]
+
+    monkeypatch.setattr(_cases, "probe", probe)
+    monkeypatch.setattr(_cases, "trouble", trouble)
 
 
 def run(found: Findings | Exception, server: Server) -> Result:
@@ -205,7 +211,7 @@ def test_an_option_is_what_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(command, "run", run)
     assert command.main(["http://127.0.0.1:9"]) == 0
     assert [str(case) for case in seen["every"]] == [str(case) for case in cases()]
-    assert (seen["server"].timeout, seen["server"].api_key, seen["server"]._model) == (30, None, None)
+    assert (seen["server"].timeout, seen["server"].api_key, seen["server"].named) == (30, None, None)
     arguments = "http://127.0.0.1:9 --api anthropic --api ollama-chat --model m --api-key k --vectors --timeout 1.5"
     files = [f"--json={tmp_path / 'out.json'}", f"--junit={tmp_path / 'out.xml'}"]
     assert command.main([*arguments.split(), *files]) == 0

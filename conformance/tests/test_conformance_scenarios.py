@@ -23,8 +23,8 @@ from stopscan_conformance._apis import APIS as BY_NAME
 from stopscan_conformance._apis import Api, Part, Request
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._exchange import NotSupported, exchange
-from stopscan_conformance._judge import Findings
 from stopscan_conformance._plays import at_once
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._recital import recite
 from stopscan_conformance._says import LONG_PROMPT
 from stopscan_conformance._scenarios import Scenario, scenarios

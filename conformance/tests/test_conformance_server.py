@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stopscan_conformance import Server, cases
-from stopscan_conformance import _server as servers
+from stopscan_conformance import Server, _probe, cases
 from stopscan_conformance._answer import Answer
 from stopscan_conformance._apis import APIS as BY_NAME
 from stopscan_conformance._apis import Api, Request
@@ -76,7 +75,7 @@ def test_a_model_that_is_named_is_asked(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_without_a_list_the_default_is_asked(monkeypatch: pytest.MonkeyPatch, content: Any) -> None:
     listed(monkeypatch, content)
-    assert (Server(URL).models, Server(URL, model=None)._model) == ([], None)
+    assert (Server(URL).models, Server(URL, model=None).named) == ([], None)
     listed(monkeypatch, content)
     assert Server(URL).model == "default_model"
 
@@ -87,7 +86,7 @@ class Asks:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: Answer) -> None:
         self.answers = [*answers]
         self.asked: list[tuple[str, str, str]] = []
-        monkeypatch.setattr(servers, "ask", self)
+        monkeypatch.setattr(_probe, "ask", self)
 
     async def __call__(self, server: Server, api: Api, request: Request) -> Answer:
         assert not request.stops
@@ -101,7 +100,7 @@ def answered(text: str = "", status: int | None = 200, body: str = "", **others:
 
 
 def probed(server: Server, api: Api = CHAT) -> str | None:
-    return asyncio.run(server.probe(api))
+    return asyncio.run(_probe.probe(server, api))
 
 
 def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,9 +173,9 @@ def test_trouble_is_found_afterwards_and_stays(monkeypatch: pytest.MonkeyPatch, 
     Asks(monkeypatch, answered(ALPHABET), answered(ALPHABET), answer, answer)
     server = Server(URL, model="one", timeout=3)
     assert probed(server) is None
-    assert asyncio.run(server.trouble(CHAT)) is None
+    assert asyncio.run(_probe.trouble(server, CHAT)) is None
     assert probed(server) is None  # it is known
-    assert asyncio.run(server.trouble(CHAT)) == f"afterwards {URL} {error}"
+    assert asyncio.run(_probe.trouble(server, CHAT)) == f"afterwards {URL} {error}"
     with pytest.raises((OSError, RuntimeError)):
         probed(server)
 

@@ -13,7 +13,7 @@ prints a table; a test suite takes the same cases:
 
 from stopscan_conformance._apis import APIS
 from stopscan_conformance._cases import Case, Result, cases
-from stopscan_conformance._judge import COLUMNS
+from stopscan_conformance._promises import COLUMNS
 from stopscan_conformance._server import Server
 from stopscan_conformance._version import __version__
 from stopscan_conformance.reciter import Reciter

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stopscan_conformance import _report, reciter
+from stopscan_conformance import _reciter_command, _report
 from stopscan_conformance._apis import APIS
 from stopscan_conformance._cases import Case, Result, cases
 from stopscan_conformance._run import Terminated, run
@@ -23,7 +23,7 @@ from stopscan_conformance._server import Server
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["reciter"]:
-        reciter.main(arguments[1:])
+        _reciter_command.main(arguments[1:])
         return 0
     options = _parser().parse_args(arguments)
     server = Server(options.url, model=options.model, api_key=options.api_key, timeout=options.timeout)

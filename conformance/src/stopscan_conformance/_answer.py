@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import chain
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from anyio import move_on_after
 
 from stopscan_conformance._apis import Api, End, Part, Request, short
 from stopscan_conformance._connection import Connection, import_clients
+from stopscan_conformance._server import Server
 from stopscan_conformance._wire import Wire
-
-if TYPE_CHECKING:
-    from stopscan_conformance._server import Server
 
 
 @dataclass
@@ -83,16 +82,18 @@ async def ask(
     answer.wire.at_once = not leave
     began = perf_counter()
     try:
-        await asyncio.wait_for(_read(connection, api, request, answer, leave, began), server.timeout)
-    except asyncio.TimeoutError:
-        answer.timed_out = True
-        answer.error = f"no end of the answer in {server.timeout:g} s"
+        with move_on_after(server.timeout) as limit:
+            answer.wire.limit = limit
+            await _read(connection, api, request, answer, leave, began)
     except Exception as error:
         answer.error = _described(error, answer.wire)
     finally:
         answer.seconds = perf_counter() - began
         if kept is None:
             await connection.close()
+    if answer.wire.endless or limit.cancelled_caught:
+        answer.timed_out = True
+        answer.error = f"no end of the answer in {server.timeout:g} s"
     if not leave and 200 <= (answer.wire.status or 0) < 300:
         for fault in chain(_transport(answer.wire), api.form(answer.wire, request)):
             answer.fault(fault)

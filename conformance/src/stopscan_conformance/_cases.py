@@ -14,11 +14,12 @@ from stopscan_conformance._apis import APIS
 from stopscan_conformance._cost import Cost
 from stopscan_conformance._curl import curl
 from stopscan_conformance._exchange import NotSupported
-from stopscan_conformance._judge import COLUMNS, Column
 from stopscan_conformance._matrix import generated, plays
 from stopscan_conformance._pace import Pace
 from stopscan_conformance._plays import Play
 from stopscan_conformance._points import Generated, fits
+from stopscan_conformance._probe import probe, trouble
+from stopscan_conformance._promises import COLUMNS, Column
 from stopscan_conformance._scenarios import scenarios
 from stopscan_conformance._server import Server
 from stopscan_conformance._space import Point, least_failing
@@ -87,7 +88,7 @@ class Case:
         return replace(self, stream=point.stream, name=str(point), _play=Generated(APIS[self.api], point))
 
     async def _run(self, server: Server) -> Result:
-        missing = await server.probe(APIS[self.api])
+        missing = await probe(server, APIS[self.api])
         if missing is not None:
             return Result("not supported", missing)
         try:
@@ -96,8 +97,8 @@ class Case:
             return Result("not supported", str(refusal))
         columns = {column: found[column] for column in COLUMNS if column in found}
         wrong = [fault for fault in columns.values() if fault]
-        if wrong and (trouble := await server.trouble(APIS[self.api])):
-            wrong.append(trouble)
+        if wrong and (ended := await trouble(server, APIS[self.api])):
+            wrong.append(ended)
         return Result("fail" if wrong else "pass", "; ".join(wrong), columns)
 
 

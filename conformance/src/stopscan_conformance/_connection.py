@@ -8,14 +8,12 @@ from __future__ import annotations
 import ssl
 from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 
+from stopscan_conformance._server import Server
 from stopscan_conformance._wire import Wire
-
-if TYPE_CHECKING:
-    from stopscan_conformance._server import Server
 
 
 class Connection:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from stopscan_conformance._answer import Answer, ask
 from stopscan_conformance._apis import Api, Request
 from stopscan_conformance._exchange import NotSupported
-from stopscan_conformance._judge import Findings
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._server import Server
 
 OTHERS = 16

@@ -9,7 +9,7 @@ from functools import cache
 from stopscan_conformance._answer import Answer, ask
 from stopscan_conformance._apis import Api, Request
 from stopscan_conformance._connection import Connection
-from stopscan_conformance._judge import Expected, Findings, judge
+from stopscan_conformance._promises import Expected, Findings, judge
 from stopscan_conformance._recital import recite
 from stopscan_conformance._scenarios import MISSING, Scenario
 from stopscan_conformance._server import Server

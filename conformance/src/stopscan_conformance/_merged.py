@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stopscan_conformance._judge import COLUMNS, Column, Findings
+from stopscan_conformance._promises import COLUMNS, Column, Findings
 
 
 def merged(found: Sequence[Findings]) -> Findings:

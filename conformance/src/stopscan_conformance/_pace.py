@@ -9,8 +9,8 @@ from statistics import median
 
 from stopscan_conformance._answer import Answer, ask
 from stopscan_conformance._exchange import Exchange
-from stopscan_conformance._judge import Findings
-from stopscan_conformance._late import LONG, TOO_MANY, crowded, steps_in, steps_of
+from stopscan_conformance._promises import Findings
+from stopscan_conformance._promises.late import LONG, TOO_MANY, crowded, steps_in, steps_of
 from stopscan_conformance._recital import Recital
 from stopscan_conformance._server import Server
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from stopscan_conformance._answer import ask
 from stopscan_conformance._exchange import Exchange
-from stopscan_conformance._judge import Findings
 from stopscan_conformance._merged import merged
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._says import LONG_PROMPT
 from stopscan_conformance._server import Server
 

@@ -10,8 +10,8 @@ from stopscan_conformance._answer import ask
 from stopscan_conformance._apis import Api
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._exchange import Exchange, exchange
-from stopscan_conformance._judge import Findings
 from stopscan_conformance._merged import merged
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._recital import recite
 from stopscan_conformance._says import CHATS, said
 from stopscan_conformance._scenarios import Scenario

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stopscan_conformance._cases import Case, Result
-from stopscan_conformance._judge import COLUMNS, Column
+from stopscan_conformance._promises import COLUMNS, Column
 from stopscan_conformance._select import Known, new
 from stopscan_conformance._server import Server
 from stopscan_conformance._version import __version__

@@ -11,8 +11,8 @@ from stopscan.finish import from_openai
 from stopscan_conformance._apis import Api
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._exchange import Exchange, NotSupported
-from stopscan_conformance._judge import Findings
 from stopscan_conformance._paths import PATHS, body_of
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._server import Server
 from stopscan_conformance._wire import Wire
 

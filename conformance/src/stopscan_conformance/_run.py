@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from stopscan_conformance._cases import Case, Result
-from stopscan_conformance._judge import Column
+from stopscan_conformance._promises import Column
 from stopscan_conformance._select import limited
 from stopscan_conformance._server import Server
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stopscan_conformance._cases import Case, Result
-from stopscan_conformance._judge import COLUMNS, Column
+from stopscan_conformance._promises import COLUMNS, Column
 
 Known = frozenset[tuple[str, bool, str, str]]  # an API, whether it is a stream, a case and a promise
 

@@ -6,8 +6,11 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from time import perf_counter
 from typing import Any, NamedTuple
+
+from anyio import CancelScope
 
 LINE_END = re.compile(r"\r\n|\n|\r")  # no other character ends a line of an event stream
 
@@ -28,6 +31,8 @@ class Wire:
     body: bytearray = field(default_factory=bytearray)
     now: float = 0.0  # when the part came that is read at the moment
     at_once: bool = True  # all is read as it comes, and then looked at
+    limit: CancelScope | None = None  # how long the answer may take
+    endless: bool = False  # it took longer; what came until then is read
 
     async def tap(self, response: Any) -> None:
         """An httpx hook: takes a copy of all that is read of the response."""
@@ -46,9 +51,13 @@ class Wire:
             parts: list[tuple[float, bytes]] = []
             failed: Exception | None = None
             try:
-                async for part in read(chunk_size):
-                    parts.append((perf_counter(), part))
-                    self.body += part
+                with self._limited() as limit:
+                    async for part in read(chunk_size):
+                        parts.append((perf_counter(), part))
+                        self.body += part
+                if limit.cancelled_caught:
+                    self.endless = True
+                    failed = TimeoutError("no end of the answer")
             except Exception as error:
                 failed = error
             for self.now, part in parts:
@@ -57,6 +66,13 @@ class Wire:
                 raise failed
 
         response.aiter_bytes = aiter_bytes
+
+    def _limited(self) -> CancelScope:
+        """The rest of the answer's time: what this process makes of it afterwards is none of it."""
+        deadline = inf
+        if self.limit is not None:
+            deadline, self.limit.deadline = self.limit.deadline, inf
+        return CancelScope(deadline=deadline)
 
     @property
     def text(self) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from stopscan_conformance._apis import Api, Request
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._exchange import Exchange, NotSupported
-from stopscan_conformance._judge import Findings
 from stopscan_conformance._paths import PATHS, body_of, named, with_option
+from stopscan_conformance._promises import Findings
 from stopscan_conformance._server import Server
 
 Change = Callable[[str, dict[str, Any]], Any]  # of an API's body

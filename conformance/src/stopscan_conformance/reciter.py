@@ -12,7 +12,6 @@ it; code that reads the vocabulary as a mapping from text to id sees one id per 
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -191,19 +190,3 @@ def _byte_spelling() -> list[str]:
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (chr(code) for code in count(256))
     return [chr(byte) if byte in printable else next(others) for byte in range(256)]
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="stopscan-conformance reciter", description="Write a checkpoint that recites the default scripts."
-    )
-    parser.add_argument("directory", type=Path, help="where to write it")
-    parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
-    options = parser.parse_args(arguments)
-    reciter = Reciter()
-    directory = reciter.write(options.directory)
-    if options.gguf:
-        from stopscan_conformance.gguf_file import write_gguf
-
-        write_gguf(reciter, directory, options.gguf)
-    print(f"{directory}: {' '.join(map('[{}]'.format, default_scripts()))}")

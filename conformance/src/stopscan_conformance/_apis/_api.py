@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from stopscan.finish import Finish
+from stopscan_conformance._connection import Connection
 from stopscan_conformance._says import Said
-
-if TYPE_CHECKING:
-    from stopscan_conformance._connection import Connection
-    from stopscan_conformance._wire import Wire
+from stopscan_conformance._wire import Wire
 
 End = tuple[str, str | int | None]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stopscan.finish import from_anthropic
 from stopscan_conformance._apis._api import COUNT, NAME, Api, End, Part, Request, lacks, objects, sent_as, summed
-
-if TYPE_CHECKING:
-    from stopscan_conformance._connection import Connection
-    from stopscan_conformance._wire import Wire
+from stopscan_conformance._connection import Connection
+from stopscan_conformance._wire import Wire
 
 NULL = type(None)
 MOST_TOKENS = 6000  # the API wants a limit

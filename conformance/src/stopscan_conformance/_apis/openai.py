@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stopscan.finish import from_openai
 from stopscan_conformance._apis._api import (
@@ -20,10 +20,8 @@ from stopscan_conformance._apis._api import (
     summed,
     told_apart,
 )
-
-if TYPE_CHECKING:
-    from stopscan_conformance._connection import Connection
-    from stopscan_conformance._wire import Wire
+from stopscan_conformance._connection import Connection
+from stopscan_conformance._wire import Wire
 
 DONE = "[DONE]"
 # The second name is vLLM's and mlx-lm's, the first everybody else's.

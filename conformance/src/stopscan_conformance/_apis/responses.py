@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stopscan.finish import from_responses
 from stopscan_conformance._apis._api import (
@@ -22,10 +22,8 @@ from stopscan_conformance._apis._api import (
     summed,
 )
 from stopscan_conformance._apis.openai import DONE
-
-if TYPE_CHECKING:
-    from stopscan_conformance._connection import Connection
-    from stopscan_conformance._wire import Wire
+from stopscan_conformance._connection import Connection
+from stopscan_conformance._wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}

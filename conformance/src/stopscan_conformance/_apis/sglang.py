@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stopscan.finish import from_sglang
 from stopscan_conformance._apis._api import COUNT, NAME, Api, End, Part, Request, differ, lacks, sent_as, short
-
-if TYPE_CHECKING:
-    from stopscan_conformance._connection import Connection
-    from stopscan_conformance._wire import Wire
+from stopscan_conformance._connection import Connection
+from stopscan_conformance._wire import Wire
 
 DONE = "[DONE]"
 

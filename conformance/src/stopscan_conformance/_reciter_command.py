@@ -1,0 +1,26 @@
+"""`stopscan-conformance reciter DIR` writes the default checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from stopscan_conformance.reciter import Reciter
+from stopscan_conformance.scripts import default_scripts
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="stopscan-conformance reciter", description="Write a checkpoint that recites the default scripts."
+    )
+    parser.add_argument("directory", type=Path, help="where to write it")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
+    options = parser.parse_args(arguments)
+    reciter = Reciter()
+    directory = reciter.write(options.directory)
+    if options.gguf:
+        from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
+
+        write_gguf(reciter, directory, options.gguf)
+    print(f"{directory}: {' '.join(map('[{}]'.format, default_scripts()))}")
