@@ -56,6 +56,12 @@ VLLM = (
     "{bin}/vllm serve {model} --served-model-name reciter --enforce-eager --dtype float32 --max-model-len 2048 "
     "--gpu-memory-utilization 0.1 --port {port}"
 )
+SGLANG = (
+    "{python} -m sglang.launch_server --model-path {model} --served-model-name reciter --device cpu "
+    "--attention-backend torch_native --sampling-backend pytorch --disable-radix-cache --skip-server-warmup "
+    "--mem-fraction-static 0.1 --dtype float32 --max-total-tokens 16384 --port {port}"
+)
+SGLANG_PROTECT = {"STOPSCAN_SGLANG": "1", "STOPSCAN_SGLANG_PROTECT": '["<think>", "</think>"]'}
 PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
 SERVERS = {
     "example": Column(
@@ -80,6 +86,8 @@ SERVERS = {
     ),
     "vllm-stopscan": Column("vLLM + stopscan", VLLM, ("vllm", "torch"), environment=PROTECT),
     "vllm": Column("vLLM", VLLM, ("vllm", "torch")),
+    "sglang-stopscan": Column("sglang + stopscan", SGLANG, ("sglang", "torch"), environment=SGLANG_PROTECT),
+    "sglang": Column("sglang", SGLANG, ("sglang", "torch")),
     "llama-cpp-python": Column(
         "llama-cpp-python",
         "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 4096 --port {port}",
