@@ -6,9 +6,11 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from stopscan import Repeat
 from stopscan._engine.options import Limits
 from stopscan._engine.regions import NAMES, regions
 from stopscan._engine.sets import stop_set
+from stopscan._repeat import in_environment
 
 # For names whose markers are not known yet.
 ANY = {name: ((f"<{name}>", f"</{name}>"),) for name in NAMES}
@@ -19,6 +21,7 @@ class Settings(NamedTuple):
 
     protect: Any = None
     limits: Limits = Limits()
+    repeat: Repeat | None = None
 
     def checked(self) -> Settings:
         """These, to be read again for each request, or ``ValueError`` for regions that no request could use."""
@@ -38,7 +41,7 @@ def switch(name: str) -> str:
 
 def settings(name: str) -> Settings:
     """The defaults in the variables that begin with ``name``. Raises ``ValueError`` that names the variable."""
-    return Settings(_protect(f"{name}_PROTECT"), _limits(f"{name}_LIMITS"))
+    return Settings(_protect(f"{name}_PROTECT"), _limits(f"{name}_LIMITS"), _repeat(f"{name}_REPEAT"))
 
 
 def _protect(name: str) -> Any:
@@ -49,6 +52,13 @@ def _protect(name: str) -> Any:
         return Settings(value if value in NAMES else json.loads(value)).checked().protect
     except ValueError as error:
         raise ValueError(f"{name} must be {' or '.join(NAMES)}, or a JSON list of regions: {error}") from None
+
+
+def _repeat(name: str) -> Repeat | None:
+    try:
+        return in_environment(os.environ.get(name))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _limits(name: str) -> Limits:

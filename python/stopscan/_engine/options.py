@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from stopscan import Repeat
 from stopscan._engine.regions import Pairs, regions
+from stopscan._repeat import requested
 
 PREFIX = "stopscan_"
 
@@ -25,17 +27,20 @@ class Options(NamedTuple):
     max_held: int | None = None
     protect: Pairs | None = None
     start_protected: bool | None = None
+    repeat: Repeat | None = None
 
     @property
     def beyond_the_engine(self) -> bool:
         """Whether the engine's own stops cannot do what is asked."""
-        return bool(self.patterns or self.protect)
+        return bool(self.patterns or self.protect or self.repeat)
 
 
-def options(given: Mapping[str, Any] | None, named: Mapping[str, Pairs] | None, limits: Limits) -> Options:
+def options(
+    given: Mapping[str, Any] | None, named: Mapping[str, Pairs] | None, limits: Limits, repeat: Repeat | None = None
+) -> Options:
     """The options in ``given``, of which those that begin with ``stopscan_`` count.
 
-    ``named`` has the regions that the engine knows by name. Raises ``ValueError`` that begins with the option's name.
+    ``named`` has the regions that the engine knows by name, ``repeat`` is the server's default. Raises ``ValueError`` that begins with the option's name.
     """
     asked = {name.removeprefix(PREFIX): value for name, value in (given or {}).items() if name.startswith(PREFIX)}
     for name in asked:
@@ -47,6 +52,7 @@ def options(given: Mapping[str, Any] | None, named: Mapping[str, Pairs] | None, 
         _max_held(asked.get("max_held")),
         _protect(asked.get("protect"), named, limits),
         _start(asked.get("start_protected")),
+        requested(asked.get("repeat"), repeat, name=f"{PREFIX}repeat"),
     )
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from stopscan import StopSet
+from stopscan import Repeat, StopSet
 from stopscan._engine.regions import Pairs
 
 shared = lru_cache(maxsize=128)
 
 
 @shared
-def stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], protect: Pairs, max_held: int | None) -> StopSet:
+def stop_set(
+    stop: tuple[str, ...],
+    patterns: tuple[str, ...],
+    protect: Pairs,
+    max_held: int | None,
+    repeat: Repeat | None = None,
+) -> StopSet:
     """The set of these, made once as long as it is in use. Raises ``ValueError`` that begins with what is wrong."""
     try:
-        return StopSet(stop, patterns=patterns, protect=protect, max_held=max_held)
+        return StopSet(stop, patterns=patterns, protect=protect, max_held=max_held, repeat=repeat)
     except ValueError as error:
         raise ValueError(f"{_culprit(stop, patterns, max_held)} is malformed: {error}") from error
 
