@@ -10,7 +10,7 @@ from stopscan import Repeat
 from stopscan._engine.options import Limits
 from stopscan._engine.regions import NAMES, regions
 from stopscan._engine.sets import stop_set
-from stopscan._repeat import in_environment
+from stopscan.repeats import in_environment
 
 # For names whose markers are not known yet.
 ANY = {name: ((f"<{name}>", f"</{name}>"),) for name in NAMES}

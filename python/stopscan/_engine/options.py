@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from stopscan import Repeat
 from stopscan._engine.regions import Pairs, regions
-from stopscan._repeat import requested
+from stopscan.regions import read
+from stopscan.repeats import requested
 
 PREFIX = "stopscan_"
 
@@ -25,7 +26,7 @@ class Options(NamedTuple):
 
     patterns: tuple[str, ...] = ()
     max_held: int | None = None
-    protect: Pairs | None = None
+    protect: tuple[Any, ...] | None = None
     start_protected: bool | None = None
     repeat: Repeat | None = None
 
@@ -40,7 +41,8 @@ def options(
 ) -> Options:
     """The options in ``given``, of which those that begin with ``stopscan_`` count.
 
-    ``named`` has the regions that the engine knows by name, ``repeat`` is the server's default. Raises ``ValueError`` that begins with the option's name.
+    ``named`` has the regions that the engine knows by name, ``repeat`` is the server's default. Without
+    ``named``, ``protect`` keeps its names and pairs. Raises ``ValueError`` that begins with the option's name.
     """
     asked = {name.removeprefix(PREFIX): value for name, value in (given or {}).items() if name.startswith(PREFIX)}
     for name in asked:
@@ -81,16 +83,17 @@ def _max_held(value: object) -> int | None:
     raise ValueError(f"stopscan_max_held must be a number of characters, not {value!r}")
 
 
-def _protect(value: object, named: Mapping[str, Pairs] | None, limits: Limits) -> Pairs | None:
+def _protect(value: object, named: Mapping[str, Pairs] | None, limits: Limits) -> tuple[Any, ...] | None:
     if value is None:
         return None
     try:
-        pairs = regions(value, named)
+        names, pairs = read(value)
+        found = (*names, *pairs) if named is None else regions(value, named)
     except ValueError as error:
         raise ValueError(f"stopscan_protect {str(error).removeprefix('protect').lstrip(': ')}") from None
-    if len(pairs) > limits.regions:
-        raise ValueError(f"stopscan_protect has {len(pairs)} regions; the limit is {limits.regions}")
-    return pairs
+    if len(found) > limits.regions:
+        raise ValueError(f"stopscan_protect has {len(found)} regions; the limit is {limits.regions}")
+    return found
 
 
 def _start(value: object) -> bool | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from stopscan.sglang._requests import Requests, Spec
-from stopscan.sglang._scheduler import KEY
+from stopscan.sglang._everywhere import Everywhere
+from stopscan.sglang._requests import KEY, Requests
+from stopscan.sglang._spec import Spec
 from stopscan.tokens import TokenScanner
 
 # As many as sglang keeps.
@@ -18,9 +19,11 @@ MAX_ROWS = 1 << 16
 class Row:
     """One request: its scanner, and what sglang would have to be told to take it over."""
 
-    def __init__(self, spec: Spec, scanner: TokenScanner, decoded: str, decode_ids: Sequence[int], offset: int) -> None:
+    def __init__(
+        self, spec: Spec, scanner: TokenScanner | Everywhere, decoded: str, decode_ids: Sequence[int], offset: int
+    ) -> None:
         self.spec = spec
-        self.scanner: TokenScanner | None = scanner
+        self.scanner: TokenScanner | Everywhere | None = scanner
         self.decoded = decoded
         self.decode_ids = list(decode_ids)
         self.offset = offset

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from stopscan.sglang._requests import Requests, Spec
+from stopscan.sglang._everywhere import Everywhere
+from stopscan.sglang._requests import KEY, Requests
+from stopscan.sglang._spec import Spec
 from stopscan.tokens import TokenScanner
 
-# Of sglang's `customized_info`, which the scheduler alone makes and its routers split by row.
-KEY = "__stopscan"
 PROMPT_TOKENS = 8
 
 
 class Watch:
     """The scanner of one request, and whether text came since the last message."""
 
-    def __init__(self, spec: Spec, scanner: TokenScanner) -> None:
+    def __init__(self, spec: Spec, scanner: TokenScanner | Everywhere) -> None:
         self.spec = spec
         self.scanner = scanner
         self.fresh = False
@@ -28,6 +29,17 @@ class Scheduler:
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
+        self._compiler = ThreadPoolExecutor(1, "stopscan")
+
+    def prepare(self, original: Callable[..., Any], scheduler: Any, req: Any, *args: Any, **options: Any) -> Any:
+        """Around the queue's new requests: patterns are compiled beside the scheduler's loop, during the prefill."""
+        try:
+            params = req.sampling_params
+            if params.stop_regex_strs or "stopscan_patterns" in (params.custom_params or {}):
+                req._stopscan_ready = self._compiler.submit(self._made, req)
+        except BaseException as error:
+            self._requests.circuit.note(error, "goes on")
+        return original(scheduler, req, *args, **options)
 
     def check(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
         """Around `Req._check_str_based_finish`: whether a stop has completed."""
@@ -84,16 +96,29 @@ class Scheduler:
     def _watch(self, req: Any) -> Watch | None:
         watch = req.__dict__.get("_stopscan")
         if watch is None:
-            spec = None
-            if self._requests.circuit.closed and req.tokenizer is not None:
-                spec = self._requests.spec(
-                    req.sampling_params, thinks=bool(req.require_reasoning), prompt_end=lambda: _prompt_end(req)
-                )
+            ready: Future[Watch | None] | None = req.__dict__.pop("_stopscan_ready", None)
             # `False`: nothing for stopscan.
-            watch = req._stopscan = Watch(spec, self._scanner(req, spec)) if spec else False
+            watch = req._stopscan = (ready.result() if ready else self._made(req)) or False
         return watch or None
 
-    def _scanner(self, req: Any, spec: Spec) -> TokenScanner:
+    def _made(self, req: Any) -> Watch | None:
+        params = req.sampling_params
+        if not self._requests.circuit.closed or req.tokenizer is None:
+            return None
+        thinks = bool(req.require_reasoning)
+        spec = self._requests.spec(params, req.tokenizer, thinks=thinks, prompt_end=lambda: _prompt_end(req))
+        if spec is None:
+            return None
+        try:
+            return Watch(spec, self._scanner(req, spec))
+        except ValueError:
+            # A marker that `skip_special_tokens` hides in part: an error only for who asked for the regions.
+            if not spec.protect or "stopscan_protect" in (params.custom_params or {}):
+                raise
+            spec = spec._replace(protect=(), graph=(), begins=())
+            return Watch(spec, self._scanner(req, spec))
+
+    def _scanner(self, req: Any, spec: Spec) -> TokenScanner | Everywhere:
         return spec.scanner(self._requests.vocabulary(req.tokenizer), list(req.origin_input_ids[-PROMPT_TOKENS:]))
 
     def _scan(self, req: Any, watch: Watch) -> bool:
@@ -114,7 +139,9 @@ class Scheduler:
         if match is None:
             return False
         if match.pattern is None:
-            req.finished_reason = schedule_batch.FINISH_MATCHED_STR(matched=match.sequence)
+            # sglang's APIs have no word for a loop, which has no stop of the user's.
+            matched = match.sequence if match.period is None else None
+            req.finished_reason = schedule_batch.FINISH_MATCHED_STR(matched=matched)
         else:
             req.finished_reason = schedule_batch.FINISHED_MATCHED_REGEX(matched=match.pattern)
         req.finished_len = length
@@ -124,7 +151,7 @@ class Scheduler:
         """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
         watch = req.__dict__.get("_stopscan")
         req._stopscan = False
-        beyond = bool(watch and (watch.spec.patterns or watch.spec.protect))
+        beyond = bool(watch and (watch.spec.patterns or watch.spec.protect or watch.spec.repeat))
         self._requests.circuit.note(error, "ends with an error" if beyond else "goes on with sglang's own stops")
         if beyond and not req.finished():
             _abort(req, "stopscan failed in this request", 500, "InternalServerError")
