@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -56,7 +57,12 @@ def chosen_cases(mutant: Mutant, thorough: bool) -> list[Case]:
     """Those first that are likely to find it: what is found does not depend on the order."""
     likely = "generated" if mutant in [*places.MUTANTS, *looks.MUTANTS, *requests.MUTANTS, *state.MUTANTS] else "pace"
     first = {likely: 1, "wrong": 0, "rows": 0, "generated": 2 if likely == "pace" else 1, "cost": 3}
-    return sorted(cases(mutant.api, thorough=thorough), key=lambda case: first.get(case.topic, 2))
+    return sorted(every_case(mutant.api, thorough), key=lambda case: (first.get(case.topic, 2), "company" in case.name))
+
+
+@cache
+def every_case(api: str, thorough: bool) -> list[Case]:
+    return cases(api, thorough=thorough)
 
 
 if __name__ == "__main__":

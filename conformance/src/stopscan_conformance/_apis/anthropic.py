@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from stopscan.finish import from_anthropic
-from stopscan_conformance._apis._api import COUNT, NAME, Api, End, Part, Request, lacks, objects, sent_as, summed
+from stopscan_conformance._apis import _faults as faults
+from stopscan_conformance._apis._api import Api, End, Part, Request
+from stopscan_conformance._apis._faults import COUNT, NAME
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._wire import Wire
 
@@ -61,21 +63,23 @@ def _tokens(message: Any) -> dict[str, Any]:
 
 def form(wire: Wire, request: Request) -> Iterator[str]:
     if request.stream:
-        yield from sent_as(wire, "text/event-stream")
+        yield from faults.sent_as(wire, "text/event-stream")
         yield from _stream_form(wire)
         return
     message = wire.json()
-    yield from sent_as(wire, "application/json")
-    yield from lacks("the message", message, **MESSAGE, stop_reason=REASONS, stop_sequence=(NAME, NULL), usage=dict)
+    yield from faults.sent_as(wire, "application/json")
+    yield from faults.lacks(
+        "the message", message, **MESSAGE, stop_reason=REASONS, stop_sequence=(NAME, NULL), usage=dict
+    )
     if isinstance(message, dict):
-        yield from summed("usage", message.get("usage"), "input_tokens", "output_tokens", None)
-        for block in objects(message.get("content")):
+        yield from faults.summed("usage", message.get("usage"), "input_tokens", "output_tokens", None)
+        for block in faults.objects(message.get("content")):
             yield from _block_form(block)
 
 
 def _block_form(block: Any) -> Iterator[str]:
-    faults = list(lacks("a block", block, type={*BLOCKS}))
-    yield from faults or lacks("a block", block, **BLOCKS[block["type"]])
+    wrong = list(faults.lacks("a block", block, type={*BLOCKS}))
+    yield from wrong or faults.lacks("a block", block, **BLOCKS[block["type"]])
 
 
 def _stream_form(wire: Wire) -> Iterator[str]:
@@ -100,14 +104,16 @@ def _stream_form(wire: Wire) -> Iterator[str]:
         if event.get("type") == "message_start":
             yield from _start_form(event.get("message"))
         elif event.get("type") == "message_delta":
-            yield from lacks("the last delta", event.get("delta"), stop_reason=REASONS, stop_sequence=(NAME, NULL))
-            yield from lacks("the last usage", event.get("usage"), output_tokens=COUNT)
+            yield from faults.lacks(
+                "the last delta", event.get("delta"), stop_reason=REASONS, stop_sequence=(NAME, NULL)
+            )
+            yield from faults.lacks("the last usage", event.get("usage"), output_tokens=COUNT)
 
 
 def _start_form(message: Any) -> Iterator[str]:
-    yield from lacks("the message", message, **MESSAGE, stop_reason=NULL, stop_sequence=NULL, usage=dict)
+    yield from faults.lacks("the message", message, **MESSAGE, stop_reason=NULL, stop_sequence=NULL, usage=dict)
     if isinstance(message, dict):
-        yield from summed("the first usage", message.get("usage"), "input_tokens", "output_tokens", None)
+        yield from faults.summed("the first usage", message.get("usage"), "input_tokens", "output_tokens", None)
         if message.get("content"):
             yield "the message begins with content"
 
@@ -141,9 +147,9 @@ def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _delta_form(delta: Any, block: Any) -> Iterator[str]:
-    faults = list(lacks("a delta", delta, type={*DELTAS}))
-    yield from faults or lacks("a delta", delta, **{delta["type"].removesuffix("_delta"): str})
-    if not faults and DELTAS[delta["type"]] != block:
+    wrong = list(faults.lacks("a delta", delta, type={*DELTAS}))
+    yield from wrong or faults.lacks("a delta", delta, **{delta["type"].removesuffix("_delta"): str})
+    if not wrong and DELTAS[delta["type"]] != block:
         yield f"{delta['type']} in a block of {block}"
 
 

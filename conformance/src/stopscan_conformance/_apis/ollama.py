@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from stopscan.finish import from_ollama
-from stopscan_conformance._apis._api import COUNT, NAME, Api, End, Part, Request, differ, lacks, sent_as, short
+from stopscan_conformance._apis import _faults as faults
+from stopscan_conformance._apis._api import Api, End, Part, Request
+from stopscan_conformance._apis._faults import COUNT, NAME
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._wire import Wire
 
@@ -56,7 +58,7 @@ def chat_form(wire: Wire, request: Request) -> Iterator[str]:
     yield from _form(wire, request, message=dict)
     for line in _lines(wire, request):
         if isinstance(line, dict) and isinstance(line.get("message"), dict):
-            yield from lacks("a message", line["message"], role={"assistant"}, content=str)
+            yield from faults.lacks("a message", line["message"], role={"assistant"}, content=str)
 
 
 def generate_form(wire: Wire, request: Request) -> Iterator[str]:
@@ -64,18 +66,18 @@ def generate_form(wire: Wire, request: Request) -> Iterator[str]:
 
 
 def _form(wire: Wire, request: Request, **content: type) -> Iterator[str]:
-    yield from sent_as(wire, "application/x-ndjson" if request.stream else "application/json")
+    yield from faults.sent_as(wire, "application/x-ndjson" if request.stream else "application/json")
     lines = _lines(wire, request)
     for line in lines:
-        yield from lacks("a line", line, model=NAME, created_at=NAME, done=bool, **content)
+        yield from faults.lacks("a line", line, model=NAME, created_at=NAME, done=bool, **content)
         if isinstance(line, dict) and not TIME.match(str(line.get("created_at"))):
-            yield f"a line has {short(line.get('created_at'))} as created_at"
-    yield from differ("the stream", lines, "model")
+            yield f"a line has {faults.short(line.get('created_at'))} as created_at"
+    yield from faults.differ("the stream", lines, "model")
     done = [index for index, line in enumerate(lines) if isinstance(line, dict) and line.get("done") is True]
     if done != [len(lines) - 1]:
         yield f"of {len(lines)} lines these are the last by their own account: {done}"
     else:
-        yield from lacks("the last line", lines[-1], done_reason=NAME, prompt_eval_count=COUNT, eval_count=COUNT)
+        yield from faults.lacks("the last line", lines[-1], done_reason=NAME, prompt_eval_count=COUNT, eval_count=COUNT)
         if lines[-1].get("prompt_eval_count") == 0:
             yield "the last line has 0 as prompt_eval_count"
 

@@ -6,20 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from stopscan.finish import from_openai
-from stopscan_conformance._apis._api import (
-    NAME,
-    Api,
-    Part,
-    Request,
-    differ,
-    in_seconds,
-    lacks,
-    objects,
-    sent_as,
-    short,
-    summed,
-    told_apart,
-)
+from stopscan_conformance._apis import _faults as faults
+from stopscan_conformance._apis._api import Api, Part, Request
+from stopscan_conformance._apis._faults import NAME
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._wire import Wire
 
@@ -77,18 +66,18 @@ def chat_form(wire: Wire, request: Request) -> Iterator[str]:
     if request.stream:
         yield from _stream_form(wire, request, "chat.completion.chunk", delta=dict)
         choices = [choice for event in wire.events() for choice in _choices(event.data)]
-        deltas = objects([choice.get("delta") for choice in choices])
+        deltas = faults.objects([choice.get("delta") for choice in choices])
         roles = [delta.get("role") for delta in deltas]
         if roles[:1] != ["assistant"]:
             yield f"the first delta has {roles[0] if roles else None!r} as role"
         for role in [role for role in roles if role not in ("assistant", None)][:1]:
-            yield f"a delta has {short(role)} as role"
+            yield f"a delta has {faults.short(role)} as role"
         for delta in deltas:
-            yield from lacks("a delta", {"content": None, **delta}, content=(str, type(None)))
+            yield from faults.lacks("a delta", {"content": None, **delta}, content=(str, type(None)))
     else:
         yield from _whole_form(wire, "chat.completion", message=dict)
         for choice in _choices(wire.json()):
-            yield from lacks("the message", choice.get("message"), role={"assistant"}, content=(str, type(None)))
+            yield from faults.lacks("the message", choice.get("message"), role={"assistant"}, content=(str, type(None)))
 
 
 def completions_form(wire: Wire, request: Request) -> Iterator[str]:
@@ -100,33 +89,33 @@ def completions_form(wire: Wire, request: Request) -> Iterator[str]:
 
 def _whole_form(wire: Wire, kind: str, **content: type) -> Iterator[str]:
     answer = wire.json()
-    yield from sent_as(wire, "application/json")
-    yield from lacks("the answer", answer, id=NAME, object={kind}, created=int, model=NAME, choices=list)
-    yield from in_seconds("the answer", "created", answer)
+    yield from faults.sent_as(wire, "application/json")
+    yield from faults.lacks("the answer", answer, id=NAME, object={kind}, created=int, model=NAME, choices=list)
+    yield from faults.in_seconds("the answer", "created", answer)
     if isinstance(answer, dict) and "usage" in answer:  # "usage" is not required
-        yield from summed("usage", answer.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens")
+        yield from faults.summed("usage", answer.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens")
     if len(_choices(answer)) != 1:
         yield f"there are {len(_choices(answer))} choices"
     for choice in _choices(answer):
-        yield from lacks("the choice", choice, index={0}, finish_reason=NAME, **content)
-        yield from told_apart("the choice", choice)
+        yield from faults.lacks("the choice", choice, index={0}, finish_reason=NAME, **content)
+        yield from faults.told_apart("the choice", choice)
 
 
 def _stream_form(wire: Wire, request: Request, kind: str, **content: type) -> Iterator[str]:
     events = [event.data for event in wire.events()]
     chunks = [event for event in events if event != DONE]
-    yield from sent_as(wire, "text/event-stream")
+    yield from faults.sent_as(wire, "text/event-stream")
     if events[-1:] != [DONE]:
         yield f"the stream does not end with {DONE}"
     if DONE in events[:-1]:
         yield f"the stream goes on after {DONE}"
-    yield from differ("the stream", chunks, "id", "model")
+    yield from faults.differ("the stream", chunks, "id", "model")
     for chunk in chunks:
-        yield from lacks("a chunk", chunk, id=NAME, object={kind}, created=int, model=NAME, choices=list)
-        yield from in_seconds("a chunk", "created", chunk)
+        yield from faults.lacks("a chunk", chunk, id=NAME, object={kind}, created=int, model=NAME, choices=list)
+        yield from faults.in_seconds("a chunk", "created", chunk)
         for choice in _choices(chunk):
-            yield from lacks("a choice", choice, index={0}, finish_reason=(NAME, type(None)), **content)
-            yield from told_apart("a choice", choice)
+            yield from faults.lacks("a choice", choice, index={0}, finish_reason=(NAME, type(None)), **content)
+            yield from faults.told_apart("a choice", choice)
     yield from _usage_form(chunks, request)
     yield from _end_form([choice for chunk in chunks for choice in _choices(chunk)])
 
@@ -142,7 +131,7 @@ def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
     if not (len(told) == 1 and told == bare == chunks[-1:]):
         yield "the usage does not come once, in a last chunk without choices"
     for chunk in told:
-        yield from summed("usage", chunk["usage"], "prompt_tokens", "completion_tokens", "total_tokens")
+        yield from faults.summed("usage", chunk["usage"], "prompt_tokens", "completion_tokens", "total_tokens")
 
 
 def _end_form(choices: list[Any]) -> Iterator[str]:
@@ -155,7 +144,7 @@ def _end_form(choices: list[Any]) -> Iterator[str]:
 
 
 def _choices(chunk: Any) -> list[dict[str, Any]]:
-    return objects(chunk.get("choices")) if isinstance(chunk, dict) else []
+    return faults.objects(chunk.get("choices")) if isinstance(chunk, dict) else []
 
 
 def told(end: tuple[str, str | int | None]) -> tuple[str, str | int | None]:

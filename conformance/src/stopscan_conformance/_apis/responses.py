@@ -7,20 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stopscan.finish import from_responses
-from stopscan_conformance._apis._api import (
-    NAME,
-    Api,
-    End,
-    Part,
-    Request,
-    differ,
-    in_seconds,
-    lacks,
-    objects,
-    sent_as,
-    short,
-    summed,
-)
+from stopscan_conformance._apis import _faults as faults
+from stopscan_conformance._apis._api import Api, End, Part, Request
+from stopscan_conformance._apis._faults import NAME
 from stopscan_conformance._apis.openai import DONE
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._wire import Wire
@@ -69,46 +58,48 @@ def _end(payload: Any, response: Any) -> Part:
 
 def form(wire: Wire, request: Request) -> Iterator[str]:
     if request.stream:
-        yield from sent_as(wire, "text/event-stream")
+        yield from faults.sent_as(wire, "text/event-stream")
         yield from _stream_form(wire)
     else:
-        yield from sent_as(wire, "application/json")
+        yield from faults.sent_as(wire, "application/json")
         yield from _whole_form("the response", wire.json())
 
 
 def _response_form(what: str, response: Any, status: set[str]) -> Iterator[str]:
-    yield from in_seconds(what, "created_at", response)
-    yield from lacks(what, response, id=NAME, object={"response"}, created_at=(int, float), model=NAME)
-    yield from lacks(what, response, status=status, output=list)
+    yield from faults.in_seconds(what, "created_at", response)
+    yield from faults.lacks(what, response, id=NAME, object={"response"}, created_at=(int, float), model=NAME)
+    yield from faults.lacks(what, response, status=status, output=list)
 
 
 def _whole_form(what: str, response: Any) -> Iterator[str]:
     yield from _response_form(what, response, {*LAST.values()})
     if not isinstance(response, dict):
         return
-    yield from summed("usage", response.get("usage"), "input_tokens", "output_tokens", "total_tokens")
+    yield from faults.summed("usage", response.get("usage"), "input_tokens", "output_tokens", "total_tokens")
     if response.get("status") == "incomplete":
-        yield from lacks(
+        yield from faults.lacks(
             "incomplete_details", response.get("incomplete_details"), reason={"max_output_tokens", "content_filter"}
         )
-    for item in objects(response.get("output")):
+    for item in faults.objects(response.get("output")):
         yield from _item_form(item)
 
 
 def _item_form(item: Any) -> Iterator[str]:
-    yield from lacks("an item", item, id=NAME, type={*PARTS.values()})
+    yield from faults.lacks("an item", item, id=NAME, type={*PARTS.values()})
     if not isinstance(item, dict):
         return
     if item.get("type") == "message":
-        yield from lacks("the message", item, role={"assistant"}, status={"completed", "incomplete"}, content=list)
-    for part in objects(item.get("content")):
+        yield from faults.lacks(
+            "the message", item, role={"assistant"}, status={"completed", "incomplete"}, content=list
+        )
+    for part in faults.objects(item.get("content")):
         yield from _part_form(part)
 
 
 def _part_form(part: Any) -> Iterator[str]:
-    yield from lacks("a part", part, type={*PARTS}, text=str)
+    yield from faults.lacks("a part", part, type={*PARTS}, text=str)
     if isinstance(part, dict) and part.get("type") == "output_text":
-        yield from lacks("a part", part, annotations=list)
+        yield from faults.lacks("a part", part, annotations=list)
 
 
 @dataclass
@@ -128,7 +119,7 @@ def _stream_form(wire: Wire) -> Iterator[str]:
         if data == DONE:
             continue
         if not isinstance(data, dict):
-            yield f"an event has the data {short(data)}"
+            yield f"an event has the data {faults.short(data)}"
             continue
         if name != data.get("type"):
             yield f"the event {data.get('type')} is named {name}"
@@ -143,7 +134,7 @@ def _stream_form(wire: Wire) -> Iterator[str]:
     if sum(kind in LAST for kind in kinds) > 1:
         yield "the stream ends twice"
     responses = [event["response"] for event in events if isinstance(event.get("response"), dict)]
-    yield from differ("the stream", responses, "id", "model")
+    yield from faults.differ("the stream", responses, "id", "model")
     for event in events[:1]:
         yield from _response_form("the first response", event.get("response"), {"in_progress", "queued"})
     yield from _items_form(events)
@@ -159,8 +150,8 @@ def _items_form(events: list[dict[str, Any]]) -> Iterator[str]:
             if opened is not None:
                 yield "an item is added within another"
             yield from _place_form(event, kind, output_index={len(items)})
-            yield from lacks("an added item", event.get("item"), id=NAME, type={*PARTS.values()})
-            (item,) = objects([event.get("item")]) or [{}]
+            yield from faults.lacks("an added item", event.get("item"), id=NAME, type={*PARTS.values()})
+            (item,) = faults.objects([event.get("item")]) or [{}]
             opened = _Open(len(items), str(item.get("id")))
         elif f"response.{kind}" in LAST:
             if opened is not None:
@@ -188,7 +179,7 @@ def _growth_form(event: dict[str, Any], kind: str, opened: _Open) -> Iterator[st
     yield from _place_form(event, kind, output_index={opened.index}, content_index={0}, item_id={opened.id})
     if kind == "content_part.added":
         yield from _part_form(event.get("part"))
-        (part,) = objects([event.get("part")]) or [{}]
+        (part,) = faults.objects([event.get("part")]) or [{}]
         opened.part = str(part.get("type"))
     elif kind == "content_part.done":
         yield from _same_text("content_part.done", event.get("part"), opened.text)
@@ -198,7 +189,7 @@ def _growth_form(event: dict[str, Any], kind: str, opened: _Open) -> Iterator[st
     elif opened.part is None:
         yield f"{kind} outside a part"
     elif kind == f"{opened.part}.delta":
-        yield from lacks("a delta", event, delta=str)
+        yield from faults.lacks("a delta", event, delta=str)
         opened.text += str(event.get("delta"))
     elif kind == f"{opened.part}.done":
         yield from _same_text(kind, event, opened.text)
@@ -208,13 +199,13 @@ def _growth_form(event: dict[str, Any], kind: str, opened: _Open) -> Iterator[st
 
 
 def _place_form(event: dict[str, Any], kind: str, **place: set[Any]) -> Iterator[str]:
-    yield from lacks(kind, event, **place)
+    yield from faults.lacks(kind, event, **place)
 
 
 def _same_text(kind: str, holder: Any, text: str) -> Iterator[str]:
     said = holder.get("text") if isinstance(holder, dict) else None
     if said != text:
-        yield f"{kind} has the text {short(said)}, its deltas {short(text)}"
+        yield f"{kind} has the text {faults.short(said)}, its deltas {faults.short(text)}"
 
 
 def _last_form(event: dict[str, Any], kind: str, items: list[Any]) -> Iterator[str]:
@@ -228,7 +219,10 @@ def _last_form(event: dict[str, Any], kind: str, items: list[Any]) -> Iterator[s
 
 
 def _said(items: Any) -> list[Any]:
-    return [(item.get("id"), [part.get("text") for part in objects(item.get("content"))]) for item in objects(items)]
+    return [
+        (item.get("id"), [part.get("text") for part in faults.objects(item.get("content"))])
+        for item in faults.objects(items)
+    ]
 
 
 def told(end: End) -> End:

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from stopscan.finish import from_sglang
-from stopscan_conformance._apis._api import COUNT, NAME, Api, End, Part, Request, differ, lacks, sent_as, short
+from stopscan_conformance._apis import _faults as faults
+from stopscan_conformance._apis._api import Api, End, Part, Request
+from stopscan_conformance._apis._faults import COUNT, NAME
 from stopscan_conformance._connection import Connection
 from stopscan_conformance._wire import Wire
 
@@ -46,29 +48,29 @@ def form(wire: Wire, request: Request) -> Iterator[str]:
         answers = [event for event in events if event != DONE]
         if events[-1:] != [DONE] or events.count(DONE) > 1:
             yield f"{DONE} does not come once, at the end"
-    yield from sent_as(wire, "text/event-stream" if request.stream else "application/json")
+    yield from faults.sent_as(wire, "text/event-stream" if request.stream else "application/json")
     yield from _answers_form([answer for answer in answers if isinstance(answer, dict)])
     for answer in answers:
-        yield from lacks("an answer", answer, text=str, meta_info=dict)
+        yield from faults.lacks("an answer", answer, text=str, meta_info=dict)
 
 
 def _answers_form(answers: list[dict[str, Any]]) -> Iterator[str]:
     infos = [answer["meta_info"] for answer in answers if isinstance(answer.get("meta_info"), dict)]
-    yield from differ("the stream", infos, "id", "prompt_tokens")
+    yield from faults.differ("the stream", infos, "id", "prompt_tokens")
     for info in infos:
-        yield from lacks("meta_info", info, id=NAME, prompt_tokens=COUNT, completion_tokens=COUNT)
-        yield from lacks("meta_info", info, finish_reason=(dict, type(None)))
+        yield from faults.lacks("meta_info", info, id=NAME, prompt_tokens=COUNT, completion_tokens=COUNT)
+        yield from faults.lacks("meta_info", info, finish_reason=(dict, type(None)))
         if info.get("prompt_tokens") == 0:
             yield "meta_info has 0 as prompt_tokens"
     ends = [index for index, info in enumerate(infos) if info.get("finish_reason")]
     if ends != [len(infos) - 1]:
         yield f"of {len(infos)} answers these have a finish reason: {ends}"
     for end in ends:
-        yield from lacks("the finish reason", infos[end]["finish_reason"], type=NAME)
+        yield from faults.lacks("the finish reason", infos[end]["finish_reason"], type=NAME)
     said = ""
     for answer in answers:
         if not str(answer.get("text")).startswith(said):
-            yield f"{short(said)} was taken back"
+            yield f"{faults.short(said)} was taken back"
         said = str(answer.get("text"))
 
 
