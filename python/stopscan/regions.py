@@ -85,8 +85,10 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
     regions = _with_pairs(_without(graph or {}, taken), pairs)
     spared = {_name(region) for region, markers in (graph or {}).items() if not taken.isdisjoint(markers)}
     spared |= {_name(to) for markers in (graph or {}).values() for mark, to in markers.items() if mark in taken}
-    # What is neither is the form's own, such as Harmony's headers, and for nobody.
-    open_ = ({"answer", *NAMES} - {*names}) | spared
+    # What is neither is the form's own, such as Harmony's headers, and for nobody. A response template may have no name
+    # for the answer: then the answer is where the text begins.
+    answer = "answer" if "answer" in known else _name(next(iter(regions)))
+    open_ = ({answer, *NAMES} - {*names}) | spared
     stop_in = [region for region in dict.fromkeys(map(_name, regions)) if region in open_]
     return StopSet(stops.stop, regions=regions, stop_in=stop_in, **options)
 

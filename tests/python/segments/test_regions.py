@@ -120,3 +120,10 @@ def test_a_tokenizer_of_which_nothing_is_known() -> None:
     assert graph_of(SimpleNamespace(chat_template=None)) is None
     assert graph_of(SimpleNamespace(chat_template="{{ messages }}")) is None
     assert graph_of(object()) is None
+
+
+def test_a_response_template_without_a_name_for_the_answer() -> None:
+    template = {"fields": {"thinking": {"open": "<think>", "close": "</think>"}}}
+    graph = graph_of(SimpleNamespace(response_template=template))
+    stops = protected(StopSet("END"), graph, "reasoning")
+    assert stops.truncate("<think>END</think>Yes. END")[0] == "<think>END</think>Yes. "
