@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 # because adding to one string copies all of it for each token.
 BLOCK = 1024
 
+# vLLM's own words where its `repetition_detection` ends an answer.
+LOOP = ("repetition", "repetition_detected")
+
 
 class ScanningDetokenizer:
     """One of vLLM's detokenizers as the engine sees it: its token ids, its own text or the same one, and our stops.
@@ -106,9 +109,15 @@ class ScanningDetokenizer:
 
     def _scan_with_care(self, delta: str) -> str:
         inner = self._inner
+        armed = inner.num_output_tokens() > inner.min_tokens
         if self._hidden is not None and self._hidden.cover(inner.token_ids):
-            return self._scanner.bypass(delta)
-        return self._scanner.feed(delta, armed=inner.num_output_tokens() > inner.min_tokens)
+            if (loops := self._hidden.loops) is None:
+                return self._scanner.bypass(delta)
+            text = self._scanner.bypass("") + loops.feed(delta, armed=armed)
+            if loops.match:
+                self._scanner = loops
+            return text
+        return self._scanner.feed(delta, armed=armed)
 
     def get_next_output_text(self, finished: bool, delta: bool) -> str:
         """The safe text since the last call, or all of it; a request keeps to one of the two."""
@@ -133,10 +142,10 @@ class ScanningDetokenizer:
         return after.get_next_output_text(finished, delta)
 
     def report(self, output: CompletionOutput) -> None:
-        """Writes into a finished ``output`` how it ended, where vLLM cannot know: a pattern that the end confirmed."""
+        """Writes into a finished ``output`` how it ended, where vLLM cannot know: a loop, a pattern at the end."""
         try:
             if self._after is None and (match := self._scanner.match) is not None:
-                output.finish_reason, output.stop_reason = "stop", match.sequence
+                output.finish_reason, output.stop_reason = LOOP if match.period else ("stop", match.sequence)
         except BaseException as error:
             self._fail(error, stop_terminated=False)
         if self._after is not None:
