@@ -104,12 +104,6 @@ class Body:
             self.error = error
             return b""
 
-    def shut(self, close: Callable[[], None]) -> None:
-        try:
-            close()
-        except Exception as error:  # the closing events come first
-            self.error = self.error or error
-
     def told(self, out: bytes) -> Iterator[bytes]:
         """What is ready, and then the error of whoever was told of a match, or of the close."""
         for choice, match in self.matches.items():
