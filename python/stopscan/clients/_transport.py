@@ -185,12 +185,12 @@ class _Stream:
         self._response, self._body, self._content = response, body, content
 
     def __iter__(self) -> Iterator[bytes]:
-        body, feed = self._body, self._body.feed
+        body = self._body
         if self._content is not None or body.error is not None:
             yield from body.told(self._content or b"")
             return
         for data in self._response.stream if body.plain else self._response.iter_bytes():
-            out = feed(data)
+            out = body.feed(data)
             if out is data and not body.matches:
                 yield data  # most events
                 continue
@@ -211,13 +211,13 @@ class _Stream:
 
 class _AsyncStream(_Stream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        body, feed = self._body, self._body.feed
+        body = self._body
         if self._content is not None or body.error is not None:
             for out in body.told(self._content or b""):
                 yield out
             return
         async for data in self._response.stream if body.plain else self._response.aiter_bytes():
-            out = feed(data)
+            out = body.feed(data)
             if out is data and not body.matches:
                 yield data  # most events
                 continue

@@ -77,57 +77,71 @@ class Stream:
         return None if left else f"{self.recording.sent} events were sent, {self.recording.pause} until the stop"
 
 
-def streams(server: Replay, api: str, rng: random.Random, count: int) -> Iterator[tuple[Stream, str]]:
+def asking(api: str, stops: list[str]) -> dict[str, Any]:
+    """A request's options for these stops."""
+    if api in ("chat", "completions"):
+        return {"stop": stops}
+    if api == "responses":
+        return {"extra_body": {"stop": stops}}
+    if api == "anthropic":
+        return {"stop_sequences": stops}
+    return {"config": {"stop_sequences": stops}} if api == "gemini" else {"options": {"stop": stops}}
+
+
+Told = dict[int, StopMatch]
+Outcome = tuple[Stream, "str | None"]
+
+
+def read(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
+    ask = asker(url, api, StopTransport(on_match=told.__setitem__))
+    for stream, model in streams:
+        events = list(ask(model, **asking(api, stream.stops)))
+        yield stream, stream.wrong(events, told, "".join(text_of(api, event) or "" for event in events))
+
+
+def read_async(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
+    loop = asyncio.new_event_loop()
+    ask = async_asker(url, api, AsyncStopTransport(on_match=told.__setitem__))
+
+    async def one(stream: Stream, model: str) -> list[Any]:
+        return [event async for event in await ask(model, **asking(api, stream.stops))]
+
+    for stream, model in streams:
+        events = loop.run_until_complete(one(stream, model))
+        yield stream, stream.wrong(events, told, "".join(text_of(api, event) or "" for event in events))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+
+
+def read_helper(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
+    """The text that the client's own ``stream()`` has gathered."""
+    transport = StopTransport(on_match=told.__setitem__)
+    messages = anthropic.Anthropic(
+        base_url=url, api_key="none", http_client=httpx2.Client(transport=transport)
+    ).messages
+    made = openai.OpenAI(base_url=f"{url}/v1", api_key="none", http_client=httpx.Client(transport=transport))
+
+    def gathered(model: str, options: Any) -> str:
+        if api == "anthropic":
+            with messages.stream(model=model, messages=MESSAGES, max_tokens=9, **options) as stream:
+                return "".join(block.text for block in stream.get_final_message().content if block.type == "text")
+        if api == "responses":
+            with made.responses.stream(model=model, input="hi", **options) as stream:
+                return str(stream.get_final_response().output_text)
+        with made.chat.completions.stream(model=model, messages=MESSAGES, **options) as stream:
+            return stream.get_final_completion().choices[0].message.content or ""
+
+    for stream, model in streams:
+        yield stream, stream.wrong([], told, gathered(model, asking(api, stream.stops)))
+
+
+def streams(server: Replay, api: str, rng: random.Random, told: Told, count: int) -> Iterator[tuple[Stream, str]]:
     for _ in range(count):
         stream = Stream(api, rng)
+        told.clear()
         model = server.record(stream.recording)
         yield stream, model
         del server.recordings[model]
-
-
-def read(server: Replay, api: str, rng: random.Random, count: int) -> Iterator[tuple[Stream, str | None]]:
-    for stream, model in streams(server, api, rng, count):
-        told: dict[int, StopMatch] = {}
-        transport = StopTransport(stream.stops, on_match=told.__setitem__)
-        ask = asker(server.url, api, transport)  # google-genai's streams end with their client
-        events = list(ask(model))
-        yield stream, stream.wrong(events, told, "".join(text_of(api, event) or "" for event in events))
-        transport.close()
-
-
-def read_async(server: Replay, api: str, rng: random.Random, count: int) -> Iterator[tuple[Stream, str | None]]:
-    async def one(stream: Stream, model: str) -> str | None:
-        told: dict[int, StopMatch] = {}
-        async with AsyncStopTransport(stream.stops, on_match=told.__setitem__) as transport:
-            ask = async_asker(server.url, api, transport)
-            events = [event async for event in await ask(model)]
-            text = "".join(text_of(api, event) or "" for event in events)
-            return await asyncio.to_thread(stream.wrong, events, told, text)
-
-    for stream, model in streams(server, api, rng, count):
-        yield stream, asyncio.run(one(stream, model))
-
-
-def helper(url: str, api: str, model: str, transport: StopTransport) -> str:
-    """The text that the client's own ``stream()`` has gathered."""
-    if api == "anthropic":
-        made: Any = anthropic.Anthropic(base_url=url, api_key="none", http_client=httpx2.Client(transport=transport))
-        with made.messages.stream(model=model, messages=MESSAGES, max_tokens=9) as stream:
-            return "".join(block.text for block in stream.get_final_message().content)
-    made = openai.OpenAI(base_url=f"{url}/v1", api_key="none", http_client=httpx.Client(transport=transport))
-    if api == "responses":
-        with made.responses.stream(model=model, input="hi") as stream:
-            return str(stream.get_final_response().output_text)
-    with made.chat.completions.stream(model=model, messages=MESSAGES) as stream:
-        return stream.get_final_completion().choices[0].message.content or ""
-
-
-def read_helper(server: Replay, api: str, rng: random.Random, count: int) -> Iterator[tuple[Stream, str | None]]:
-    for stream, model in streams(server, api, rng, count):
-        told: dict[int, StopMatch] = {}
-        transport = StopTransport(stream.stops, on_match=told.__setitem__)
-        yield stream, stream.wrong([], told, helper(server.url, api, model, transport))
-        transport.close()
 
 
 def main(count: int) -> int:
@@ -138,7 +152,9 @@ def main(count: int) -> int:
     with replaying() as server:
         for api, way, reader in forms:
             done = ended = failed = 0
-            for stream, fault in reader(server, api, rng, -(-count // len(forms))):
+            told: Told = {}
+            asked = streams(server, api, rng, told, -(-count // len(forms)))
+            for stream, fault in reader(server.url, api, told, asked):
                 done, ended, failed = done + 1, ended + (stream.match is not None), failed + (fault is not None)
                 if fault is not None:
                     print(f"{api}, {way}: {stream.stops} in {stream.text!r}: {fault}", flush=True)
