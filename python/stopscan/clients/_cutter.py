@@ -10,7 +10,7 @@ from stopscan import StopMatch
 from stopscan.clients._apis import answer_machine_of, machine_of
 from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import Machine, Options
+from stopscan.clients._machine import Options
 from stopscan.clients._template import split_at, template
 
 TRIES = 5  # templates for a stream
@@ -99,7 +99,7 @@ class Cutter:
             self._learn(frame, event)
         return written
 
-    def _known(self, event: Any) -> Machine | None:
+    def _known(self, event: Any) -> Any:
         try:
             machine = machine_of(event)
         except TypeError:

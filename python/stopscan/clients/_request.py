@@ -162,7 +162,8 @@ def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopS
         "max_held": told.get("max_held", own.max_held),
         "repeat": requested(told.get("repeat"), own.repeat, name="stopscan.repeat"),
     }
-    regions, stop_in, protect = told.get("regions"), told.get("stop_in"), told.get("protect")
+    regions, stop_in = told.get("regions"), told.get("stop_in")
+    protect: Any = told.get("protect")
     names, pairs = read(protect or [])
     if names and stop_in is not None:
         raise ValueError("stopscan.protect and stopscan.stop_in exclude each other where protect names regions")

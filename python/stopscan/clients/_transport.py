@@ -43,7 +43,7 @@ class _Transport:
     _READ: ClassVar[str]
     _KIND: ClassVar[str]
     _BASE: ClassVar[str]
-    _STREAM: ClassVar[type[_Stream]]
+    _STREAM: ClassVar[Any]
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class _AsyncStream(_Stream):
 
 
 @cache
-def _of_package(stream: type[_Stream], base: Any) -> Any:
+def _of_package(stream: Any, base: Any) -> Any:
     return type("Stream", (stream, base), {})
 
 
