@@ -163,8 +163,7 @@ class EngineTokens(Generic[Piece]):
         if crc32(state).to_bytes(SIZE, "big") != check or end < 0:
             raise ValueError("the snapshot is damaged")
         self._scanner.restore(state[:end])
-        pending: list[Any] = json.loads(state[end:-SIZE])
-        self._pieces = deque(one if isinstance(one, str) else [*map(tuple, one)] for one in pending)
+        self._pieces = deque(map(_piece, json.loads(state[end:-SIZE])))
 
     def __copy__(self) -> Self:
         return self.copy()
@@ -210,6 +209,11 @@ def ids(given: Ids) -> tuple[int, ...]:
 def joined(segments: Iterable[Segment]) -> list[Segment]:
     """The same with neighbours of one region as one segment."""
     return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, itemgetter(0))]
+
+
+def _piece(written: Any) -> Any:
+    """A piece that JSON has written, where segments are no tuples."""
+    return written if isinstance(written, str) else [*map(tuple, written)]
 
 
 def _check(token_id: int) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
+from forms_said import FORMS, THOUGHT, write
 from looping import LOOPS, ended
 from mlx_harness import Server, serving, stream_events
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -128,3 +129,16 @@ def test_a_model_that_does_not_think_has_no_such_field(plain: Server, monkeypatc
     monkeypatch.setattr(server, "graph_of", lambda _: None)
     _, reply = plain.post("chat/completions", {"messages": [{"role": "user", "content": "[count]"}]})
     assert "completion_tokens_details" not in json.loads(reply)["usage"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
+    """Harmony and Mistral's ``[THINK]`` were a 400: mlx-lm does not know their reasoning."""
+    _, thought, answered = FORMS[form]
+    with serving(server.main, "--model", write(form, tmp_path)) as running:
+        for options, text in (({}, answered), ({"protect": ["reasoning"]}, answered), ({"protect": []}, thought)):
+            got = running.ask("[said]", stop=["END"], **options)
+            assert (got.text, got.matched_stop) == (text, "END")
+        body = {"messages": [{"role": "user", "content": "[said]"}], "stop": ["END"]}
+        usage = json.loads(running.post("chat/completions", body)[1])["usage"]
+    assert usage["completion_tokens_details"] == {"reasoning_tokens": THOUGHT[form]}
