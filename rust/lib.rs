@@ -50,6 +50,8 @@ mod plain;
 #[cfg(feature = "python")]
 mod python;
 mod repeat;
+#[cfg(feature = "python")]
+mod shape;
 mod stream;
 mod tokens;
 mod vocabulary;

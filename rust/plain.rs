@@ -10,9 +10,11 @@ const BEGINS: u8 = 1;
 /// Marks a byte of a code point that has several.
 const NOT_ASCII: u8 = 2;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plain {
     marks: [u8; 256],
+    #[cfg(feature = "python")]
+    filter: u64,
 }
 
 impl Plain {
@@ -23,7 +25,17 @@ impl Plain {
         for byte in begins {
             marks[byte as usize] |= BEGINS;
         }
-        Plain { marks }
+        Plain {
+            #[cfg(feature = "python")]
+            filter: crate::shape::filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)),
+            marks,
+        }
+    }
+
+    /// What the shape of a text passes that is plain whatever else it has.
+    #[cfg(feature = "python")]
+    pub(crate) fn filter(&self) -> u64 {
+        self.filter
     }
 
     #[inline(always)]

@@ -168,10 +168,11 @@ impl Graph {
         self.protects.then_some(1)
     }
 
-    /// What is plain text at a node, where no word has begun.
+    /// What is plain text at a node, where nothing has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
-        self.node(node).automaton.plain()
+        let Node { automaton, machine, .. } = self.node(node);
+        machine.as_ref().map_or_else(|| automaton.plain(), Machine::plain)
     }
 
     /// Reads `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker

@@ -81,6 +81,7 @@ impl<'a> Compiler<'a> {
             return Err(unbounded(self.list, &automaton));
         }
         machine.shortest = shortest_ends(&automaton);
+        machine.plain = machine.plain_beside(&automaton);
         machine.levels = automaton.levels().into();
         machine.literals = literals.into();
         Ok(Compiled { automaton, pruned, machine: Some(machine) })

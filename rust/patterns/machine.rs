@@ -7,7 +7,8 @@ use super::bounds::{lives_on, most_threads};
 use super::draft::{Draft, StateId, Table};
 use super::kind::Kind;
 use super::work::MOST_THREADS;
-use crate::automaton::State;
+use crate::automaton::{Automaton, State};
+use crate::plain::Plain;
 
 /// The most code points that are held without an explicit limit. Only runs of one kind of character, such as digits, get
 /// so far.
@@ -33,6 +34,8 @@ pub(crate) struct Machine {
     pub(super) levels: Box<[State]>,
     /// The pattern that each of its literals is.
     pub(super) literals: Box<[usize]>,
+    /// What is plain text where nothing has begun, neither a pattern nor a string.
+    pub(super) plain: Plain,
     begins: [bool; 256],
     /// The only byte with which matches begin, if there is but one.
     only: Option<u8>,
@@ -62,9 +65,22 @@ impl Machine {
             shortest: [].into(),
             levels: [].into(),
             literals: [].into(),
+            plain: Plain::new([]),
             begins,
             only,
         })
+    }
+
+    /// What is plain text where nothing has begun, neither a pattern nor a string.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> &Plain {
+        &self.plain
+    }
+
+    /// What is plain text beside the strings of `automaton`.
+    pub(super) fn plain_beside(&self, automaton: &Automaton) -> Plain {
+        let begins = |byte: &u8| self.begins[*byte as usize] || automaton.plain().begins(*byte);
+        Plain::new((0..=u8::MAX).filter(begins))
     }
 
     /// How many bytes begin no match.

@@ -170,6 +170,11 @@ impl Threads {
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
+    /// Whether nothing has begun: text in which nothing begins changes nothing but what stands before the next character.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
+    }
+
     /// Forgets what has begun; the text before the next character is `text`.
     pub(crate) fn forget(&mut self, text: &str) {
         self.places.forget(text);

@@ -79,7 +79,8 @@ pub(super) fn items<'py, 'a>(
 /// `object` as a string, or the error that says what came instead.
 #[inline]
 pub(super) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    object.cast::<PyString>().map_err(|_| no_string(object, name))
+    // Most are no subclass, which is told without a call.
+    object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
 /// The text of `string`, or the error that names it.

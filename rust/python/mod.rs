@@ -22,9 +22,12 @@ mod stop_scanner;
 mod stop_set;
 mod stop_stream;
 mod token_arguments;
+mod token_feed;
 mod token_scanner;
 mod token_segmenter;
 mod tokens;
+mod unread_text;
+mod unread_tokens;
 mod vocabulary;
 
 #[pymodule]

@@ -25,6 +25,9 @@ pub(super) trait Show: Emit {
     /// A text that is safe as it is.
     fn whole<'py>(set: &Self::Class, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, Self::Out>>;
 
+    /// What comes out where no text is safe.
+    fn nothing(py: Python<'_>) -> PyResult<Bound<'_, Self::Out>>;
+
     /// What a delta gives; the delta's own object where it is the whole of a text.
     fn delta<'py>(
         set: &Self::Class,
@@ -55,6 +58,10 @@ impl Show for Text {
     #[inline(always)]
     fn whole<'py>(_: &StopSet, _: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
         Ok(text.clone())
+    }
+
+    fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyString>> {
+        Ok(PyString::intern(py, ""))
     }
 
     fn delta<'py>(
@@ -89,6 +96,10 @@ impl Show for Segmented {
     #[inline(always)]
     fn whole<'py>(set: &SegmentSet, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(text.py(), [segment(set, node, text)?])
+    }
+
+    fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+        PyList::new(py, [] as [Bound<'_, PyTuple>; 0])
     }
 
     fn delta<'py>(

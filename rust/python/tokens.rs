@@ -14,21 +14,24 @@ use super::guarded::{Core, Guarded};
 use super::show::{Show, new_string};
 use super::stop_match::StopMatch;
 use super::token_arguments::{items, token_id, unknown};
+use super::unread_tokens::UnreadTokens;
 use super::vocabulary::Vocabulary;
 use crate::stream::{Emit, SettledText};
-use crate::tokens::{Decode, Ends, Limits, TokenStream};
+use crate::tokens::{Decode, Limits, TokenStream};
 use crate::{Options, Snapshot, Stream};
 
 pub(super) struct Tokens<E: Show> {
     /// How many tokens were fed.
-    seen: AtomicUsize,
-    max_tokens: usize,
+    pub(super) seen: AtomicUsize,
+    pub(super) max_tokens: usize,
     /// A bit for each id that ends the stream, as its lowest six bits say.
-    end_bits: u64,
-    limits: Arc<Limits>,
+    pub(super) end_bits: u64,
+    pub(super) limits: Arc<Limits>,
     pub(super) vocabulary: Py<Vocabulary>,
     pub(super) set: Py<E::Class>,
-    guarded: Guarded<TokenStream<E, Decoding>>,
+    pub(super) hides_stops: bool,
+    pub(super) unread: UnreadTokens,
+    pub(super) guarded: Guarded<TokenStream<E, Decoding>>,
 }
 
 impl<E: Emit> Core for TokenStream<E, Decoding> {
@@ -74,36 +77,14 @@ impl<E: Show> Tokens<E> {
             limits: limits.clone(),
             vocabulary,
             set,
+            hides_stops: !stream.decoded.stream.include_stop,
+            unread: UnreadTokens::default(),
             guarded: Guarded::new(stream, None),
         }
     }
 
-    #[inline(always)]
-    pub(super) fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
-        match self.pass(token_id) {
-            Some((node, text)) => E::whole(self.set.get(), node, text.bind(token_id.py())),
-            None => self.read(token_id),
-        }
-    }
-
-    /// The text of a token and the node it is at, if reading it changes nothing but counters; then it is read.
-    #[inline(always)]
-    fn pass(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, &Py<PyString>)> {
-        let id: u32 = token_id.extract().ok()?;
-        let seen = self.seen.load(Relaxed) + 1;
-        let ends = self.end_bits & Ends::bit(id) != 0 && self.limits.ends.contains(id);
-        if seen >= self.max_tokens || ends {
-            return None;
-        }
-        let vocabulary = self.vocabulary.get();
-        let text = vocabulary.ready.get(id as usize)?.as_ref()?;
-        let node = self.guarded.pass_over(E::core(self.set.get()).graph(), vocabulary.core.text(id))?;
-        self.seen.store(seen, Relaxed);
-        Some((node, text))
-    }
-
     #[cold]
-    fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
+    pub(super) fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         self.with(|stream| {
             if stream.decoded.is_over() {
                 stream.decoded.out.clear();
@@ -149,18 +130,6 @@ impl<E: Show> Tokens<E> {
         let reason = reason_of(&reason.unwrap_or_else(|| PyString::intern(py, "eos").into_any()))?;
         self.with(|stream| {
             stream.end(reason)?;
-            E::safe(py, self.set.get(), stream.safe())
-        })?
-    }
-
-    pub(super) fn count<'py>(
-        &self,
-        py: Python<'py>,
-        reason: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, E::Out>> {
-        let reason = reason.as_ref().map(reason_of).transpose()?;
-        self.with(|stream| {
-            stream.count(reason)?;
             E::safe(py, self.set.get(), stream.safe())
         })?
     }
@@ -230,7 +199,12 @@ impl<E: Show> Tokens<E> {
     pub(super) fn with<T>(&self, action: impl FnOnce(&mut TokenStream<E, Decoding>) -> T) -> PyResult<T> {
         self.guarded.with(|state| {
             let stream = &mut state.core;
-            stream.decoded.pass(self.seen.load(Relaxed) - stream.tokens_seen());
+            let begun = self.unread.ids();
+            stream.decoded.pass(self.seen.load(Relaxed) - begun.len() - stream.tokens_seen());
+            for id in begun {
+                let _ = stream.read(id); // the vocabulary has it
+            }
+            self.unread.forget();
             let result = action(stream);
             self.seen.store(stream.tokens_seen(), Relaxed);
             result

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
 
+use crate::shape::Shape;
 use crate::vocabulary::{Kind, Strays, VocabularyBuilder, VocabularyError, tokenizer_json};
 
 /// The bytes of each token id, and the ready text of those that are whole characters.
@@ -16,8 +17,8 @@ use crate::vocabulary::{Kind, Strays, VocabularyBuilder, VocabularyError, tokeni
 pub(super) struct Vocabulary {
     /// Without tokens if it is not native.
     pub(super) core: crate::Vocabulary,
-    /// By id, the text of the tokens that are whole characters and not special.
-    pub(super) ready: Box<[Option<Py<PyString>>]>,
+    /// By id, the tokens that are whole characters and not special.
+    pub(super) ready: Box<[Option<Ready>]>,
     /// Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes.
     #[pyo3(get)]
     pub(super) native: bool,
@@ -76,7 +77,7 @@ impl Vocabulary {
             tokens.append(match (kind, core.bytes(id)) {
                 (Some(kind), Some(bytes)) if kind.has(Kind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
                 (Some(kind), _) if kind.has(Kind::WHOLE) => match &self.ready[id as usize] {
-                    Some(ready) => ready.bind(py).clone().into_any(),
+                    Some(ready) => ready.text.bind(py).clone().into_any(),
                     None => PyString::new(py, core.text(id)).into_any(),
                 },
                 (_, Some(bytes)) => PyBytes::new(py, bytes).into_any(),
@@ -106,8 +107,8 @@ impl Vocabulary {
 impl Vocabulary {
     fn compiled(py: Python<'_>, core: crate::Vocabulary) -> Vocabulary {
         let ready = (0..core.len() as u32).map(|id| {
-            let plain = core.kind(id).is_some_and(Kind::is_plain);
-            plain.then(|| PyString::new(py, core.text(id)).unbind())
+            let (plain, text) = (core.kind(id).is_some_and(Kind::is_plain), core.text(id));
+            plain.then(|| Ready { shape: Shape::of(text), text: PyString::new(py, text).unbind() })
         });
         Vocabulary { ready: ready.collect(), core, native: true }
     }
@@ -121,6 +122,12 @@ impl Vocabulary {
         let vocabulary = CLASS.import(tokenizer.py(), "stopscan.tokens", "Vocabulary")?.call1((tokenizer,))?;
         Ok(vocabulary.cast_into::<Vocabulary>()?.unbind())
     }
+}
+
+/// A token's text as Python sees it, and what is known of it without a look: side by side, for the cache.
+pub(super) struct Ready {
+    pub(super) shape: Shape,
+    pub(super) text: Py<PyString>,
 }
 
 const STRAYS: [(&str, Strays); 3] = [("parts", Strays::Parts), ("runs", Strays::Runs), ("bytes", Strays::Bytes)];

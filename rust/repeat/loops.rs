@@ -65,6 +65,12 @@ impl Loops {
         self.read(text, armed)
     }
 
+    /// How many bytes of text are one too many to be only kept, with no check and no run that fires.
+    #[cfg(feature = "python")]
+    pub(crate) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.text.len())
+    }
+
     /// Begins anew: what follows repeats nothing of what was read.
     pub fn forget(&mut self) {
         self.text.clear();

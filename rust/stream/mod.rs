@@ -1,19 +1,24 @@
 //! One stream of text: where reading stands, what is held, and what has fired. What comes out of it is a parameter.
 
 use crate::error::StopSetError;
-use crate::graph::{Completed, Completion, Cursor, Graph, Kind, SegmentSet, Set, StopSet, Word};
-use crate::repeat::Loop;
+use crate::graph::{Cursor, Graph, Set};
 
 mod bytes;
 mod emit;
 mod held;
 mod more;
 mod options;
+mod read;
+mod scanner;
+mod segmenter;
 mod snapshot;
+mod state;
 mod stop_match;
 
 pub use emit::{Emit, Output, Segment, Segmented, Segments, Text};
 pub use options::Options;
+pub use scanner::StopScanner;
+pub use segmenter::Segmenter;
 pub use snapshot::{Snapshot, SnapshotError};
 pub use stop_match::StopMatch;
 pub(crate) use {
@@ -21,50 +26,9 @@ pub(crate) use {
     emit::{Settled, SettledText},
     held::{Held, Released},
     more::{Fired, FiredStop, More},
+    read::{Passed, Step},
     stop_match::{Place, code_points},
 };
-
-/// Scans one stream of text: deltas in, safe text out.
-///
-/// ```
-/// use stopscan::{StopScanner, StopSet};
-///
-/// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-/// assert_eq!(scanner.feed("The E").text, "The ");
-/// assert_eq!(scanner.held(), "E");
-/// let output = scanner.feed("ND.");
-/// assert_eq!(output.stop_match.unwrap().offset(), 4);
-/// assert_eq!(scanner.unused(), ".");
-/// # Ok::<(), stopscan::StopSetError>(())
-/// ```
-pub type StopScanner = Stream<Text>;
-
-/// Cuts one stream into segments: deltas in, safe text with its region out.
-///
-/// The segments of all deltas, neighbours of one region joined, do not depend on how the text is cut into deltas. Text
-/// is held only while it is a proper prefix of a live marker or of a hidden stop.
-///
-/// ```
-/// use stopscan::{SegmentSet, Segmenter};
-///
-/// let set = SegmentSet::builder()
-///     .region("answer", [("<think>", "reasoning")])
-///     .region("reasoning", [("</think>", "answer")])
-///     .build()?;
-/// let mut segmenter = Segmenter::new(&set);
-/// let mut answer = String::new();
-/// for delta in ["<thi", "nk>Is it 5?</", "think>It is ", "6."] {
-///     for segment in segmenter.feed(delta) {
-///         if segment.region == "answer" {
-///             answer += &segment.text;
-///         }
-///     }
-/// }
-/// assert_eq!(answer, "It is 6.");
-/// assert!(segmenter.flush().into_iter().next().is_none()); // nothing is held
-/// # Ok::<(), stopscan::StopSetError>(())
-/// ```
-pub type Segmenter = Stream<Segmented>;
 
 /// One stream of text: `feed` it each delta, emit what comes out, `flush` at the end. `E` is what it emits.
 ///
@@ -99,20 +63,6 @@ impl<E: Emit> Clone for Stream<E> {
     fn clone(&self) -> Stream<E> {
         Stream { set: self.set.clone(), held: self.held.clone(), more: self.more.clone(), ..*self }
     }
-}
-
-/// What was released in a region, by its place, before a marker if one ended there.
-pub(crate) struct Step {
-    pub(crate) region: u32,
-    pub(crate) released: Released,
-    pub(crate) marker: Option<Passed>,
-}
-
-/// A marker that does not stay: where it ends in the delta, its length in bytes, and in which region it is kept, if it is.
-pub(crate) struct Passed {
-    pub(crate) end: usize,
-    pub(crate) word: Word,
-    pub(crate) kept_in: Option<u32>,
 }
 
 impl<E: Emit> Stream<E> {
@@ -293,203 +243,5 @@ impl<E: Emit> Stream<E> {
 
     pub(crate) fn fired(&self) -> Option<&Fired> {
         self.more.as_ref()?.fired.as_ref()
-    }
-
-    /// Whether nothing has begun and no stop has fired: nothing is held, and plain text changes nothing but `read`.
-    /// Streams with patterns are never idle: what stands before a match matters to some.
-    #[inline(always)]
-    pub(crate) fn is_idle(&self) -> bool {
-        self.cursor == Cursor::start(self.cursor.node) && self.more.is_none()
-    }
-
-    /// Counts `delta` as read if nothing has begun and nothing begins in it.
-    #[inline(always)]
-    pub(crate) fn pass_plain(&mut self, delta: &str) -> bool {
-        if self.is_idle()
-            && let Some(code_points) = self.graph().plain(self.cursor.node).code_points(delta)
-        {
-            self.read.code_points += code_points;
-            self.read.bytes += delta.len();
-            return true;
-        }
-        false
-    }
-
-    /// Reads `delta` through its first marker that does not stay, or all of it, or up to a stop.
-    #[inline]
-    pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
-        let region = self.open();
-        let step = |released| Step { region, released, marker: None };
-        if self.pass_plain(delta) {
-            return step(Released::all_of(delta));
-        }
-        if self.has_fired() {
-            return step(Released::default());
-        }
-        let Stream { set, cursor, more, read, .. } = self;
-        match set.graph().read(cursor, more.as_deref_mut(), delta, *read, armed) {
-            None => step(self.pass(delta)),
-            Some(Completion { completed: Completed::Marker(word), end }) => {
-                self.pass_through(&delta[..end], word, region)
-            }
-            Some(stop) => step(self.stop(delta, stop)),
-        }
-    }
-
-    /// Releases what is safe after `delta`, in which nothing completed that ends anything.
-    #[inline]
-    fn pass(&mut self, delta: &str) -> Released {
-        self.read.pass(delta);
-        let mut held = self.graph().held(self.cursor, !self.include_stop);
-        if let Some(more) = &mut self.more {
-            held = held.max(more.hold(delta, !self.include_stop));
-        }
-        self.held.pass(delta, held)
-    }
-
-    /// Releases the text before a marker that completed at the end of `through`.
-    fn pass_through(&mut self, through: &str, word: Word, region: u32) -> Step {
-        let graph = self.set.graph();
-        let lead = graph.lead_of(word);
-        if let Some(more) = &mut self.more {
-            more.forget_loops();
-        }
-        let kept_in = lead.kept.then(|| graph.region(lead.node));
-        Step { region, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
-    }
-
-    /// Releases the text before a word that completed at the end of `through`, or through it if it stays in the text.
-    /// The word may have begun in the held text.
-    fn cut(&mut self, through: &str, word: Word) -> Released {
-        self.read.pass(through);
-        let graph = self.set.graph();
-        let cut = match graph.kind(word) {
-            Kind::Visible => 0,
-            Kind::Hidden if self.include_stop => 0,
-            _ => graph.text(word).len(),
-        };
-        self.held.cut(through, cut)
-    }
-
-    /// Ends the stream at a stop that completed in `delta`; releases the text before it, or through it.
-    #[cold]
-    fn stop(&mut self, delta: &str, stop: Completion) -> Released {
-        let (through, unused) = delta.split_at(stop.end);
-        let (stop, released) = match stop.completed {
-            Completed::Stop(word) | Completed::Marker(word) => (FiredStop::Word(word), self.cut(through, word)),
-            Completed::Pattern(hit) => {
-                let sequence = self.end_of_text(through, hit.start);
-                self.read.pass(through);
-                let cut = if self.include_stop { 0 } else { sequence.len() };
-                (FiredStop::Pattern { index: hit.pattern, sequence }, self.held.cut(through, cut))
-            }
-            Completed::Loop(Loop { period, sequence, .. }) => {
-                self.read.pass(through);
-                (FiredStop::Loop { period, sequence: sequence.into() }, self.held.cut(through, 0))
-            }
-        };
-        self.more = Some(More::ended(stop, unused));
-        released
-    }
-
-    /// The text from `start` on, of which `through` is the end, and the held text what stands before that.
-    fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
-        let length = self.read.bytes + through.len() - start.bytes;
-        match length.checked_sub(through.len()) {
-            None => through[through.len() - length..].into(),
-            Some(before) => {
-                let kept = match (self.include_stop, &self.more) {
-                    (true, Some(more)) => more.kept_text(),
-                    _ => self.held.as_str(),
-                };
-                [&kept[kept.len() - before..], through].concat().into()
-            }
-        }
-    }
-
-    /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
-    pub(crate) fn pass_over(&mut self, text: &str) -> Released {
-        if let Some(more) = &mut self.more {
-            more.forget(text);
-        }
-        self.cursor = Cursor::start(self.cursor.node);
-        self.read.pass(text);
-        self.held.pass(text, 0)
-    }
-
-    /// Releases the held text at the end of the stream, which may confirm a match.
-    pub(crate) fn end(&mut self) -> Released {
-        if self.has_fired() {
-            return Released::default();
-        }
-        let confirmed = self.more.as_ref().and_then(|more| more.confirmed_at_end(self.graph(), self.cursor));
-        match confirmed {
-            Some(completed) => self.stop("", Completion { completed, end: 0 }),
-            None => self.pass_over(""),
-        }
-    }
-
-    /// Releases the held text before a special token that is no text. If it is a stop, that fires, if `armed`; if it is
-    /// a marker, that leads to its region. `None` if it is neither.
-    pub(crate) fn pass_special(&mut self, special: &str, armed: bool) -> Option<Released> {
-        if self.has_fired() {
-            return None;
-        }
-        let node = self.cursor.node;
-        if let Some(word) = self.graph().stop(node, special).filter(|_| armed) {
-            let released = self.pass_over("");
-            self.more = Some(More::ended(FiredStop::Special(word), ""));
-            return Some(released);
-        }
-        let lead = self.graph().lead(node, special)?;
-        let released = self.pass_over("");
-        self.cursor = Cursor::start(lead.node);
-        Some(released)
-    }
-}
-
-impl Stream<Text> {
-    /// The held text and `text`, which is not scanned. The partial match is forgotten; an open region stays open. After
-    /// a match it is nothing.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// scanner.feed("The EN");
-    /// assert_eq!(scanner.bypass("D, which is no stop").text, "END, which is no stop");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
-        let released = if self.has_fired() { Released::default() } else { self.pass_over(text) };
-        Text::released(self, text, released)
-    }
-
-    /// The stops that it scans for.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// assert_eq!(scanner.stops().len(), 1);
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn stops(&self) -> &StopSet {
-        &self.set
-    }
-}
-
-impl Stream<Segmented> {
-    /// The set that it reads with.
-    ///
-    /// ```
-    /// use stopscan::{SegmentSet, Segmenter};
-    ///
-    /// let set = SegmentSet::builder().region("a", [("|", "a")]).build()?;
-    /// assert!(Segmenter::new(&set).segments().regions().eq(["a"]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn segments(&self) -> &SegmentSet {
-        &self.set
     }
 }

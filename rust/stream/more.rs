@@ -3,7 +3,7 @@
 use super::{Place, StopMatch};
 use crate::graph::{Completed, Cursor, Graph, Word};
 use crate::patterns::Threads;
-use crate::repeat::Loops;
+use crate::repeat::{Loop, Loops};
 
 #[derive(Clone, Debug, Default)]
 pub struct More {
@@ -60,6 +60,25 @@ impl More {
     /// What a stream has after a stop.
     pub(crate) fn ended(stop: FiredStop, unused: &str) -> Box<More> {
         Box::new(More { threads: None, loops: None, fired: Some(Fired { stop, unused: unused.into() }) })
+    }
+
+    /// Whether no stop has fired and no match has begun.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.fired.is_none() && self.threads.as_ref().is_none_or(Threads::is_idle)
+    }
+
+    /// How many bytes of plain text are fewer than loops have to see at once.
+    #[cfg(feature = "python")]
+    pub(crate) fn room(&self) -> usize {
+        self.loops.as_ref().map_or(usize::MAX, Loops::room)
+    }
+
+    /// Notes text in which nothing begins, where nothing has begun; the loop that it completes.
+    pub(crate) fn pass(&mut self, text: &str, armed: bool) -> Option<Loop> {
+        if let Some(threads) = &mut self.threads {
+            threads.forget(text);
+        }
+        self.loops.as_mut()?.feed(text, armed)
     }
 
     /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and

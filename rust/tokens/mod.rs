@@ -7,7 +7,9 @@ mod finish;
 mod ledger;
 mod native;
 mod options;
+mod report;
 mod snapshot;
+mod step;
 mod stream;
 
 pub use decoder::TokenDecoder;
