@@ -7,7 +7,6 @@ Every adapter asks here, so that stops, protection and segments agree. The regio
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypedDict
 
 from stopscan import StopSet
@@ -47,8 +46,7 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
         declared = from_response_template(template) if template else None
     except ValueError:  # its anchors are no literals
         declared = None
-    text = getattr(tokenizer, "chat_template", None)
-    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(text) if isinstance(text, str) else None]
+    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(getattr(tokenizer, "chat_template", None))]
     graphs = [graph for graph in found if graph]
     # mlx-lm knows the tool calls alone of some models that think.
     return max(graphs, key=lambda graph: len({*NAMES} & _regions(graph)), default=None)
@@ -207,8 +205,9 @@ def _part(part: str) -> str:
     return PARTS.get(part, part)
 
 
-@lru_cache(maxsize=16)
-def _of_chat_template(template: str) -> Graph | None:
+def _of_chat_template(template: object) -> Graph | None:
+    if not isinstance(template, str):
+        return None
     best, most = None, 0
     for form in FORMATS.values():
         edges = {(marker, _name(to)) for markers in form.values() for marker, to in markers.items()}

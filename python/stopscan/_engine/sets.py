@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from stopscan import Repeat, StopSet
-
-Pair = tuple[str, str]
-Pairs = tuple[Pair, ...]
+from stopscan._engine.regions import Pairs
 
 shared = lru_cache(maxsize=128)
 

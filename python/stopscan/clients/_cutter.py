@@ -10,8 +10,9 @@ from stopscan import StopMatch
 from stopscan.clients._apis import answer_machine_of, machine_of
 from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import Options
-from stopscan.clients._template import split_at, template
+from stopscan.clients._machine import Machine, Options
+from stopscan.clients._part import Part
+from stopscan.clients._template import Template, split_at
 
 TRIES = 5  # templates for a stream
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -29,27 +30,27 @@ class Cutter:
         self._options = options
         self._matches = matches
         self._strict = strict
-        self._machine: Any = None
+        self._machine: Machine | None = None
         self._tries = TRIES if fast else 0
-        self._fits: Any = None  # the template, until a stop has fired
-        self._part: Any = None  # to which events of the template bring text
+        self._template: Template | None = None
+        self._part: Part | None = None  # to which events of the template bring text
         self._note: Callable[[str], None] | None = None
 
     def feed(self, data: bytes) -> bytes:
         framing = self.framing
-        if self._fits is not None and framing.written_as_read and not framing.rest:
-            out = self._fast(data)  # what fits is one frame: no text and no hole has the end of one
-            if out is not None:
-                return out
+        if self._template is not None and framing.written_as_read and not framing.rest:
+            text = self._template.text(data)  # what fits is one frame: no text and no hole has the end of one
+            if text:
+                return self._fast(data, text)
         frames = framing.split(data)
         if len(frames) == 1:
             return self._fed(frames[0])
-        pieces = []
+        out = []
         for frame in frames:
-            pieces.append(self._fed(frame))
+            out.append(self._fed(frame))
             if self.ended:
                 break
-        return b"".join(pieces)
+        return b"".join(out)
 
     def end(self) -> bytes:
         if self.ended:
@@ -59,25 +60,25 @@ class Cutter:
         return out if self.ended else out + self._held() + self.framing.closing(False)
 
     def _fed(self, frame: bytes) -> bytes:
-        out = self._fast(frame) if self._fits is not None else None
-        return self._slow(frame) if out is None else out
+        text = self._template.text(self.framing.core(frame)) if self._template is not None else None
+        return self._fast(frame, text) if text else self._slow(frame)
 
-    def _fast(self, frame: bytes) -> bytes | None:
-        """What comes out for a frame that fits the template: itself for most. ``None`` for one that does not fit."""
-        found = self._fits(frame)
-        if found is None:
-            return None
-        quoted, part = found[1], self._part
+    def _fast(self, frame: bytes, text: str) -> bytes:
+        """What comes out for a frame that fits the template: itself for most."""
+        part = self._part
+        assert part is not None
+        if part.over:
+            return self._slow(frame)
         try:
-            text = json.loads(b'"%b"' % quoted) if b"\\" in quoted else quoted.decode()
             safe = part.feed(text)
-        except ValueError:  # half of a surrogate pair, or of a character
-            return None
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return self._slow(frame)
         if self._note is not None:
             self._note(text)
         if safe is text and not part.held and part.scanner.match is None:
             return frame if self.framing.written_as_read else self.framing.out(frame)
         event = json.loads(self.framing.payload(frame) or b"")
+        assert self._machine is not None
         return self._written(frame, event, self._machine.changed(event, part, text, safe))
 
     def _slow(self, frame: bytes) -> bytes:
@@ -94,12 +95,11 @@ class Cutter:
         if machine is None:
             return self.framing.out(frame)
         out = machine.feed(event)
-        written = self.framing.out(frame) if out is None else self._written(frame, event, out)
-        if self._tries:
+        if self._tries and not machine.matches:
             self._learn(frame, event)
-        return written
+        return self.framing.out(frame) if out is None else self._written(frame, event, out)
 
-    def _known(self, event: Any) -> Any:
+    def _known(self, event: Any) -> Machine | None:
         try:
             machine = machine_of(event)
         except TypeError:
@@ -114,16 +114,16 @@ class Cutter:
     def _learn(self, frame: bytes, event: Any) -> None:
         """Makes a template of a text event, if events that differ in the text alone can be told by their bytes."""
         machine = self._machine
+        assert machine is not None
         place, text = self._sole(event) or (None, "")
-        head, tail = self.framing.margins
-        halves = split_at(frame[head : len(frame) - tail], text) if len(text) > 2 else None
+        halves = split_at(self.framing.core(frame), text) if len(text) > 2 else None
         if halves is None or place not in machine.parts:
             return
         self._tries -= 1
         before, after = halves
-        other = self.framing.payload(self.framing.like(frame, before + b'"?"' + after))
+        other = self.framing.payload(self.framing.with_core(frame, before + b'"?"' + after))
         if other is not None and self._sole(json.loads(other)) == (place, "?"):
-            self._fits, self._part = template(before, after, (head, tail)), machine.parts[place]
+            self._template, self._part = Template(before, after), machine.parts[place]
             self._note = machine.noting(place)
 
     def _sole(self, event: Any) -> tuple[Any, str] | None:
@@ -140,8 +140,7 @@ class Cutter:
         return b"".join([self.framing.out(self.framing.made(event)) for event in left])
 
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
-        if self._matches:  # what follows a stop is another matter
-            self._fits, self._tries = None, 0
+        assert self._machine is not None
         out, used = [], False
         for event in events:
             if event is source:

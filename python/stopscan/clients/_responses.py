@@ -58,7 +58,7 @@ class Responses(Machine):
         return ((index, told.get("content_index") or 0), text) if text and index is not None else None
 
     def noting(self, place: Any) -> Callable[[str], None]:
-        return self.said.setdefault(place, ([], []))[0].append
+        return lambda text: self.said.setdefault(place, ([], []))[0].append(text)
 
     def read(self, event: Any) -> list[Any]:
         kind = get(event, "type")
@@ -140,8 +140,7 @@ class Responses(Machine):
         out = []
         for place in self._closed(event, kind):
             out += self._flush(self.parts[place])
-            for said in self.said.get(place, ()):
-                said.clear()  # and not dropped: `noting` has given the list away
+            self.said.pop(place, None)
         return out
 
     def _closed(self, event: Any, kind: str) -> list[Place]:

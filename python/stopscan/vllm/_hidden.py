@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from stopscan import Repeat, StopScanner, StopSet
-from stopscan._engine.sets import Pair, Pairs
+from stopscan._engine.regions import Pair, Pairs
 
 if TYPE_CHECKING:
     from vllm.tokenizers import TokenizerLike
@@ -20,15 +19,11 @@ PROMPT_TOKENS = 32
 
 
 class HiddenRegions:
-    """The regions of one stream that token ids open and close; it begins inside one if there is a ``closing``.
+    """The regions of one stream that token ids open and close; it begins inside one if there is a ``closing``."""
 
-    ``loops`` finds what ``repeat`` asks for in the text of a region, which begins anew with each.
-    """
-
-    def __init__(self, table: Table, closing: Ids | None, repeat: Repeat | None) -> None:
+    def __init__(self, table: Table, closing: Ids | None) -> None:
         self._table = table
         self._closing = closing
-        self.loops = StopScanner(StopSet(repeat=repeat)) if repeat else None
 
     def cover(self, token_ids: Sequence[int]) -> bool:
         """Whether the last of ``token_ids`` is in a region, markers included; to be asked once for each token."""
@@ -39,8 +34,6 @@ class HiddenRegions:
         for opening, closing in self._table.get(token_ids[-1], ()):
             if _ends_with(token_ids, opening):
                 self._closing = closing
-                if self.loops:
-                    self.loops.reset()
                 return True
         return False
 

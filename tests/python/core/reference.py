@@ -1,7 +1,8 @@
 """The rules of matching, spelled out as directly as Python can say them, and as slowly as need be.
 
 The whole text is kept as one string. After every character the reference asks, with `endswith`, which stops and markers
-complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
+complete there, and compares the text with itself for loops. There is no automaton, no state but the text itself and the
+name of where it is, and nothing is ever undone.
 """
 
 from __future__ import annotations
@@ -9,15 +10,109 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from stopscan import Repeat
+from stopscan.segments import keep
+
+Graph = Mapping[str, Mapping[str, str]]
+
 
 class Match(NamedTuple):
     sequence: str
     offset: int
     end: int
+    period: int | None = None
 
 
-class Reference:
+class Stream:
+    """What the text is, where it is, and what completes. Those below say what comes out of it."""
+
+    markers_stay: bool
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        stop: Sequence[str],
+        visible: Sequence[str],
+        stop_in: Sequence[str] | None,
+        repeat: Repeat | None,
+        include_stop: bool,
+        start: str | None,
+    ) -> None:
+        self.graph, self.repeat = graph, repeat
+        self.stops = [*stop, *visible]
+        self.hidden = [] if include_stop else stop
+        self.stop_in = [region_of(state) for state in graph] if stop_in is None else stop_in
+        self.first = next(iter(graph)) if start is None else start
+        self.reset()
+
+    def reset(self) -> None:
+        self.text = ""  # everything fed and bypassed, through the stop
+        self.edge = 0  # where partial matches and loops may begin: the last marker, bypass or flush
+        self.sent = 0  # how much of the text was returned or taken out
+        self.state = self.first
+        self.match: Match | None = None
+        self.unused = ""
+
+    @property
+    def region(self) -> str:
+        return region_of(self.state)
+
+    def live_stops(self) -> list[str]:
+        """The stops that can fire here."""
+        enders = [*self.stops, *self.graph[self.state]]
+        return [s for s in self.stops if self.region in self.stop_in and not any(other in s[:-1] for other in enders)]
+
+    @property
+    def held(self) -> str:
+        if self.match:
+            return ""
+        words = [stop for stop in self.live_stops() if stop in self.hidden]
+        words += [] if self.markers_stay else self.graph[self.state]
+        prefixes = [word[:length] for word in words for length in range(len(word))]
+        return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
+
+    def complete(self, armed: bool) -> str | None:
+        """The marker that completes with the last character, and leads to another state; a stop is noted."""
+        seen, leads = self.text[self.edge :], self.graph[self.state]
+        words = [*(self.live_stops() if armed else []), *leads]
+        completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
+        if completed in leads:
+            self.state, self.edge = leads[completed], len(self.text)
+            return completed
+        if completed is not None:
+            self.match = Match(completed, len(self.text) - len(completed), len(self.text))
+        elif armed and self.repeat is not None:
+            self.match = loop(seen, self.repeat, len(self.text))
+        return None
+
+    @property
+    def withheld(self) -> int:
+        """How many characters at the end of the text do not go out now."""
+        if self.match is None:
+            return len(self.held)
+        is_cut = self.match.period is None and self.match.sequence in self.hidden
+        return len(self.match.sequence) if is_cut else 0
+
+
+def region_of(state: str) -> str:
+    return state.partition("/")[0]
+
+
+def loop(seen: str, repeat: Repeat, end: int) -> Match | None:
+    """The loop that `seen` ends with, by the least period."""
+    for period in range(1, repeat.max_period + 1):
+        length = max(repeat.count * period, repeat.min_length)
+        sequence = seen[-length:]
+        if len(sequence) == length and sequence[period:] == sequence[:-period]:
+            return Match(sequence, end - length, end, period)
+    return None
+
+
+class Reference(Stream):
     """A scanner by the book: the same methods and attributes as `stopscan.StopScanner`."""
+
+    markers_stay = True
 
     def __init__(
         self,
@@ -25,62 +120,41 @@ class Reference:
         *,
         visible: Sequence[str] = (),
         protect: Sequence[tuple[str, str]] = (),
+        regions: Graph | None = None,
+        stop_in: Sequence[str] | None = None,
+        repeat: Repeat | None = None,
         include_stop: bool = False,
         start_protected: bool = False,
+        region: str | None = None,
     ) -> None:
-        self.closing = dict(protect)
-        everything = [*stop, *visible]
-        live = [s for s in everything if not any(other in s[:-1] for other in [*everything, *self.closing])]
-        self.hidden = [s for s in live if s in stop and not include_stop]
-        self.visible = [s for s in live if s not in self.hidden]
-        self.first_region = next(iter(self.closing.values())) if start_protected else None
-        self.reset()
-
-    def reset(self) -> None:
-        self.text = ""  # everything fed and bypassed, through the stop
-        self.edge = 0  # where partial matches may begin: the last region's edge, bypass or flush
-        self.sent = 0  # how much of the text was returned
-        self.region = self.first_region  # the closing marker of the open region
-        self.match: Match | None = None
-        self.unused = ""
-
-    @property
-    def held(self) -> str:
-        if self.match or self.region is not None:
-            return ""
-        seen = self.text[self.edge :]
-        prefixes = [stop[:length] for stop in self.hidden for length in range(len(stop))]
-        return max((prefix for prefix in prefixes if seen.endswith(prefix)), key=len, default="")
+        if regions is None:
+            regions = {"answer": {opening: opening for opening, _ in protect}}
+            regions |= {opening: {closing: "answer"} for opening, closing in protect}
+            stop_in = ["answer"] if stop_in is None else stop_in
+        start = protect[0][0] if start_protected else region
+        super().__init__(
+            regions,
+            stop=stop,
+            visible=visible,
+            stop_in=stop_in,
+            repeat=repeat,
+            include_stop=include_stop,
+            start=start,
+        )
 
     def feed(self, delta: str, *, armed: bool = True) -> str:
         if self.match:
             return ""
         for index, character in enumerate(delta):
             self.text += character
-            self._complete(armed)
+            self.complete(armed)
             if self.match:
                 self.unused = delta[index + 1 :]
                 break
         return self._send()
 
-    def _complete(self, armed: bool) -> None:
-        seen = self.text[self.edge :]
-        if self.region is not None:
-            if seen.endswith(self.region):
-                self.region, self.edge = None, len(self.text)
-            return
-        stops = [*self.hidden, *self.visible] if armed else []
-        completed = max((s for s in [*stops, *self.closing] if seen.endswith(s)), key=len, default=None)
-        if completed in stops:
-            self.match = Match(completed, len(self.text) - len(completed), len(self.text))
-        elif completed is not None:
-            self.region, self.edge = self.closing[completed], len(self.text)
-
     def _send(self) -> str:
-        if self.match and self.match.sequence in self.hidden:
-            until = self.match.offset
-        else:
-            until = len(self.text) - len(self.held)
+        until = len(self.text) - self.withheld
         out, self.sent = self.text[self.sent : until], until
         return out
 
@@ -97,46 +171,32 @@ class Reference:
         return self._send()
 
 
-class SegmentReference:
+class SegmentReference(Stream):
     """A segmenter by the book: the same methods and attributes as `stopscan.segments.Segmenter`."""
+
+    markers_stay = False
 
     def __init__(
         self,
-        markers: Mapping[str, Mapping[str, str]],
+        markers: Graph,
         *,
         stop: Sequence[str] = (),
         visible: Sequence[str] = (),
         stop_in: Sequence[str] | None = None,
+        repeat: Repeat | None = None,
         region: str | None = None,
         include_stop: bool = False,
     ) -> None:
         self.markers = markers
-        self.stops = [*stop, *visible]
-        self.hidden = [] if include_stop else stop
-        self.stop_in = [*markers] if stop_in is None else stop_in
-        self.first_region = next(iter(markers)) if region is None else region
-        self.reset()
-
-    def reset(self) -> None:
-        self.text = ""  # everything fed, through the stop
-        self.edge = 0  # where partial matches may begin: the last marker or flush
-        self.sent = 0  # how much of the text was returned or taken out
-        self.region = self.first_region
-        self.match: Match | None = None
-        self.unused = ""
-
-    def live_stops(self) -> list[str]:
-        """The stops that can fire in the open region."""
-        enders = [*self.stops, *self.markers[self.region]]
-        return [s for s in self.stops if self.region in self.stop_in and not any(other in s[:-1] for other in enders)]
-
-    @property
-    def held(self) -> str:
-        if self.match:
-            return ""
-        words = [stop for stop in self.live_stops() if stop in self.hidden] + [*self.markers[self.region]]
-        prefixes = [word[:length] for word in words for length in range(len(word))]
-        return max((prefix for prefix in prefixes if self.text[self.edge :].endswith(prefix)), key=len, default="")
+        super().__init__(
+            markers,
+            stop=stop,
+            visible=visible,
+            stop_in=stop_in,
+            repeat=repeat,
+            include_stop=include_stop,
+            start=region,
+        )
 
     def feed(self, delta: str, *, armed: bool = True) -> list[tuple[str, str]]:
         segments: list[tuple[str, str]] = []
@@ -144,37 +204,29 @@ class SegmentReference:
             return segments
         for index, character in enumerate(delta):
             self.text += character
-            self._complete(armed, segments)
+            region, leads = self.region, self.graph[self.state]
+            marker = self.complete(armed)
+            if marker is not None:
+                self._send(region, len(marker), segments)
+                self.sent += 0 if isinstance(leads[marker], keep) else len(marker)
+                self._send(self.region, 0, segments)
             if self.match:
                 self.unused = delta[index + 1 :]
-                return segments
-        self._send(len(self.held), segments)
+                break
+        self._send(self.region, self.withheld, segments)
         return segments
 
     def flush(self) -> list[tuple[str, str]]:
         segments: list[tuple[str, str]] = []
         if not self.match:
             self.edge = len(self.text)
-            self._send(0, segments)
+            self._send(self.region, 0, segments)
         return segments
 
-    def _complete(self, armed: bool, segments: list[tuple[str, str]]) -> None:
-        seen = self.text[self.edge :]
-        leads = self.markers[self.region]
-        completed = max(
-            (w for w in [*(self.live_stops() if armed else []), *leads] if seen.endswith(w)), key=len, default=""
-        )
-        if completed in leads:
-            self._send(len(completed), segments)
-            self.region, self.edge, self.sent = leads[completed], len(self.text), len(self.text)
-        elif completed:
-            self.match = Match(completed, len(self.text) - len(completed), len(self.text))
-            self._send(len(completed) if completed in self.hidden else 0, segments)
-
-    def _send(self, withheld: int, segments: list[tuple[str, str]]) -> None:
+    def _send(self, region: str, withheld: int, segments: list[tuple[str, str]]) -> None:
         until = len(self.text) - withheld
         text, self.sent = self.text[self.sent : until], until
-        if segments and segments[-1][0] == self.region:
+        if segments and segments[-1][0] == region:
             text = segments.pop()[1] + text
         if text:
-            segments.append((self.region, text))
+            segments.append((region, text))

@@ -466,7 +466,8 @@ def test_all_is_written_by_short_writes(count: int) -> None:
 @given(streams())
 def test_agrees_with_scan(stream: tuple[Setup, list[str]]) -> None:
     setup, deltas = stream
-    setup = setup._replace(start_protected=False)  # the filter sees a whole text, from its start
+    setup = setup._replace(start_protected=False, regions=None, stop_in=None, region=None, repeat=None)
+    # The filter sees a whole text, from its start.
     arguments = [f"--stop={stop}" for stop in setup.stop] + [f"--visible={stop}" for stop in setup.visible]
     arguments += [word for pair in setup.protect for word in ("--protect", *pair)]
     arguments += ["--include-stop"] * setup.include_stop

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
-from reference import Match, Reference
+from reference import Match, Reference, region_of
 
-from stopscan import StopMatch, StopScanner, StopSet, ascan, scan, truncate
+from stopscan import Repeat, StopMatch, StopScanner, StopSet, ascan, scan, truncate
+from stopscan.segments import keep
 
 ALPHABETS = ["ab", "aжé🦀", "ab<>", "éèê"]
 
@@ -25,25 +26,39 @@ class Setup(NamedTuple):
     stop: tuple[str, ...]
     visible: tuple[str, ...] = ()
     protect: tuple[tuple[str, str], ...] = ()
+    regions: dict[str, dict[str, str]] | None = None
+    stop_in: tuple[str, ...] | None = None
+    repeat: Repeat | None = None
+    region: str | None = None
     include_stop: bool = False
     start_protected: bool = False
 
     @property
     def words(self) -> list[str]:
-        return [*self.stop, *self.visible, *(marker for pair in self.protect for marker in pair)]
+        leads = (self.regions or {}).values()
+        markers = [
+            *(marker for pair in self.protect for marker in pair),
+            *(marker for lead in leads for marker in lead),
+        ]
+        return [*self.stop, *self.visible, *markers]
 
     @property
-    def options(self) -> dict[str, bool]:
-        return {"include_stop": self.include_stop, "start_protected": self.start_protected}
+    def arguments(self) -> dict[str, Any]:
+        names = ("visible", "protect", "regions", "stop_in", "repeat")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("include_stop", "start_protected", "region")}
 
     def stop_set(self) -> StopSet:
-        return StopSet(self.stop, visible=self.visible, protect=self.protect)
+        return StopSet(self.stop, **self.arguments)
 
     def scanner(self) -> StopScanner:
         return StopScanner(self.stop_set(), **self.options)
 
     def reference(self) -> Reference:
-        return Reference(self.stop, visible=self.visible, protect=self.protect, **self.options)
+        return Reference(self.stop, **self.arguments, **self.options)
 
 
 @st.composite
@@ -57,10 +72,33 @@ def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
     if hidden_only:
         return Setup(tuple(stop))
     visible = [word for word in draw(several) if word not in stop]
+    setup = Setup(tuple(stop), tuple(visible), repeat=draw(repeats), include_stop=draw(st.booleans()))
+    if draw(st.booleans()):
+        regions = draw(graphs(words, [*stop, *visible]))
+        stop_in = draw(st.none() | st.lists(st.sampled_from([*map(region_of, regions)]), unique=True).map(tuple))
+        return setup._replace(regions=regions, stop_in=stop_in, region=draw(st.none() | st.sampled_from([*regions])))
     marker = words.filter(lambda word: word not in stop and word not in visible)
     protect = draw(st.lists(st.tuples(marker, marker), max_size=2, unique_by=lambda pair: pair[0]))
-    start_protected = draw(st.booleans()) if protect else False
-    return Setup(tuple(stop), tuple(visible), tuple(protect), draw(st.booleans()), start_protected)
+    return setup._replace(protect=tuple(protect), start_protected=draw(st.booleans()) if protect else False)
+
+
+# Loops of the least length that is allowed: the texts here have as many characters of one word only by design.
+repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
+
+STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
+
+
+@st.composite
+def graphs(draw: st.DrawFn, words: st.SearchStrategy[str], stops: list[str]) -> dict[str, dict[str, str]]:
+    """States of regions, with markers that can be reached and are no stops; some stay in the text."""
+    states = STATES[: draw(st.integers(1, len(STATES)))]
+    targets = st.sampled_from(states) | st.sampled_from(states).map(keep)
+    graph = {}
+    for state in states:
+        given = [word for word in draw(st.lists(words, max_size=3, unique=True)) if word not in stops]
+        reachable = [word for word in given if not any(other in word[:-1] for other in given)]
+        graph[state] = {marker: draw(targets) for marker in reachable}
+    return graph
 
 
 @st.composite
@@ -68,6 +106,8 @@ def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
     """The text is put together from what matters to the setup: its words, their beginnings, their characters."""
     beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
     pieces = [st.sampled_from(beginnings), st.sampled_from(sorted(set("".join(setup.words))) or ["a"])]
+    if setup.repeat:
+        pieces.append(st.builds(str.__mul__, st.sampled_from([*beginnings, "x", "xyж"]), st.integers(1, 40)))
     if longest_filler:
         filler = st.builds(
             str.__mul__, st.sampled_from(["x", " ", "ж", "🦁", beginnings[0]]), st.integers(1, longest_filler)
@@ -92,7 +132,7 @@ either_length = pytest.mark.parametrize("longest_filler", [0, 700], ids=["short"
 
 
 def same(found: StopMatch | None, expected: Match | None) -> bool:
-    return (found and (found.sequence, found.offset, found.end)) == expected
+    return (found and (found.sequence, found.offset, found.end, found.period)) == expected
 
 
 def expected_output(setup: Setup, text: str) -> tuple[str, Match | None]:
@@ -164,7 +204,7 @@ def test_nothing_is_lost(longest_filler: int, data: st.DataObject) -> None:
         assert (out, scanner.unused) == (text, "")
     else:
         assert text[match.offset : match.end] == match.sequence
-        stays = setup.include_stop or match.sequence in setup.visible
+        stays = setup.include_stop or match.period or match.sequence in setup.visible
         assert out == text[: match.end if stays else match.offset]
         assert text[match.end :] == scanner.unused + unused
 
@@ -203,10 +243,12 @@ def test_all_the_ways_in_agree(longest_filler: int, data: st.DataObject) -> None
     stops = setup.stop_set()
     expected, match = expected_output(setup, text)
 
-    found = stops.find(text, start_protected=setup.start_protected)
+    found = stops.find(text, start_protected=setup.start_protected, region=setup.region)
     assert same(found, match)
-    assert stops.truncate(text, **setup.options) == (expected, found)
-    assert truncate(text, stops, **setup.options) == (expected, found)
+    one_copy = match is not None and match.period is not None and not setup.include_stop
+    cut_text = text[: match.offset + match.period] if one_copy else expected
+    assert stops.truncate(text, **setup.options) == (cut_text, found)
+    assert truncate(text, stops, **setup.options) == (cut_text, found)
 
     stream = scan(deltas, stops, **setup.options)
     pieces = list(stream)
@@ -228,7 +270,7 @@ def test_list_order_does_not_matter(setup: Setup, random: object) -> None:
     for stops in shuffled:
         random.shuffle(stops)  # type: ignore[attr-defined]
     text = "".join(setup.words[::-1] + setup.words)
-    other = StopSet(shuffled[0], visible=shuffled[1], protect=setup.protect)
+    other = StopSet(shuffled[0], **{**setup.arguments, "visible": shuffled[1]})
     assert setup.stop_set().find(text) == other.find(text)
 
 

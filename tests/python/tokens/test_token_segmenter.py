@@ -38,20 +38,16 @@ class Labelled(SegmentReference):
         self.marks: tuple[int, ...] = ()  # tokens without text that were markers
 
     def pass_marker(self, marker: str, number: int) -> list[tuple[str, str]]:
-        if self.match or marker not in self.markers[self.region]:
+        if self.match or marker not in self.markers[self.state]:
             return []
         segments = self.flush()
-        self.region = self.markers[self.region][marker]
+        self.state = self.markers[self.state][marker]
         self.marks += (number,)
         return segments
 
-    def _complete(self, armed: bool, segments: list[tuple[str, str]]) -> None:
-        super()._complete(armed, segments)
+    def _send(self, region: str, withheld: int, segments: list[tuple[str, str]]) -> None:
         self.labels += (None,) * (self.sent - len(self.labels))
-
-    def _send(self, withheld: int, segments: list[tuple[str, str]]) -> None:
-        region = self.region
-        super()._send(withheld, segments)
+        super()._send(region, withheld, segments)
         self.labels += (region,) * (self.sent - len(self.labels))
 
 

@@ -101,14 +101,11 @@ def pass_marker(reference: Any, marker: str, number: int) -> Any:
         return reference.pass_marker(marker, number)
     if reference.match:
         return ""
-    if reference.region is None and marker in reference.closing:
-        region = reference.closing[marker]
-    elif reference.region == marker:
-        region = None
-    else:
+    state = reference.graph[reference.state].get(marker)
+    if state is None:
         return ""
     out = reference.flush()
-    reference.region = region
+    reference.state = state
     return out
 
 
