@@ -15,17 +15,16 @@ from typing import Any
 import charts
 import rivals
 from cases import Case, empty_method, exhaust, feed_each, own
-from measure import Timing, interleaved
-from memory import measured
+from measure import Timing, in_a_row, interleaved
 from report import Table, heading, markdown, ratio
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
-from vocabularies import vocabularies
+from vocabularies import vocabularies_table
 from workload import REALISTIC, cjk, code, numbered, prose, scattered, tokenizer
 
 from stopscan import StopSet
 from stopscan.segments import SegmentSet
-from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
+from stopscan.tokens import TokenScanner, TokenSegmenter
 
 TOKENS = 1024  # of one stream: short enough to be timed between two switches of a busy machine
 STEP = 4  # tokens of a speculative step
@@ -71,18 +70,18 @@ def decoding() -> Case:
     return Case(BARE, lambda ids: (DecodeStream(skip_special_tokens=True), tokenizer(), ids), own(decode_each), check)
 
 
-def scanner(stop: list[str] | StopSet) -> TokenScanner:
+def scanner(stop: list[str] | StopSet, limit: int = 10 * TOKENS) -> TokenScanner:
     """As servers make one: with an EOS and a limit."""
-    return TokenScanner(tokenizer(), stop, eos_token_ids=[0], max_tokens=10 * TOKENS)
+    return TokenScanner(tokenizer(), stop, eos_token_ids=[0], max_tokens=limit)
 
 
-def feeding(name: str, stop: list[str]) -> Case:
+def feeding(name: str, stop: list[str], limit: int = 10 * TOKENS) -> Case:
     def check(token_ids: list[int]) -> None:
-        checked = scanner(stop)
+        checked = scanner(stop, limit)
         assert "".join(map(checked.feed, token_ids)) + checked.close() == tokenizer().decode(token_ids)
         assert checked.tokens_kept == len(token_ids)
 
-    return Case(name, lambda ids: (scanner(stop), ids), own(feed_each), check)
+    return Case(name, lambda ids: (scanner(stop, limit), ids), own(feed_each), check)
 
 
 def feed_steps(subject: tuple[TokenScanner, list[list[int]]]) -> None:
@@ -169,6 +168,22 @@ def per_token_table(figures: dict[str, dict[str, Timing]]) -> Table:
     return [head, *rows]
 
 
+IN_A_ROW = 40_000  # ids of one text: more than a core's cache has of their strings
+ROLES = ["\n\nHuman:", "### Instruction", "<|im_end|>", "</s>"]
+
+
+def in_a_row_table() -> Table:
+    ids = tokenizer().encode(prose()[:200_000] + code()[:200_000]).ids[:IN_A_ROW]
+    cases = [looping(), yardstick(), decoding()]
+    cases += [feeding(f"feed, {count:,} stops that never begin", numbered(count), 2 * IN_A_ROW) for count in COUNTS]
+    cases += [feeding("feed, 4 realistic stops", ROLES, 2 * IN_A_ROW)]
+    times = in_a_row(cases, ids)
+    loop = times.pop(LOOP)
+    net = {name: time - loop for name, time in times.items()}
+    rows = [(name, f"{t:.1f}", f"{t / net[EMPTY]:.2f}x", f"{net[BARE] / t:.1f}x") for name, t in net.items()]
+    return [("ns a token, net of the loop", "english", "of an empty method", "faster than DecodeStream.step"), *rows]
+
+
 # What a model can be made to repeat, and the lengths at which the old ways still end.
 LENGTHS = [1_000, 4_000, 16_000, 64_000]
 QUADRATIC = 4_000
@@ -247,25 +262,6 @@ def best(way: Callable[[list[int], list[int]], None], prompt: list[int], token_i
     return min(times)
 
 
-def vocabularies_table() -> Table:
-    """The time to read a tokenizer's vocabulary, and its memory, as they are and for 150,000 tokens."""
-    rows = []
-    for name, make in vocabularies().items():
-        times = []
-        for _ in range(3):
-            source = make()
-            start = process_time()
-            vocabulary = Vocabulary(source)
-            times.append(process_time() - start)
-            assert vocabulary.native
-        size = len(vocabulary._parts()[0])
-        _, memory = measured(f"vocabulary:{name}")
-        scale = 150_000 / size
-        scaled = f"{min(times) * scale:.2f} s", f"{memory * scale / 1e6:.0f} MB"
-        rows.append((name, f"{size:,}", f"{min(times):.2f} s", f"{memory / 1e6:.1f} MB", *scaled))
-    return [("vocabulary", "ids", "read in", "memory", "150,000 ids in", "memory"), *rows]
-
-
 def chart(english: dict[str, Timing]) -> None:
     curves = {
         "DecodeStream.step alone": dict.fromkeys(COUNTS[1:], english[BARE].fastest),
@@ -281,6 +277,8 @@ def main() -> None:
     figures = {language: per_token(language) for language in ("english", "cjk")}
     print("A real byte-level BPE vocabulary of 65,000 tokens; the stops do not occur.", end="\n\n")
     print(markdown(per_token_table(figures)), end="\n\n")
+    print(f"{IN_A_ROW:,} ids of one text in a row, so that no window of them is warm:", end="\n\n")
+    print(markdown(in_a_row_table()), end="\n\n")
     chart(figures["english"])
     print(markdown(vocabularies_table()), end="\n\n")
     print("What a model or a client can repeat, by how often; with realistic stops. DecodeStream is quadratic there.")
