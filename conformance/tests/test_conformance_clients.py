@@ -12,7 +12,11 @@ from stopscan_conformance import Server
 from stopscan_conformance._answer import Answer, ask
 from stopscan_conformance._apis import APIS as BY_NAME
 from stopscan_conformance._apis import Request
+from stopscan_conformance._paths import PATHS, body_of
+from stopscan_conformance._says import Said, said
+from stopscan_conformance._space import SAYS
 
+each_api = pytest.mark.parametrize("api", [name for name in BY_NAME if not name.startswith("harmony")])
 STOPS = {"stop": ["END"], "stop_token_ids": [5]}
 MESSAGES = [{"role": "user", "content": "[think]"}]
 HEAD = {"id": "1", "model": "reciter"}
@@ -254,7 +258,22 @@ def test_usage_is_asked_for_where_it_is_wanted(api: str) -> None:
     assert "stream_options" not in body
 
 
-@pytest.mark.parametrize("api", [name for name in BY_NAME if not name.startswith("harmony")])
+@each_api
+@pytest.mark.parametrize("says", SAYS)
+def test_the_curl_line_sends_what_the_client_sends(api: str, says: str) -> None:
+    """It left out the usage that a stream is asked for, the newer limit, parts, and Anthropic's system message."""
+    words = said(says, api, "END")
+    for stream, usage in ((False, True), (True, True), (True, None)):
+        request = Request("[think]", stream, STOPS, 9, usage, words or Said())
+        replay = Replay({"error": "no"}, 422)
+        asyncio.run(replay._asked(api, request))
+        ((path, sent),) = replay.sent
+        if api == "ollama-chat":
+            assert sent.pop("tools") == []  # of the client itself
+        assert (path, sent) == (PATHS[api], body_of(api, "reciter", request))
+
+
+@each_api
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_error_is_the_answer(api: str, stream: bool) -> None:
     replay = Replay({"error": "no  stops"}, 422)

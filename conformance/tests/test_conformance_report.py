@@ -94,6 +94,7 @@ def test_cases_have_names_topics_and_reasons() -> None:
     assert [case.stream for case in EVERY if case.name == "split"] == [False, True] * 2
     assert {case.name for case in EVERY if case.timed} == {
         "cost-of-a-stop", "cost-of-the-first-text", "cost-after-stops", "cost-after-leaving",
+        "cost-after-leaving-held", "cost-after-leaving-reasoning",
         "pace", "pace-with-stops", "pace-while-held",
     }  # fmt: skip
     assert not [case for case in cases("harmony-chat") if case.timed]
@@ -110,7 +111,8 @@ def test_what_takes_several_requests_is_asked_of_each_api() -> None:
             if more is None:
                 assert made == several
                 continue
-            assert made == several | apart | timed | ({"cost-of-the-first-text"} if stream else set())
+            more_timed = {"cost-of-the-first-text", "cost-after-leaving-held", "cost-after-leaving-reasoning"}
+            assert made == several | apart | timed | (more_timed if stream else set())
             assert names & {"usage-not-asked"} == (more if stream else set())
 
 

@@ -117,7 +117,7 @@ async def _read(connection: Connection, api: Api, request: Request, answer: Answ
             answer.add(part)
             if answer.chunks and not answer.first:
                 answer.first = (answer.wire.now or perf_counter()) - began
-            if leave and answer.chunks:
+            if leave and (answer.chunks or answer.reasoning):
                 return
 
 

@@ -19,6 +19,7 @@ from stopscan_conformance._promises import Findings
 from stopscan_conformance._server import Server
 
 OTHERS = 16
+NEVER = "@never@"
 TRIES = 4
 TOO_MUCH = 0.7  # of the way from little to much to do; where nothing goes on it is near to 0, else to 1
 
@@ -51,7 +52,8 @@ class Load:
 
     @property
     def stopped(self) -> Request:
-        return Request(self.prompt, self.stream, {"stop": [self.stop]}, 800)
+        """The second of two stops comes: neither of them lets generation go on."""
+        return Request(self.prompt, self.stream, {"stop": [NEVER, self.stop]}, 800)
 
 
 Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # what little and much to do take
@@ -141,9 +143,12 @@ def after_stops(load: Load) -> Cost:
     return Cost(load, by_company, measure, "after answers that a stop ended, the next answer has to wait")
 
 
-def after_leaving(load: Load) -> Cost:
+def after_leaving(load: Load, left: Request | None = None) -> Cost:
+    """`left` is what the clients leave; by default it has no stops."""
+
     async def measure(server: Server) -> float:
-        others = [asyncio.create_task(ask(server, load.api, load.lasting, leave=load.stream)) for _ in range(OTHERS)]
+        request = left or load.lasting
+        others = [asyncio.create_task(ask(server, load.api, request, leave=load.stream)) for _ in range(OTHERS)]
         if not load.stream:
             await asyncio.sleep(await _seconds(server, load, load.tokens(5)))  # until they have begun
             for other in others:

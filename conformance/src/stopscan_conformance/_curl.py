@@ -22,11 +22,11 @@ def curl(play: Any, server: Server, /) -> str | None:
     elif isinstance(play, Rows):
         api, content = play.api.name, json.dumps(play.body(server.model))
     elif isinstance(exchange, Exchange) and (not isinstance(play, Generated) or play.alone):
-        api, content = exchange.api.name, json.dumps(body_of(exchange.api.name, server.model, exchange.request))
+        api = exchange.api.name.replace("harmony-", "openai-")  # Harmony's are the same routes
+        content = json.dumps(body_of(api, server.model, exchange.request))
     else:
         return None
-    # Harmony's are the routes of the API without it.
-    path = PATHS[api.replace("harmony-", "openai-")]
+    path = PATHS[api]
     key = [] if server.api_key is None else ["-H", "Authorization: Bearer KEY"]
     words = ["curl", "-sN", f"{server.url}{path}", *key, "-H", "Content-Type: application/json", "-d", content]
     return shlex.join(words)

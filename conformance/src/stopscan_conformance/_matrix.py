@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stopscan_conformance import _cost as cost
-from stopscan_conformance._apis import Api
+from stopscan_conformance._apis import Api, Request
 from stopscan_conformance._exchange import exchange, in_channels
 from stopscan_conformance._pace import Pace
 from stopscan_conformance._plays import Play, at_once, in_turn, leaving, longer_prompt, the_same
 from stopscan_conformance._points import Generated, exchange_of, fits, scenario_of
+from stopscan_conformance._recital import pieces_text
 from stopscan_conformance._rows import Rows
 from stopscan_conformance._scenarios import Scenario
 from stopscan_conformance._space import Point
@@ -130,3 +131,16 @@ def _costs(api: Api, stream: bool, known: Mapping[str, Scenario]) -> Iterator[Na
         yield "cost-of-the-first-text", "text is sent while more is generated", cost.of_the_first_text(load)
     yield "cost-after-stops", "nothing goes on after a stop", cost.after_stops(load)
     yield "cost-after-leaving", "nothing goes on for a client that is gone", cost.after_leaving(load)
+    if stream:
+        for name, left in _left(api, known[LONG]):
+            rule = "nothing goes on for a client that left while text was held, or in the reasoning"
+            yield f"cost-after-leaving-{name}", rule, cost.after_leaving(load, left)
+
+
+def _left(api: Api, long: Scenario) -> Iterator[tuple[str, Request]]:
+    """What clients leave: an answer whose text is held after two tokens, and one that thinks."""
+    held = {"stop": [pieces_text(long.pieces[2:]) + "#"]}
+    yield "held", replace(exchange(api, True, long).request, stops=held)
+    thinking = Point(script="thought", place=None, limit="all", stream=True)
+    if fits(api, thinking):
+        yield "reasoning", exchange_of(api, thinking).request

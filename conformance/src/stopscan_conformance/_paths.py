@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stopscan_conformance._apis import Request
+from stopscan_conformance._apis import Request, anthropic, openai, responses
 
 PATHS = {
     "openai-chat": "/v1/chat/completions",
@@ -28,11 +28,13 @@ def body_of(api: str, model: str, request: Request) -> dict[str, Any]:
         sampling = {**request.limit("max_new_tokens"), **request.named("stop")}
         return {"text": request.text, "stream": request.stream, "sampling_params": sampling}
     if api == "anthropic":
-        options = {"max_tokens": request.max_tokens or 6000, **request.named("stop_sequences")}
-        return {**top, "messages": request.messages, **options}
+        return {**top, **anthropic.content(request), **request.named("stop_sequences")}
+    if api == "openai-responses":
+        limit = request.limit("max_output_tokens")
+        return {**top, "input": responses.input_of(request), **limit, **request.named("stop")}
     content = {named(api, "content"): request.messages if api == "openai-chat" else request.text}
-    limit = request.limit("max_output_tokens" if api == "openai-responses" else "max_tokens")
-    return {**top, **content, **limit, **request.named("stop")}
+    options = openai.options(request)
+    return {**top, **content, **options.pop("extra_body"), **options}
 
 
 def with_option(api: str, body: Mapping[str, Any], name: str, value: Any) -> dict[str, Any]:

@@ -33,10 +33,7 @@ class Rows:
 
     def body(self, model: str) -> dict[str, Any]:
         """What is sent."""
-        request = self.rows[0].request
-        body = body_of(self.api.name, model, request)
-        if request.stream:
-            body["stream_options"] = {"include_usage": True}
+        body = body_of(self.api.name, model, self.rows[0].request)
         return body | ({"prompt": [row.request.prompt for row in self.rows]} if self.prompts else {"n": len(self.rows)})
 
     async def __call__(self, server: Server) -> Findings:

@@ -85,7 +85,8 @@ class Generation:
 
     async def steps(self) -> AsyncIterator[Piece]:
         """The model's tokens. Each costs time, which all that generate at the moment share."""
-        step = LONG_STEP_SECONDS if "stream" in self.script else STEP_SECONDS
+        timed = "stream" in self.script or self.script == "thought"
+        step = LONG_STEP_SECONDS if timed else STEP_SECONDS
         for piece in self.pieces():
             await asyncio.sleep(PACE_SECONDS if self.script == "paced" else 0)
             end = time.perf_counter() + step

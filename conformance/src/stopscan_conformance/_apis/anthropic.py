@@ -28,10 +28,9 @@ DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 async def read(connection: Connection, request: Request) -> AsyncIterator[Part]:
     reply = await connection.anthropic.messages.create(
         model=connection.model,
-        messages=[turn for turn in request.messages if turn["role"] != "system"],
-        max_tokens=request.max_tokens or MOST_TOKENS,
         stream=request.stream,
-        extra_body={**_system(request), **request.named("stop_sequences")},
+        **content(request),
+        extra_body=request.named("stop_sequences"),
     )
     if not request.stream:
         for block in reply.content:
@@ -48,9 +47,12 @@ async def read(connection: Connection, request: Request) -> AsyncIterator[Part]:
                 yield Part(finish=from_anthropic(event), head=_tokens(event))
 
 
-def _system(request: Request) -> dict[str, Any]:
-    said = [turn["content"] for turn in request.messages if turn["role"] == "system"]
-    return {"system": "\n".join(said)} if said else {}
+def content(request: Request) -> dict[str, Any]:
+    """The turns, of which the system's is a field of its own, and the limit."""
+    system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
+    turns = [turn for turn in request.messages if turn["role"] != "system"]
+    limit = request.max_tokens or MOST_TOKENS
+    return {"messages": turns, "max_tokens": limit, **({"system": "\n".join(system)} if system else {})}
 
 
 def _head(message: Any) -> dict[str, Any]:

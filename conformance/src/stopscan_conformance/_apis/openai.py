@@ -19,7 +19,7 @@ REASONING = ("reasoning_content", "reasoning")
 
 async def read_chat(connection: Connection, request: Request) -> AsyncIterator[Part]:
     reply = await connection.openai.chat.completions.create(
-        model=connection.model, messages=request.messages, **_options(request)
+        model=connection.model, messages=request.messages, **options(request)
     )
     async for answer in _answers(reply, request.stream):
         for choice in answer.choices:
@@ -30,14 +30,14 @@ async def read_chat(connection: Connection, request: Request) -> AsyncIterator[P
 
 
 async def read_completions(connection: Connection, request: Request) -> AsyncIterator[Part]:
-    reply = await connection.openai.completions.create(model=connection.model, prompt=request.text, **_options(request))
+    reply = await connection.openai.completions.create(model=connection.model, prompt=request.text, **options(request))
     async for answer in _answers(reply, request.stream):
         for choice in answer.choices:
             yield Part(choice.text or "")
         yield _end(answer)
 
 
-def _options(request: Request) -> dict[str, Any]:
+def options(request: Request) -> dict[str, Any]:
     asked = (
         {True: {"include_usage": True}, None: {"include_usage": False}}.get(request.usage) if request.stream else None
     )

@@ -18,7 +18,7 @@ PARTS = {"output_text": "message", "reasoning_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
 
 
-def _input(request: Request) -> Any:
+def input_of(request: Request) -> Any:
     if not request.said.parts:
         return request.text
     return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": request.prompt}]}]
@@ -27,7 +27,7 @@ def _input(request: Request) -> Any:
 async def read(connection: Connection, request: Request) -> AsyncIterator[Part]:
     reply = await connection.openai.responses.create(
         model=connection.model,
-        input=_input(request),
+        input=input_of(request),
         stream=request.stream,
         extra_body={**request.limit("max_output_tokens"), **request.named("stop")},
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import AsyncIterator, Iterator
+from functools import cached_property
+from itertools import takewhile
 
 from staged.dimensions.mutant import Around, Make, mutant
 from staged.generation import EOS, Generation, Piece
@@ -72,6 +74,9 @@ def decoded_anew_every(count: int) -> type:
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0
 
+        def __init__(self) -> None:
+            super().__init__(errors="replace")
+
         def decode(self, piece: bytes, final: bool = False) -> str:
             rest = ""
             if self.number and self.number % count == 0:
@@ -94,9 +99,12 @@ class NotTheLastToken(Generation):
 
 
 class NotTheTokenBeforeEos(Generation):
+    @cached_property
+    def length(self) -> int:
+        return len([*takewhile(lambda one: one[1] != EOS, self.pieces())])
+
     def answer(self, token: int, text: str) -> Iterator[str]:
-        ids = [one for one, _ in zip(self.pieces(), range(9999), strict=False)]
-        if self.tokens < len(ids) and ids[self.tokens][1] == EOS:
+        if self.tokens == self.length:
             yield self.scanner.flush() + text
         else:
             yield from super().answer(token, text)
