@@ -91,7 +91,7 @@ class NoWayBack(Around):
                 else:
                     self.state[stop] = int(stop[0] == letter)
                 if self.state[stop] == len(stop):
-                    self.found = stop
+                    self.found, self.state[stop] = stop, 0
         return self.inner.feed(text)
 
     @property

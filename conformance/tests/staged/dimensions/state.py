@@ -152,9 +152,10 @@ async def equal_ones_share(made: Generation) -> Parts:
     key = (made.ask.prompt, tuple(made.ask.stops), made.ask.max_tokens)
     if key in here.flying:
         async for part in made.texts():
-            if part[1] and not here.flying[key]:
+            if part[1] and not (owed := here.flying.get(key, [])):
                 yield part
-            here.flying[key] = here.flying[key][1:]
+            elif owed:
+                owed.pop()
         return
     here.flying[key] = [("", "")] * 3
     try:
