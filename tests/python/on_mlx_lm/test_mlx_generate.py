@@ -202,7 +202,7 @@ def test_include_stop_and_visible_stops(mlx: tuple[Any, Any], reciter: Reciter) 
 def test_patterns(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
     *_, last = stream(mlx, reciter.prompt("count"), patterns=r"w\w+d \d")
-    assert last.match == StopMatch("world 4", 14)
+    assert last.match == StopMatch("world 4", 14, pattern=r"w\w+d \d")
     assert generate(model, tokenizer, reciter.prompt("count"), stop="3", patterns=[r"w\w+d \d"]) == "1, 2, "
     assert generate(model, tokenizer, reciter.prompt("count"), stop_token_ids=reciter.token_id("count", "2")) == "1, "
 

@@ -19,9 +19,11 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
 import httpx
+from looping import LOOPS, ended
 from openai import BadRequestError, OpenAI
 from recital import recite
 
+from stopscan import Repeat
 from stopscan_conformance import Server, cases
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
@@ -152,6 +154,8 @@ def test_the_options_of_a_request(client: OpenAI, checkpoint: Path, reciter: Rec
         ({"protect": "reasoning"}, "reasoning"),
         ({"protect": ["<think>"]}, "protect"),
         ({"include_stop": "yes"}, "include_stop"),
+        ({"repeat": [2, 1024, 256]}, "repeat: count"),
+        ({"max_held": -1}, "max_held must be a number of characters"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -192,7 +196,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(url: str, client: Ope
 
 
 TEMPLATE = {
-    "start_anchor": ["[thought]", "[call]"],  # the end of each prompt
+    "start_anchor": ["[thought]", "[call]", "[loop]"],  # the end of each prompt
     "fields": {
         "reasoning_content": {"open": "<think>", "close": "</think>", "content": "text"},
         "tool_calls": {
@@ -204,7 +208,11 @@ TEMPLATE = {
 }  # fmt: skip
 CALL = ["<tool_call>", '{"name": "say", "arguments": {"x": "EN', 'D"}}', "</tool_call>"]
 PARSED = Reciter(
-    {"thought": ["<think>", "Is it EN", "D?", "</think>", "It is ", "5.EN", "D"], "call": [*CALL, "EN", "D."]},
+    {
+        "thought": ["<think>", "Is it EN", "D?", "</think>", "It is ", "5.EN", "D"],
+        "call": [*CALL, "EN", "D."],
+        "loop": LOOPS["thoughts"],
+    },
     special_tokens=["<tool_call>", "</tool_call>", "<|end|>"],
 )
 
@@ -236,6 +244,22 @@ def test_the_models_template_reads_what_comes_before_the_stop(mode: str, tmp_pat
             model=str(checkpoint), input=PARSED.prompt("thought"), stream=False, extra_body={"stop": "END"}
         )
         assert (answer.output_text, answer.status, answer.matched_stop) == ("It is 5.", "completed", "END")
+        assert answer.usage.output_tokens_details.reasoning_tokens == 2
+        for stream in (False, True):
+            assert thought(client, checkpoint, stream).completion_tokens_details.reasoning_tokens == 2
+        # A loop ends the reasoning, where no stop fires.
+        text, tokens, _ = ended("thoughts", Repeat(3, min_length=64))
+        options = {"repeat": [3, 1024, 64], "stop": "check"}
+        reply = chat(client, checkpoint, PARSED.prompt("loop"), max_tokens=900, extra_body=options)
+        assert reply.choices[0].message.reasoning_content.strip() == text.removeprefix("<think>").strip()
+        assert (reply.choices[0].finish_reason, reply.usage.completion_tokens) == ("stop", tokens)
+
+
+def thought(client: OpenAI, checkpoint: Path, stream: bool) -> Any:
+    """The usage of an answer that was thought about."""
+    options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    reply = chat(client, checkpoint, PARSED.prompt("thought"), stop="END", **options)
+    return list(reply)[-1].usage if stream else reply.usage
 
 
 def test_plain_transformers_serve_does_not_pass(checkpoint: Path, tmp_path: Path) -> None:
