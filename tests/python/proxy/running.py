@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -62,3 +63,29 @@ def running(upstream: str, *options: str) -> Iterator[Running]:
         yield made
     finally:
         made.stop()
+
+
+def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
+    """A server that gives each connection this answer after some seconds; what it read, and whether its client went."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    read: list[bytes] = []
+    gone = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            read.append(connection.recv(1 << 20))
+            connection.settimeout(seconds or 0.2)
+            with contextlib.suppress(TimeoutError):
+                while more := connection.recv(1 << 20):  # the rest of the request
+                    read[-1] += more
+                gone.set()
+                return
+            connection.sendall(answer)
+
+    def accept() -> None:
+        while True:
+            connection, _ = listening.accept()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}", read, gone

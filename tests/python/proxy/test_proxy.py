@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import signal
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +15,7 @@ import wire
 from apis import APIS, MESSAGES, client
 from objects import field
 from replay import Recording, Replay
-from running import Running, free_port, running
+from running import Running, raw_server, running
 from test_clients_close import endless, left
 from test_clients_loops import LOOP, loop
 from test_truncate_response import PATHS, WHOLES
@@ -142,32 +137,6 @@ def test_a_body_that_is_too_long_is_a_413(proxied: Running) -> None:
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
-    """A server that gives each connection this answer after some seconds; what it read, and whether its client went."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    read: list[bytes] = []
-    gone = threading.Event()
-
-    def serve(connection: socket.socket) -> None:
-        with connection:
-            read.append(connection.recv(1 << 20))
-            connection.settimeout(seconds or 0.2)
-            with contextlib.suppress(TimeoutError):
-                while more := connection.recv(1 << 20):  # the rest of the request
-                    read[-1] += more
-                gone.set()
-                return
-            connection.sendall(answer)
-
-    def accept() -> None:
-        while True:
-            connection, _ = listening.accept()
-            threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    return f"http://127.0.0.1:{listening.getsockname()[1]}", read, gone
-
-
 def test_what_is_of_a_connection_is_not_passed_on_and_all_else_is() -> None:
     hop = b"Keep-Alive: 5\r\nX-Hop: 1\r\nConnection: X-Hop\r\n"
     answer = b"HTTP/1.1 418 Teapot\r\nX-Own: 1\r\n" + hop + b"Content-Length: 3\r\n\r\n\x00\xff!"
@@ -185,108 +154,6 @@ def test_what_is_of_a_connection_is_not_passed_on_and_all_else_is() -> None:
     assert b"bearer k" in sent
     assert b"x-mine" not in sent
     assert "Bearer" not in out + log
-
-
-def test_an_upstream_that_is_not_there_is_a_502_in_the_apis_form() -> None:
-    with running(f"http://127.0.0.1:{free_port()}") as made:
-        for path, kind in ((CHAT, "server_error"), ("/v1/messages", "api_error")):
-            answer = httpx.post(f"{made.url}{path}?key=secret", json={}, headers={"authorization": "Bearer secret"})
-            assert (answer.status_code, answer.json()["error"]["type"]) == (502, kind)
-        out, log = made.stop()
-    assert "cannot be reached" in log
-    assert "secret" not in out + log
-
-
-def test_an_upstream_that_is_silent_is_a_504() -> None:
-    upstream, _, gone = raw_server(b"", 20)
-    with running(upstream, "--timeout", "0.5") as made:
-        answer = httpx.post(f"{made.url}/api/chat", json={}, timeout=15)
-    assert (answer.status_code, isinstance(answer.json()["error"], str)) == (504, True)
-    assert gone.wait(5)
-
-
-def test_a_client_that_leaves_while_the_prompt_is_processed_ends_the_upstreams_request() -> None:
-    upstream, _, gone = raw_server(b"", 20)
-    with running(upstream, "--stop", "END") as made:
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=0.5)
-        assert gone.wait(5)
-
-
-def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_request(server: Replay, proxied: Running) -> None:
-    recording = endless("chat")
-    recording.events = wire.chat(["never", *["more"] * 100])
-    recording.pause = 3
-    with httpx.stream(
-        "POST", f"{proxied.url}{CHAT}", json={"model": server.record(recording), "stream": True}
-    ) as answer:
-        next(answer.iter_bytes())
-    assert recording.gone.wait(10)
-
-
-@pytest.mark.parametrize("api", ["chat", "anthropic"])
-def test_an_upstream_that_breaks_off_is_an_error_and_never_a_hang(server: Replay, proxied: Running, api: str) -> None:
-    recording = Recording(wire.WIRES[api](["one", "EN"])[:4], broken=True)
-    path = CHAT if api == "chat" else "/v1/messages"
-    request = {"model": server.record(recording), "stream": True}
-    body = bytearray()
-
-    def read() -> None:
-        with httpx.stream("POST", f"{proxied.url}{path}", json=request, timeout=10) as answer:
-            for piece in answer.iter_bytes():
-                body.extend(piece)
-
-    with pytest.raises(httpx.RemoteProtocolError):
-        read()
-    last = [part for part in body.split(b"\n\n") if part][-1]
-    assert "error" in json.loads(last.partition(b"data: ")[2])
-
-
-def test_sigterm_lets_open_answers_end(server: Replay) -> None:
-    go = threading.Event()
-
-    def slowly(path: str, body: Any) -> Recording:
-        go.wait(10)
-        return Recording(wire.chat(["one", " two END"]))
-
-    with running(server.url, "--stop", "END", "--grace", "20") as made:
-        model = server.record(slowly)
-        answers: list[str] = []
-
-        def ask() -> None:
-            answers.append(httpx.post(f"{made.url}{CHAT}", json={"model": model, "stream": True}, timeout=20).text)
-
-        asking = threading.Thread(target=ask)
-        asking.start()
-        time.sleep(0.5)
-        made.process.send_signal(signal.SIGTERM)
-        time.sleep(0.5)
-        assert made.process.poll() is None
-        go.set()
-        asking.join(20)
-        assert '"matched_stop":"END"' in answers[0]
-        made.process.communicate(timeout=20)
-        assert made.process.returncode in (0, -signal.SIGTERM)
-
-
-def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
-    upstream, _, gone = raw_server(b"", 30)
-    with running(upstream, "--stop", "END", "--grace", "1") as made:
-        failed: list[Exception] = []
-
-        def ask() -> None:
-            try:
-                httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=20)
-            except httpx.HTTPError as error:
-                failed.append(error)
-
-        asking = threading.Thread(target=ask)
-        asking.start()
-        time.sleep(0.5)
-        made.process.send_signal(signal.SIGTERM)
-        asking.join(10)
-        assert not asking.is_alive()
-        assert gone.wait(10)
 
 
 def test_a_wrong_upstream_or_stop_ends_the_start_with_a_word(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,175 @@
+"""The proxy when one side of it is silent, breaks off, leaves or is ended: always an error or an end, never a hang."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import wire
+from replay import Recording, Replay
+from running import Running, free_port, raw_server, running
+from test_clients_close import endless
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def proxied(server: Replay) -> Iterator[Running]:
+    with running(server.url, "--stop", "END") as made:
+        yield made
+
+
+def test_an_upstream_that_is_not_there_is_a_502_in_the_apis_form() -> None:
+    with running(f"http://127.0.0.1:{free_port()}") as made:
+        for path, kind in ((CHAT, "server_error"), ("/v1/messages", "api_error")):
+            answer = httpx.post(f"{made.url}{path}?key=secret", json={}, headers={"authorization": "Bearer secret"})
+            assert (answer.status_code, answer.json()["error"]["type"]) == (502, kind)
+        out, log = made.stop()
+    assert "cannot be reached" in log
+    assert "secret" not in out + log
+
+
+def test_an_upstream_that_is_silent_is_a_504() -> None:
+    upstream, _, gone = raw_server(b"", 20)
+    with running(upstream, "--timeout", "0.5") as made:
+        answer = httpx.post(f"{made.url}/api/chat", json={}, timeout=15)
+    assert (answer.status_code, isinstance(answer.json()["error"], str)) == (504, True)
+    assert gone.wait(5)
+
+
+def test_a_client_that_leaves_while_the_prompt_is_processed_ends_the_upstreams_request() -> None:
+    upstream, _, gone = raw_server(b"", 20)
+    with running(upstream, "--stop", "END") as made:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=0.5)
+        assert gone.wait(5)
+
+
+def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_request(server: Replay, proxied: Running) -> None:
+    recording = endless("chat")
+    recording.events = wire.chat(["never", *["more"] * 100])
+    recording.pause = 3
+    with httpx.stream(
+        "POST", f"{proxied.url}{CHAT}", json={"model": server.record(recording), "stream": True}
+    ) as answer:
+        next(answer.iter_bytes())
+    assert recording.gone.wait(10)
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic"])
+def test_an_upstream_that_breaks_off_is_an_error_and_never_a_hang(server: Replay, proxied: Running, api: str) -> None:
+    recording = Recording(wire.WIRES[api](["one", "EN"])[:4], broken=True)
+    path = CHAT if api == "chat" else "/v1/messages"
+    request = {"model": server.record(recording), "stream": True}
+    body = bytearray()
+
+    def read() -> None:
+        with httpx.stream("POST", f"{proxied.url}{path}", json=request, timeout=10) as answer:
+            for piece in answer.iter_bytes():
+                body.extend(piece)
+
+    with pytest.raises(httpx.RemoteProtocolError):
+        read()
+    last = [part for part in body.split(b"\n\n") if part][-1]
+    assert "error" in json.loads(last.partition(b"data: ")[2])
+
+
+def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(server: Replay) -> None:
+    recording = endless("chat")
+    recording.events = wire.chat(["never", *["more"] * 100])
+    recording.pause = 3
+    with running(server.url, "--stop", "END") as made:
+        request = {"model": server.record(recording), "stream": True}
+        with httpx.stream("POST", f"{made.url}{CHAT}", json=request, timeout=10) as answer:
+            pieces = answer.iter_bytes()
+            next(pieces)
+            made.process.kill()
+            with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
+                list(pieces)
+    assert recording.gone.wait(10)
+
+
+def test_an_upstream_that_is_killed_in_mid_stream_is_an_error_in_the_stream() -> None:
+    """A process of its own, whose connections the system resets or closes."""
+    port = free_port()
+    code = f"""import socket, sys
+listening = socket.create_server(("127.0.0.1", {port}))
+while True:
+    connection, _ = listening.accept()
+    if connection.recv(65536):
+        head = b"HTTP/1.1 200 OK\\r\\ncontent-type: text/event-stream\\r\\ntransfer-encoding: chunked\\r\\n\\r\\n"
+        event = b'data: {{"choices": [{{"index": 0, "delta": {{"content": "one"}}}}]}}\\n\\n'
+        connection.sendall(head + b"%x\\r\\n%s\\r\\n" % (len(event), event))
+"""
+    upstream = subprocess.Popen([sys.executable, "-c", code])
+    body = b""
+    try:
+        with running(f"http://127.0.0.1:{port}", "--stop", "END") as made:
+            request = {"model": "m", "stream": True}
+            with httpx.stream("POST", f"{made.url}{CHAT}", json=request, timeout=20) as answer:
+                pieces = answer.iter_bytes()
+                body = next(pieces)
+                upstream.kill()
+                with contextlib.suppress(httpx.RemoteProtocolError):
+                    for piece in pieces:
+                        body += piece
+    finally:
+        upstream.kill()
+        upstream.wait()
+    assert json.loads(body.split(b"data: ")[-1])["error"]["type"] == "server_error"
+
+
+def test_sigterm_lets_open_answers_end(server: Replay) -> None:
+    go = threading.Event()
+
+    def slowly(path: str, body: Any) -> Recording:
+        go.wait(10)
+        return Recording(wire.chat(["one", " two END"]))
+
+    with running(server.url, "--stop", "END", "--grace", "20") as made:
+        model = server.record(slowly)
+        answers: list[str] = []
+
+        def ask() -> None:
+            answers.append(httpx.post(f"{made.url}{CHAT}", json={"model": model, "stream": True}, timeout=20).text)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.5)
+        made.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert made.process.poll() is None
+        go.set()
+        asking.join(20)
+        assert '"matched_stop":"END"' in answers[0]
+        made.process.communicate(timeout=20)
+        assert made.process.returncode in (0, -signal.SIGTERM)
+
+
+def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
+    upstream, _, gone = raw_server(b"", 30)
+    with running(upstream, "--stop", "END", "--grace", "1") as made:
+        failed: list[Exception] = []
+
+        def ask() -> None:
+            try:
+                httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=20)
+            except httpx.HTTPError as error:
+                failed.append(error)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.5)
+        made.process.send_signal(signal.SIGTERM)
+        asking.join(10)
+        assert not asking.is_alive()
+        assert gone.wait(10)
