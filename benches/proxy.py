@@ -23,6 +23,7 @@ from running import free_port, running
 from wire import chat_choice, chat_chunk
 
 EVENTS, STOP_AT, PAUSE = 50, 40, 1.0
+BEGIN = 10  # seconds within which all have begun
 TEXTS = [f"word {number} " if number != STOP_AT else "END" for number in range(1, EVENTS + 1)]
 PIECES = [sse(chat_chunk([chat_choice(content=text)])) for text in TEXTS]
 BODY = json.dumps({"stream": True, "stop": "END"}).encode()
@@ -52,15 +53,16 @@ async def serve(port: int) -> None:
         await server.serve_forever()
 
 
-async def ask(port: int) -> tuple[float, float, bytes]:
-    """When the first text came and when the last, and what came."""
+async def ask(port: int, wait: float) -> tuple[float, float, bytes]:
+    """How long it took to the first text and to the last, and what came."""
+    await asyncio.sleep(wait)
     begun = time.monotonic()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(REQUEST)
     body, first = b"", 0.0
     while not body.endswith(b"0\r\n\r\n"):
         piece = await reader.read(65536)
-        assert piece, "the connection was closed before the end"
+        assert piece, f"the connection was closed before the end: {body!r}"
         first = first or (b"word" in piece and time.monotonic() - begun) or 0.0
         body += piece
     writer.close()
@@ -68,7 +70,7 @@ async def ask(port: int) -> tuple[float, float, bytes]:
 
 
 async def round_of(port: int, count: int) -> list[tuple[float, float, bytes]]:
-    return await asyncio.gather(*[ask(port) for _ in range(count)])
+    return await asyncio.gather(*[ask(port, BEGIN * number / count) for number in range(count)])
 
 
 def resident(pid: int) -> float:
