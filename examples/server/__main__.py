@@ -12,6 +12,7 @@ from app import make_app
 from engine import Engine
 from serve import Server
 
+from stopscan.repeats import add_repeat
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import Reciter
 
@@ -31,8 +32,10 @@ def main() -> None:
         "--protect",
         nargs="*",
         metavar="REGION",
-        help="where no stop fires, unless a request says so itself (default: reasoning and tool_call on chat routes)",
+        help="where no stop fires unless a request says so itself: regions, or pairs of markers (default: reasoning "
+        "and tool_call on chat routes)",
     )
+    add_repeat(parser)
     parser.add_argument(
         "--grace", type=float, default=20, metavar="SECONDS", help="how long answers may go on after SIGTERM (20)"
     )
@@ -43,7 +46,7 @@ def main() -> None:
     sys.setswitchinterval(0.001)  # seconds: how long the loop waits for a thread that prepares a request
     with TemporaryDirectory() as folder:
         engine = Engine(options.model or str(Reciter().write(Path(folder, "reciter"))))
-        app = make_app(engine, options.format, api_key=options.api_key, protect=options.protect)
+        app = make_app(engine, options.format, api_key=options.api_key, protect=options.protect, repeat=options.repeat)
         Server(app, engine, options.grace, host=options.host, port=options.port).run()
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
+from api import Api, event
 from body import ANTHROPIC, Content, Lenient, Limit, Stopping, Strings, called, joined, parts, tool
 from parts import Part
 from pydantic import BeforeValidator, Field
@@ -102,7 +102,7 @@ class MessagesBody(Stopping):
         )
 
 
-class Messages:
+class Messages(Api):
     path = "/v1/messages"
     body = MessagesBody
 
@@ -116,58 +116,44 @@ class Messages:
         }
 
     def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
-        return [ServerSentEvent(json.dumps(self.error(500, message)), event="error")]
+        return [event(self.error(500, message), "error")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        blocks: list[dict[str, Any]] = []
-        last = None
-        async for part in reply:
-            if part.call is not None or part.kind != last:
-                blocks.append(_begun(part))
-            if part.call is not None:
-                blocks[-1]["input"] = part.call.arguments
-            else:
-                blocks[-1]["text" if part.kind == "answer" else "thinking"] += part.text
-            last = part.kind
-        return {
-            **_message(reply),
-            "content": blocks,
-            **to_anthropic(reply.finish),
-            "usage": _usage(reply, reply.tokens),
-        }
+        blocks = [_block(part, part.text, part.call.arguments if part.call else {}) for part in await reply.parts()]
+        return {**_message(reply), "content": blocks, **to_anthropic(reply.finish), "usage": _usage(reply)}
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
-        yield _event("message_start", message={**_message(reply), "content": [], **UNENDED, "usage": _usage(reply, 0)})
+        yield _event("message_start", message={**_message(reply), "content": [], **UNENDED, "usage": _usage(reply)})
         index, last = -1, None
         async for part in reply:
             if part.call is not None or part.kind != last:
                 if last is not None:
                     yield _event("content_block_stop", index=index)
                 index, last = index + 1, part.kind
-                yield _event("content_block_start", index=index, content_block=_begun(part))
+                yield _event("content_block_start", index=index, content_block=_block(part, "", {}))
             yield _event("content_block_delta", index=index, delta=_delta(part))
         if last is not None:
             yield _event("content_block_stop", index=index)
-        yield _event("message_delta", delta=to_anthropic(reply.finish), usage=_usage(reply, reply.tokens))
+        yield _event("message_delta", delta=to_anthropic(reply.finish), usage=_usage(reply))
         yield _event("message_stop")
 
 
 def _event(kind: str, **data: Any) -> ServerSentEvent:
-    return ServerSentEvent(json.dumps({"type": kind, **data}), event=kind)
+    return event({"type": kind, **data}, kind)
 
 
-def _begun(part: Part) -> dict[str, Any]:
-    """The block that the part begins, still empty."""
+def _block(part: Part, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The block of the part, with so much of what is in it; a stream begins with an empty one."""
     if part.call is not None:
-        return {"type": "tool_use", "id": part.call.id, "name": part.call.name, "input": {}}
+        return {"type": "tool_use", "id": part.call.id, "name": part.call.name, "input": arguments}
     if part.kind == "answer":
-        return {"type": "text", "text": ""}
-    return {"type": "thinking", "thinking": "", "signature": ""}
+        return {"type": "text", "text": text}
+    return {"type": "thinking", "thinking": text, "signature": ""}
 
 
 def _delta(part: Part) -> dict[str, Any]:
     if part.call is not None:
-        return {"type": "input_json_delta", "partial_json": json.dumps(part.call.arguments, ensure_ascii=False)}
+        return {"type": "input_json_delta", "partial_json": part.call.json}
     name = "text" if part.kind == "answer" else "thinking"
     return {"type": f"{name}_delta", name: part.text}
 
@@ -176,5 +162,6 @@ def _message(reply: Reply) -> dict[str, Any]:
     return {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": reply.model}
 
 
-def _usage(reply: Reply, tokens: int) -> dict[str, int]:
-    return {"input_tokens": reply.prompt_tokens, "output_tokens": tokens}
+def _usage(reply: Reply) -> dict[str, Any]:
+    details = {"thinking_tokens": reply.reasoning_tokens}
+    return {"input_tokens": reply.prompt_tokens, "output_tokens": reply.tokens, "output_tokens_details": details}

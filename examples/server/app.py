@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import anthropic_api
 import bodies
@@ -14,33 +14,23 @@ import openai_api
 import responses_api
 import sglang_api
 from anyio import CapacityLimiter, to_thread
+from api import Api
 from engine import Engine, EngineError
 from observing import Metrics, Observed
-from parts import Form
 from prompts import Prompts
 from pydantic import ValidationError
 from reply import Ask, Model, Reply
-from sse_starlette import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from stopscan import Repeat
+from stopscan.segments import FORMATS
+
 LONG = 20_000  # bytes of a body: those that have more take turns, so that they hold up only each other
-
-
-class Api(Protocol):
-    """How an API says it. `broken` is what a stream ends with if the engine fails."""
-
-    path: str
-    body: Any  # a pydantic model with `model`, and `ask`: an `Ask`, or None if there is nothing to answer
-
-    def error(self, status: int, message: str) -> dict[str, Any]: ...
-    def broken(self, reply: Reply, message: str) -> list[Any]: ...
-    async def whole(self, reply: Reply) -> dict[str, Any]: ...
-    def events(self, reply: Reply) -> AsyncIterator[Any]: ...
 
 
 APIS: list[Api] = [
@@ -57,10 +47,15 @@ FORMS = {"/v1/messages": APIS[3], "/api": APIS[4], "/generate": APIS[6], "": API
 
 
 def make_app(
-    engine: Engine, form: str = "hermes", *, api_key: str | None = None, protect: list[str] | None = None
+    engine: Engine,
+    form: str = "hermes",
+    *,
+    api_key: str | None = None,
+    protect: list[str] | None = None,
+    repeat: Repeat | None = None,
 ) -> Starlette:
     """The server of a model that answers in `form`, one of `stopscan.segments.FORMATS`."""
-    model = Model(engine, Form(form), Prompts(engine.tokenizer, engine.context), protect)
+    model = Model(engine, FORMATS[form], Prompts(engine.tokenizer, engine.context), protect, repeat)
     metrics = Metrics(engine, {api.path for api in APIS})
     short, long = CapacityLimiter(4), CapacityLimiter(1)
 
@@ -81,13 +76,11 @@ def make_app(
             raw = await bodies.read(request)
             reply = await to_thread.run_sync(started, raw, limiter=long if len(raw) > LONG else short)
             if reply is None:
-                return JSONResponse(ollama_api.loaded(engine.name, api))
+                return JSONResponse(api.loaded(engine.name))
             request.state.reply = reply
             if not reply.ask.stream:
                 return JSONResponse(await _unless_gone(request, api.whole(reply)))
-            if api.path.startswith("/api/"):
-                return StreamingResponse(_events(api, reply), media_type="application/x-ndjson")
-            return EventSourceResponse(_events(api, reply))
+            return api.streamed(_events(api, reply))
 
         return Route(api.path, endpoint, methods=["POST"])
 

@@ -69,12 +69,12 @@ OPENAI: Taken = {
 ANTHROPIC: Taken = {"metadata": ANY, "service_tier": ANY, "container": (), "mcp_servers": ([],)}
 OLLAMA: Taken = {
     "keep_alive": ANY,  # the model is always there
+    **dict.fromkeys(("metadata", "num_predict"), ANY),  # Open WebUI's, which Ollama passes over as well
     "context": ([],),
     "format": ("",),
     "images": ([],),
     "logprobs": (False,),
     "options": ({},),
-    "raw": (False,),
     "suffix": ("",),
     "template": ("",),
     "top_logprobs": (0,),
@@ -88,6 +88,7 @@ OLLAMA_OPTIONS: Taken = {
     **dict.fromkeys(("numa", "penalize_newline", "seed", "use_mlock", "use_mmap", "vocab_only"), ANY),
     **SAMPLING,
     "mirostat": (0,),
+    **dict.fromkeys(("mirostat_eta", "mirostat_tau"), ANY),  # of what is off
     "repeat_last_n": ANY,  # of a penalty that there is not
     "repeat_penalty": (1,),
     "tfs_z": (1,),
@@ -147,7 +148,8 @@ class Stopping(Sampling):
     stop_token_ids: Ids = []
     min_tokens: Count | None = None
     include_stop: bool | None = None
-    protect: Protect = None  # null: the route's default
+    protect: Protect = None  # null: the server's or the route's default
+    repeat: Any = None  # `stopscan.repeats` reads it
     start_protected: bool | None = None
 
 
@@ -186,14 +188,14 @@ class CalledFunction(Lenient):
 
 
 class ToolCall(Lenient):
-    id: str = ""
+    id: str | None = None
     function: CalledFunction
 
 
 class Message(Lenient):
     """A message of OpenAI's chat and of Ollama's."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Literal["system", "developer", "user", "assistant", "tool", "thinking"]
     content: Content = []
     tool_calls: list[ToolCall] | None = None
     tool_call_id: str | None = None
@@ -210,6 +212,11 @@ class Message(Lenient):
         return message
 
 
+def given(messages: list[Message]) -> list[dict[str, Any]]:
+    """The messages as chat templates have them; what a model thought before, no template wants to see again."""
+    return [message.given() for message in messages if message.role != "thinking"]
+
+
 def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
     """A tool as chat templates have it."""
     return {
@@ -218,9 +225,9 @@ def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict
     }
 
 
-def called(name: str, arguments: dict[str, Any] | str, call_id: str) -> dict[str, Any]:
+def called(name: str, arguments: dict[str, Any] | str, call_id: str | None) -> dict[str, Any]:
     """A tool call as chat templates have it: with an object, or with what the model wrote instead."""
     if isinstance(arguments, str):
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
-    return {"type": "function", "id": call_id, "function": {"name": name, "arguments": arguments}}
+    return {"type": "function", "id": call_id or "", "function": {"name": name, "arguments": arguments}}

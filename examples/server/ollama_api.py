@@ -9,14 +9,15 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
-from body import OLLAMA, OLLAMA_OPTIONS, Message, Stopping, Strict, Tool
+from api import Api
+from body import OLLAMA, OLLAMA_OPTIONS, Message, Stopping, Strict, Tool, given
 from engine import Engine
 from parts import Call
 from pydantic import Field
 from reply import Ask, Reply
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from stopscan.finish import to_ollama
@@ -36,19 +37,20 @@ class Common(Strict):
     options: Options | None = None
     think: bool | Literal["low", "medium", "high"] | None = None
 
-    def asked(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None = None) -> Ask | None:
+    def asked(self, prompt: Any, tools: list[dict[str, Any]] | None = None, **options: Any) -> Ask | None:
         """What is asked; None for a request without a question, which is to load the model."""
-        if not messages:
+        if not prompt:
             return None
-        options = self.options or Options()
-        limit = options.num_predict
+        stopping = self.options or Options()
+        limit = stopping.num_predict
         return Ask(
-            messages,
+            prompt,
             limit if limit is not None and limit > 0 else None,  # -1: no limit, -2: as much as there is room for
-            options,
+            stopping,
             stream=self.stream is not False,  # unlike everybody else
             tools=tools or None,
             think=None if self.think is None else bool(self.think),
+            **options,
         )
 
 
@@ -58,35 +60,45 @@ class ChatBody(Common):
 
     def ask(self) -> Ask | None:
         tools = [one.function.given() for one in self.tools or ()]
-        return self.asked([message.given() for message in self.messages], tools)
+        return self.asked(given(self.messages), tools)
 
 
 class GenerateBody(Common):
     prompt: str = ""
     system: str | None = None
+    raw: bool | None = None
 
     def ask(self) -> Ask | None:
+        if self.raw:
+            return self.asked(self.prompt, apart=False)
         system = [{"role": "system", "content": self.system}] if self.system else []
         return self.asked([*system, {"role": "user", "content": self.prompt}] if self.prompt else [])
 
 
-class _Ollama:
+class _Ollama(Api):
     def error(self, status: int, message: str) -> dict[str, Any]:
         return {"error": message}
 
     def broken(self, reply: Reply, message: str) -> list[str]:
         return [_line({"error": message})]
 
+    def streamed(self, events: AsyncIterator[str]) -> Response:
+        return StreamingResponse(events, media_type="application/x-ndjson")
+
+    def loaded(self, name: str) -> dict[str, Any]:
+        """The answer to a request that is only to load the model, which is always there."""
+        return {**_head(name), **self.content("", "", []), "done": True, "done_reason": "load"}
+
     async def whole(self, reply: Reply) -> dict[str, Any]:
         answer, reasoning, calls = await reply.whole()
-        return {**_head(reply), **self.content(answer, reasoning, calls), **_tail(reply)}
+        return {**_head(reply.model), **self.content(answer, reasoning, calls), **_tail(reply)}
 
     async def events(self, reply: Reply) -> AsyncIterator[str]:
         async for kind, text, call in reply:
             answer, reasoning = (text, "") if kind == "answer" else ("", text)
             content = self.content(answer, reasoning, [call] if call is not None else [])
-            yield _line({**_head(reply), **content, "done": False})
-        yield _line({**_head(reply), **self.content("", "", []), **_tail(reply)})
+            yield _line({**_head(reply.model), **content, "done": False})
+        yield _line({**_head(reply.model), **self.content("", "", []), **_tail(reply)})
 
     def content(self, answer: str, reasoning: str, calls: list[Call]) -> dict[str, Any]:
         raise NotImplementedError
@@ -113,11 +125,6 @@ class Generate(_Ollama):
         # It has no place for calls.
         written = "".join(json.dumps({"name": one.name, "arguments": one.arguments}) for one in calls)
         return {"response": answer + written, **({"thinking": reasoning} if reasoning else {})}
-
-
-def loaded(name: str, api: _Ollama) -> dict[str, Any]:
-    """The answer to a request that is only to load the model, which is always there."""
-    return {"model": name, "created_at": _now(), **api.content("", "", []), "done": True, "done_reason": "load"}
 
 
 def about(engine: Engine) -> list[Route]:
@@ -160,8 +167,8 @@ def _line(data: dict[str, Any]) -> str:
     return json.dumps(data) + "\n"
 
 
-def _head(reply: Reply) -> dict[str, Any]:
-    return {"model": reply.model, "created_at": _now()}
+def _head(model: str) -> dict[str, Any]:
+    return {"model": model, "created_at": _now()}
 
 
 def _tail(reply: Reply) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
-from body import OPENAI, Lenient, Limit, Message, Stopping, Tool
+from api import Api, event
+from body import OPENAI, Lenient, Limit, Message, Stopping, Tool, given
 from engine import Engine
 from parts import Call
 from pydantic import Discriminator, Field, Tag
@@ -46,8 +46,7 @@ class ChatBody(Common):
 
     def ask(self) -> Ask:
         tools = [one.function.given() for one in self.tools or ()] if self.tool_choice != "none" else []
-        messages = [message.given() for message in self.messages]
-        return self.asked(messages, self.max_completion_tokens or self.max_tokens, tools=tools or None)
+        return self.asked(given(self.messages), self.max_completion_tokens or self.max_tokens, tools=tools or None)
 
 
 def form(prompt: Any) -> str:
@@ -77,15 +76,14 @@ class CompletionBody(Common):
         return self.asked(prompt, self.max_tokens, apart=False)
 
 
-class _OpenAI:
+class OpenAI(Api):
     def error(self, status: int, message: str) -> dict[str, Any]:
-        return error(status, message)
+        code = "invalid_api_key" if status == 401 else "model_not_found" if "there is no model" in message else None
+        kind = "server_error" if status >= 500 else "invalid_request_error"
+        return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
-    def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
-        return [event(error(500, message))]
 
-
-class Chat(_OpenAI):
+class Chat(OpenAI):
     path = "/v1/chat/completions"
     body = ChatBody
 
@@ -119,7 +117,7 @@ class Chat(_OpenAI):
             yield last
 
 
-class Completions(_OpenAI):
+class Completions(OpenAI):
     path = "/v1/completions"
     body = CompletionBody
 
@@ -141,13 +139,6 @@ class Completions(_OpenAI):
             yield last
 
 
-def error(status: int, message: str) -> dict[str, Any]:
-    """The form of an error in all of OpenAI's APIs."""
-    code = "invalid_api_key" if status == 401 else "model_not_found" if "there is no model" in message else None
-    kind = "server_error" if status >= 500 else "invalid_request_error"
-    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
-
-
 def about(engine: Engine) -> list[Route]:
     """What clients ask before they ask for answers."""
     model = {"id": engine.name, "object": "model", "created": 0, "owned_by": "stopscan"}
@@ -163,18 +154,13 @@ def about(engine: Engine) -> list[Route]:
     return [Route("/v1/models", models), Route("/v1/models/{name:path}", models)]
 
 
-def event(data: dict[str, Any]) -> ServerSentEvent:
-    return ServerSentEvent(json.dumps(data))
-
-
 def _last(reply: Reply, head: dict[str, Any]) -> list[ServerSentEvent]:
     usage = [event({**head, "choices": [], "usage": _usage(reply)})] if reply.ask.usage else []
     return [*usage, ServerSentEvent("[DONE]")]
 
 
 def _call(call: Call) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}
-    return {"id": call.id, "type": "function", "function": function}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.json}}
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:
@@ -182,9 +168,8 @@ def _head(reply: Reply, kind: str) -> dict[str, Any]:
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
-    return {
-        "prompt_tokens": reply.prompt_tokens,
-        "completion_tokens": reply.tokens,
-        "total_tokens": reply.prompt_tokens + reply.tokens,
-        "completion_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
-    }
+    usage: dict[str, Any] = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.tokens}
+    usage["total_tokens"] = reply.prompt_tokens + reply.tokens
+    if reply.ask.apart:
+        usage["completion_tokens_details"] = {"reasoning_tokens": reply.reasoning_tokens}
+    return usage

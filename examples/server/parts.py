@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from stopscan.segments import FORMATS, Segment, SegmentSet
+from stopscan import StopSet
+from stopscan.regions import NAMES, Graph, Protect, read
+from stopscan.segments import Segment, SegmentSet, keep
 
 Kind = Literal["answer", "reasoning", "tool_call"]
-
-Pairs = tuple[tuple[str, str], ...]  # opening and closing markers
-
-# Where stops may fire, and what of it a request may protect: all other regions are the form's own.
-TEXT = ("answer", "reasoning", "tool_call")
-PROTECT = TEXT[1:]
-
-# The same for text that is not told apart, of which Harmony needs more: a header says which channel follows, and no
-# stop fires in one, nor, with the reasoning protected, before the header of the answer.
-HEADERS: Pairs = (("<|channel|>", "<|message|>"), ("<|end|>", "<|message|>"), ("<|start|>", "<|message|>"))
-UNTIL_ANSWER: Pairs = (("<|channel|>", "final<|message|>"),)
+TEXT = ("answer", "reasoning", "tool_call")  # where stops may fire; all other regions are the form's own
+DECODER, SPACE = json.JSONDecoder(), re.compile(r"\s*")
+PROTECTED = " protected"  # the end of a region's name that is between the markers of a request
 
 
 @dataclass(frozen=True)
@@ -32,6 +27,10 @@ class Call:
     arguments: dict[str, Any]
     id: str
 
+    @property
+    def json(self) -> str:
+        return json.dumps(self.arguments, ensure_ascii=False)
+
 
 class Part(NamedTuple):
     """`text` of the answer or the reasoning, or a `call`."""
@@ -41,48 +40,39 @@ class Part(NamedTuple):
     call: Call | None = None
 
 
-class Form:
-    """What is known of the form in which a model answers, by its name in `stopscan.segments.FORMATS`."""
-
-    def __init__(self, name: str) -> None:
-        self._markers = FORMATS[name]
-        self._headers: Pairs = HEADERS if name == "harmony" else ()
-        self._pairs = {region: self._around(region) for region in PROTECT}
-        if name == "harmony":
-            self._pairs = {"reasoning": UNTIL_ANSWER, "tool_call": ()}
-
-    def apart(self, stop: Collection[str], protect: Collection[str], **options: Any) -> SegmentSet:
-        """The parts, with stops that sleep in those that `protect` names. A marker that is a stop is a marker no more;
-        where it led back to the answer, the stops are awake.
-        """
-        markers = {
-            region: {marker: to for marker, to in leads.items() if marker not in stop}
-            for region, leads in self._markers.items()
-        }
-        awake = [
-            region
-            for region, leads in self._markers.items()
-            if region in TEXT
-            and (region not in protect or any(region_of(leads.get(marker, "")) == "answer" for marker in stop))
-        ]
-        return SegmentSet(markers, stop=stop, stop_in=awake, **options)
-
-    def around(self, protect: Collection[str]) -> Pairs:
-        """The markers around the parts that `protect` names, for text that is not told apart."""
-        chosen = [pair for name in protect for pair in self._pairs[name]]
-        return tuple({**dict(self._headers), **dict(chosen)}.items())
-
-    def opening(self, region: str) -> list[str]:
-        states = self._markers.values()
-        return [marker for markers in states for marker, to in markers.items() if region_of(to) == region]
-
-    def _around(self, region: str) -> Pairs:
-        closing = [marker for marker, to in self._markers.get(region, {}).items() if region_of(to) == "answer"]
-        return tuple((marker, closing[0]) for marker in dict.fromkeys(self.opening(region)) if closing)
+def apart(graph: Graph, stops: StopSet, protect: Protect) -> SegmentSet:
+    """The parts, with stops that sleep in the regions that `protect` names, and between its pairs of markers, which
+    stay in the text. A marker that is a stop is a marker no more; where it led back to the answer, the stops are awake.
+    """
+    names, pairs = read(protect)
+    edges = [edge for leads in graph.values() for edge in leads.items()]
+    own = {marker: _region(to) for marker, to in edges if _region(to) in NAMES}  # pairs that are another name of it
+    names += [own[opening] for opening, _ in pairs if opening in own]
+    pairs = [pair for pair in pairs if pair[0] not in own]
+    markers: dict[str, dict[str, str]] = {}
+    for state, leads in graph.items():
+        markers[state] = {marker: to for marker, to in leads.items() if marker not in stops.stop}
+        for number, (opening, closing) in enumerate(pairs if _region(state) in TEXT else ()):
+            if opening not in leads:
+                inside = f"{_region(state)}{PROTECTED}/{number}/{state}"
+                markers[state][opening] = keep(inside)
+                markers[inside] = {closing: keep(state)}
+    awake = {
+        _region(state)
+        for state, leads in graph.items()
+        if _region(state) not in names or any(_region(leads.get(marker, "")) == "answer" for marker in stops.stop)
+    }
+    return SegmentSet(
+        markers,
+        stop=stops.stop,
+        stop_in=[region for region in TEXT if region in awake],
+        patterns=stops.patterns,
+        max_held=stops.max_held,
+        repeat=stops.repeat,
+    )
 
 
-def region_of(state: str) -> str:
-    """The region that a state of a form is of."""
+def _region(state: str) -> str:
     return state.partition("/")[0]
 
 
@@ -91,19 +81,21 @@ class Parts:
     answer.
     """
 
-    def __init__(self, form: Form) -> None:
-        self._form = form
+    def __init__(self, graph: Graph) -> None:
+        leads = [marker for markers in graph.values() for marker, to in markers.items() if _region(to) == "tool_call"]
+        self._opening = leads[0] if leads else ""
         self._call = ""
 
     def feed(self, segments: Iterable[Segment]) -> Iterator[Part]:
         for region, text in segments:
-            if region == "tool_call":
+            kind = region.removesuffix(PROTECTED)
+            if kind == "tool_call":
                 self._call += text
                 continue
             yield from self.end()
-            if region == "answer":
+            if kind == "answer":
                 yield Part("answer", text)
-            elif region == "reasoning":
+            elif kind == "reasoning":
                 yield Part("reasoning", text)
 
     def end(self) -> Iterator[Part]:
@@ -114,17 +106,16 @@ class Parts:
             for call in calls(text):
                 yield Part("tool_call", "", call)
         except ValueError:
-            yield Part("answer", self._form.opening("tool_call")[0] + text)
+            yield Part("answer", self._opening + text)
 
 
 def calls(text: str) -> list[Call]:
     """The calls in Hermes' form: JSON objects with a name and arguments. Raises `ValueError` for anything else."""
-    decoder = json.JSONDecoder()
-    found = []
-    rest = text.strip()
-    while rest:
+    found, at = [], 0
+    text = text.strip()
+    while at < len(text):
         try:
-            data, end = decoder.raw_decode(rest)
+            data, at = DECODER.raw_decode(text, at)
         except RecursionError:
             raise ValueError("the call is nested too deeply") from None
         if not isinstance(data, dict) or not isinstance(data.get("name"), str):
@@ -133,5 +124,5 @@ def calls(text: str) -> list[Call]:
         if not isinstance(arguments, dict):
             raise ValueError("the arguments are no object")
         found.append(Call(data["name"], arguments, f"call_{uuid4().hex[:24]}"))
-        rest = rest[end:].lstrip()
+        at = SPACE.match(text, at).end()  # type: ignore[union-attr] # it matches nothing, too
     return found

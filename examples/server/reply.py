@@ -5,31 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, groupby
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from body import Stopping
 from engine import Engine, Row, Scanner
 from mlx_lm.sample_utils import make_sampler
-from parts import PROTECT, Call, Form, Part, Parts
+from parts import Call, Part, Parts, apart
 from prompts import Prompts
 from starlette.exceptions import HTTPException
 
-from stopscan import StopSet
+from stopscan import Repeat, StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner, RowSegmenter
+from stopscan.regions import NAMES, Graph, protected
+from stopscan.repeats import requested
 
 MAX_TOKENS = 4096
 
 
 class Model(NamedTuple):
-    """What a request is answered with. `protect` is the server's own default, None that of the route."""
+    """What a request is answered with. `protect` and `repeat` are the server's own defaults; `protect` may be None, for
+    the default of the route."""
 
     engine: Engine
-    form: Form
+    graph: Graph
     prompts: Prompts
     protect: list[str] | None
+    repeat: Repeat | None
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Ask:
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
         row = Row(engine, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
-        return Reply(self, engine.name, row, Parts(model.form))
+        return Reply(self, engine.name, row, Parts(model.graph))
 
     def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
         """The prompt's ids, and what of its end is not the user's."""
@@ -85,27 +89,18 @@ class Ask:
             "include_stop": bool(asked.include_stop),
             "prompt": prompt,
         }
-        names, pairs = self._protected(model)
+        repeat = requested(asked.repeat, model.repeat)
+        stops = StopSet(asked.stop, patterns=asked.patterns, max_held=asked.max_held, repeat=repeat)
+        given = [one for one in (asked.protect, model.protect) if one is not None]
+        protect = given[0] if given else NAMES if self.apart else ()
         start, tokenizer = asked.start_protected, model.engine.tokenizer
         if not self.apart:
-            stops = StopSet(asked.stop, patterns=asked.patterns, max_held=asked.max_held)
-            protect = [*model.form.around(names), *pairs]
-            return RowScanner(tokenizer, stops, protect=protect, start_protected=start, **common)
-        if pairs:
-            raise ValueError(f"protect: this route tells the parts apart itself; {pairs[0][0]!r} is none of {PROTECT}")
-        segments = model.form.apart(asked.stop, names, patterns=asked.patterns, max_held=asked.max_held)
+            if protect:
+                stops = protected(stops, model.graph, protect)
+            return RowScanner(tokenizer, stops, start_protected=start, **common)
+        segments = apart(model.graph, stops, protect)
         region = None if start is None else "reasoning" if start else segments.regions[0]
         return RowSegmenter(tokenizer, segments, region=region, **common)
-
-    def _protected(self, model: Model) -> tuple[list[str], list[tuple[str, str]]]:
-        """The regions in which no stop fires: names, and pairs of markers, which stand one after the other."""
-        default = PROTECT if self.apart else ()
-        asked = next((given for given in (self.options.protect, model.protect) if given is not None), default)
-        names = [item for item in asked if item in PROTECT]
-        markers = [item for item in asked if item not in PROTECT]
-        if len(markers) % 2:
-            raise ValueError(f"protect: {markers[-1]!r} is none of {PROTECT}, nor has it a closing marker")
-        return names, list(zip(markers[::2], markers[1::2], strict=True))
 
 
 @dataclass
@@ -134,9 +129,20 @@ class Reply:
         self._called |= part.kind == "tool_call"
         return part
 
+    async def parts(self) -> list[Part]:
+        """All of it, what belongs together joined. A loop is told once, unless the stop is to be included."""
+        found = [part async for part in self]
+        groups = groupby(found, lambda part: (part.kind, part.call))
+        parts = [Part(kind, "".join(part.text for part in group), call) for (kind, call), group in groups]
+        match = self.row.scanner.match
+        if match is not None and match.period is not None and parts and not self.ask.options.include_stop:
+            last, copies = parts[-1], len(match.sequence) - match.period
+            parts[-1] = last._replace(text=last.text[: len(last.text) - copies])
+        return parts
+
     async def whole(self) -> Whole:
-        """All of it."""
-        parts = [part async for part in self]
+        """The same by kind."""
+        parts = await self.parts()
         texts = {kind: "".join(part.text for part in parts if part.kind == kind) for kind in ("answer", "reasoning")}
         return Whole(**texts, calls=[part.call for part in parts if part.call is not None])
 

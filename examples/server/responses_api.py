@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
+from api import event
 from body import OPENAI, Content, Function, Lenient, Limit, Stopping, called, joined
-from openai_api import error
+from openai_api import OpenAI
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from reply import Ask, Reply
 from responses_items import Item, items_of
@@ -97,28 +97,24 @@ class ResponsesBody(Stopping):
         )
 
 
-class Responses:
+class Responses(OpenAI):
     path = "/v1/responses"
     body = ResponsesBody
-
-    def error(self, status: int, message: str) -> dict[str, Any]:
-        return error(status, message)
 
     def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
         data: dict[str, Any] = {"type": "error", "code": "server_error", "message": message, "param": None}
         data["sequence_number"] = next(reply.events)
-        return [ServerSentEvent(json.dumps(data), event="error")]
+        return [event(data, "error")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        items = items_of([part async for part in reply], reply.id)
+        items = items_of(await reply.parts(), reply.id)
         status = to_responses(reply.finish)["status"]
         return _ended(reply, [item.whole(status) for item in items])
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
         def tell(kind: str, **data: Any) -> ServerSentEvent:
             name = f"response.{kind}"
-            numbered = {"type": name, "sequence_number": next(reply.events), **data}
-            return ServerSentEvent(json.dumps(numbered), event=name)
+            return event({"type": name, "sequence_number": next(reply.events), **data}, name)
 
         yield tell("created", response=_response(reply, "in_progress"))
         yield tell("in_progress", response=_response(reply, "in_progress"))

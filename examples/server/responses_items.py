@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -36,7 +35,7 @@ class Item:
         yield "content_part.added", {**self._place(), "part": content}
 
     def delta(self, part: Part) -> Named:
-        text = json.dumps(part.call.arguments, ensure_ascii=False) if part.call is not None else part.text
+        text = part.call.json if part.call is not None else part.text
         self._text += text
         if self._kind == "tool_call":
             place = {"item_id": self._id, "output_index": self._index}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+from api import Api, event
 from body import SGLANG, SGLANG_SAMPLING, Limit, Stopping, Strict
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
@@ -32,7 +32,7 @@ class GenerateBody(Strict):
         return Ask(prompt, sampling.max_new_tokens, sampling, stream=bool(self.stream), apart=False)
 
 
-class Generate:
+class Generate(Api):
     path = "/generate"
     body = GenerateBody
 
@@ -40,7 +40,7 @@ class Generate:
         return {"error": {"message": message}}
 
     def broken(self, reply: Reply, message: str) -> list[ServerSentEvent]:
-        return [_event(self.error(500, message)), ServerSentEvent("[DONE]")]
+        return [*super().broken(reply, message), ServerSentEvent("[DONE]")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
         answer = (await reply.whole()).answer
@@ -50,13 +50,9 @@ class Generate:
         answer = ""
         async for _, text, _ in reply:
             answer += text
-            yield _event({"text": answer, "meta_info": {**_counts(reply), "finish_reason": None}})
-        yield _event({"text": answer, "meta_info": {**_counts(reply), **to_sglang(reply.finish)}})
+            yield event({"text": answer, "meta_info": {**_counts(reply), "finish_reason": None}})
+        yield event({"text": answer, "meta_info": {**_counts(reply), **to_sglang(reply.finish)}})
         yield ServerSentEvent("[DONE]")
-
-
-def _event(data: dict[str, Any]) -> ServerSentEvent:
-    return ServerSentEvent(json.dumps(data))
 
 
 def _counts(reply: Reply) -> dict[str, Any]:

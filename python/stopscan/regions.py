@@ -82,6 +82,11 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
     }
     if not names:
         return StopSet(stops.stop, protect=pairs, **options) if pairs else stops
+    # The pair of a region that the graph has is another name of the region.
+    edges = [edge for markers in (graph or {}).values() for edge in markers.items()]
+    own = {marker: _name(to) for marker, to in edges if _name(to) in NAMES}
+    names += [own[opening] for opening, _ in pairs if opening in own]
+    pairs = [pair for pair in pairs if pair[0] not in own]
     regions = _with_pairs(_without(graph or {}, taken), pairs)
     spared = {_name(region) for region, markers in (graph or {}).items() if not taken.isdisjoint(markers)}
     spared |= {_name(to) for markers in (graph or {}).values() for mark, to in markers.items() if mark in taken}

@@ -214,7 +214,7 @@ impl Loops {
         let (followed, longest) = (self.runs.len(), self.longest());
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
-        let last = ((2 * block) << doubled).min(longest).min(text.len() / 2).min(text.len() - block);
+        let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
         // Within a run of period `p` and length `k`, all that a square of a period up to `k - p` repeats is copies.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);

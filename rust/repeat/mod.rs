@@ -6,10 +6,11 @@
 //!
 //! 1. **Checks.** A loop needs long proof. With the defaults a run (bytes that equal those one period before) has at
 //!    least 192 bytes where a loop fires, so half of it, a *block* of 96 bytes, is there at a multiple of 96 bytes
-//!    before the end. A long period needs more proof: a run of two periods at least, so that it is enough to look for
-//!    periods above `2 * block` at every second block, above `4 * block` at every fourth, and so on. The check at the
-//!    n-th block looks for periods up to `2 * block * (the largest power of two that divides n)`. In it every loop that
-//!    fires before the next such check is a *square*: a run that is as long as its period, or longer.
+//!    before the end. A long period needs more proof: a run of three periods with the defaults, so that it is enough to
+//!    look for periods above `block` at every second block, above `2 * block` at every fourth, and so on. The check at
+//!    the n-th block looks for periods up to `block * (the largest power of two that divides n)`. In it every loop that
+//!    fires before the next such check is a *square*: a run that is as long as its period, or longer. Where three copies
+//!    are enough, the runs are shorter, and each check looks for periods twice as long.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Ordinary text
 //!    has no equal ones; where it has, the run is measured byte by byte. A text that is made to have many costs linear
 //!    time all the same: the search then measures the runs of all periods in one pass (a Z function).
@@ -95,6 +96,18 @@ impl Repeat {
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
+    }
+
+    /// Up to which period the check at a block looks whose number is divisible by two so many times.
+    ///
+    /// Between two checks for a period there are no more than `count - 2` periods, so that a square is left of the run.
+    /// Nor are there more than the `longest` period, so that the text that is kept has the square's beginning.
+    fn reach(&self, divisible: u32, longest: usize) -> usize {
+        let distance = self.block() << divisible;
+        if self.count == 3 {
+            return (2 * distance).min(longest);
+        }
+        if 2 * distance > longest { longest } else { distance }
     }
 }
 

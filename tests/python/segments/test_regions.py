@@ -53,6 +53,11 @@ def test_pairs_of_markers_beside_names() -> None:
     assert protected(StopSet("END"), None) == StopSet("END")
 
 
+def test_the_pair_of_a_known_region_is_its_name() -> None:
+    """It was passed over, because the graph has its opening marker, and the region stayed open."""
+    assert protected(StopSet("END"), QWEN3, ["tool_call", "<think>", "</think>"]) == protected(StopSet("END"), QWEN3)
+
+
 def test_text_that_is_for_nobody_has_no_stops() -> None:
     text = "<|channel|>analysis<|message|>END<|end|><|start|>assistant<|channel|>final<|message|>Yes "
     assert protected(StopSet(["END", "assistant"]), FORMATS["harmony"]).truncate(f"{text}END")[0] == text

@@ -23,7 +23,7 @@ import bodies  # noqa: E402
 from app import make_app  # noqa: E402
 from bodies import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from engine import Engine  # noqa: E402
-from parts import Form, Parts  # noqa: E402
+from parts import Parts, apart  # noqa: E402
 from serve import Connection, Server  # noqa: E402
 
 __all__ = [
@@ -32,8 +32,8 @@ __all__ = [
     "Connection",
     "CountingEngine",
     "Engine",
-    "Form",
     "Parts",
+    "apart",
     "bodies",
     "check",
     "clients",

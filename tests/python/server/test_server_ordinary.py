@@ -1,4 +1,7 @@
-"""What ordinary clients send, recorded from their sources, is answered."""
+"""What ordinary clients send, recorded from their sources, is answered.
+
+Open WebUI's are of its repository's `backend/`, `routers/tasks.py` at 074d4883; Continue's are at d0a3c0b6.
+"""
 
 from __future__ import annotations
 
@@ -9,49 +12,94 @@ import pytest
 COUNT = "1, 2, 3 hello world 4, 5, 6, 7, 8"
 CHAT = [{"role": "user", "content": "[count]"}]
 PARTS = [{"role": "user", "content": [{"type": "text", "text": "[count]", "cache_control": {"type": "ephemeral"}}]}]
-TOOLS = [{"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}]
+TOOLS: Any = [{"type": "function", "function": {"name": "look", "description": "", "parameters": {"type": "object"}}}]
 
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
-    # open_webui/routers/openai.py and utils/payload.py
+    # open_webui/utils/payload.py: apply_model_params_to_body_openai
     "Open WebUI, OpenAI": (
         "/v1/chat/completions",
-        {"stream": False, "messages": CHAT, "metadata": {"chat_id": "c"}, "seed": 42, "stop": ["<end>"],
-         "frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}, "response_format": None, "user": "u"},
+        {"stream": False, "messages": CHAT, "temperature": 0.8, "top_p": 0.9, "min_p": 0.0, "max_tokens": 128,
+         "frequency_penalty": 0.0, "presence_penalty": 0.0, "reasoning_effort": "medium", "seed": 42,
+         "stop": ["<end>"], "logit_bias": {}, "response_format": {"type": "text"}},
     ),
-    # open_webui/utils/payload.py: convert_payload_openai_to_ollama
+    # The same: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
     "Open WebUI, Ollama": (
         "/api/chat",
-        {"stream": False, "messages": [{"role": "user", "content": "[count]", "images": []}], "keep_alive": "5m",
-         "options": {"num_ctx": 4096, "seed": 42, "num_keep": 24, "num_gpu": 99, "use_mmap": True, "num_thread": 4,
-                     "repeat_last_n": 64, "mirostat": 0, "tfs_z": 1, "top_k": 40, "top_p": 0.9, "min_p": 0.0,
-                     "temperature": 0.8, "stop": ["<end>"]}},
+        {"stream": False, "messages": [{"role": "user", "content": "[count]"}], "keep_alive": "5m", "think": False,
+         "num_predict": 128, "metadata": {"chat_id": "c"},
+         "options": {"temperature": 0.8, "top_p": 0.9, "seed": 42, "mirostat": 0, "mirostat_eta": 0.1,
+                     "mirostat_tau": 5.0, "num_ctx": 2048, "num_batch": 512, "num_keep": 24, "num_predict": 128,
+                     "repeat_last_n": 64, "top_k": 40, "min_p": 0.0, "repeat_penalty": 1.0, "presence_penalty": 0.0,
+                     "frequency_penalty": 0.0, "stop": ["<end>"], "num_gpu": 99, "use_mmap": True,
+                     "use_mlock": False, "num_thread": 4}},
     ),
-    # open_webui/routers/ollama.py: the title of a chat
+    # The same: convert_messages_openai_to_ollama, where a call has no id
+    "Open WebUI, Ollama's calls": (
+        "/api/chat",
+        {"stream": False, "messages": [
+            {"role": "user", "content": "Look."},
+            {"role": "assistant", "content": "", "thinking": "Hm.", "tool_calls": [
+                {"index": 0, "id": None, "function": {"name": "look", "arguments": {}}}]},
+            {"role": "tool", "content": "5", "tool_call_id": "c"}, *CHAT]},
+    ),
+    # open_webui/routers/tasks.py: generate_title
     "Open WebUI, titles": (
         "/v1/chat/completions",
-        {"messages": CHAT, "stream": False, "max_completion_tokens": 1000, "metadata": {"task": "title_generation"}},
+        {"messages": CHAT, "stream": False, "max_completion_tokens": 1000,
+         "metadata": {"task": "title_generation", "task_body": {"messages": CHAT}, "chat_id": None}},
     ),
-    # continue/core/llm/llms/Ollama.ts
+    # The same, of a model of Ollama: it has its limit at the top, where Ollama does not look
+    "Open WebUI, titles by Ollama": (
+        "/api/chat",
+        {"messages": CHAT, "stream": False, "num_predict": 1000, "metadata": {"task": "title_generation"}},
+    ),
+    # core/llm/llms/Ollama.ts: _streamChat, where the history may have what the model thought
     "Continue, Ollama's chat": (
         "/api/chat",
-        {"messages": CHAT, "stream": False, "keep_alive": 1800, "tools": [],
+        {"messages": [{"role": "user", "content": "Hi."}, {"role": "thinking", "content": "Hm."},
+                      {"role": "assistant", "content": "Hello."}, *CHAT],
+         "stream": False, "keep_alive": 1800, "think": False, "tools": TOOLS,
          "options": {"temperature": 0.5, "top_p": 1, "top_k": 20, "num_predict": 500, "stop": ["<end>"],
-                     "num_ctx": 8192, "num_gpu": None, "num_thread": None, "use_mmap": None, "mirostat": None}},
+                     "num_ctx": 8192, "mirostat": 0, "num_thread": 4, "use_mmap": True, "min_p": 0, "num_gpu": 1}},
     ),
-    # continue/core/llm/llms/Ollama.ts: constructor loads the model
+    # The same: _streamComplete, by core/autocomplete/generation/CompletionStreamer.ts
+    "Continue, Ollama's completion": (
+        "/api/generate",
+        {"prompt": "[count]", "raw": True, "stream": False, "keep_alive": 1800,
+         "options": {"temperature": 0.01, "num_predict": 256, "stop": ["<end>"], "num_ctx": 8192}},
+    ),
+    # The same: loadModel
     "Continue, Ollama's load": ("/api/generate", {"prompt": "", "keep_alive": 1800}),
-    # continue/packages/openai-adapters
+    # core/llm/openaiTypeConverters.ts: toChatBody
     "Continue, OpenAI": (
         "/v1/chat/completions",
-        {"messages": PARTS, "max_tokens": 4096, "stream": False, "temperature": 0, "top_p": 1, "frequency_penalty": 0,
-         "presence_penalty": 0, "stop": ["<end>"], "tools": TOOLS, "parallel_tool_calls": True},
+        {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."},
+                      {"role": "assistant", "content": " ", "reasoning_content": "Hm."}, *PARTS],
+         "max_tokens": 4096, "stream": False, "temperature": 0, "top_p": 1, "frequency_penalty": 0,
+         "presence_penalty": 0, "stop": ["<end>"],
+         "tools": [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": False}}]},
     ),
-    # continue: Anthropic.ts
+    # The same: toCompleteBody
+    "Continue, OpenAI's completions": (
+        "/v1/completions",
+        {"prompt": "[count]", "max_tokens": 256, "temperature": 0.01, "top_p": 1, "frequency_penalty": 0,
+         "presence_penalty": 0, "stream": False, "stop": ["<end>"]},
+    ),
+    # core/llm/llms/OpenAI.ts: _convertArgsResponses
+    "Continue, Responses": (
+        "/v1/responses",
+        {"input": [{"role": "user", "content": [{"type": "input_text", "text": "[count]"}]}], "temperature": None,
+         "top_p": None, "reasoning": {"effort": "medium", "summary": "auto"}, "stream": False,
+         "include": ["reasoning.encrypted_content"], "max_output_tokens": 4096,
+         "tools": [{"type": "function", **TOOLS[0]["function"]}]},
+    ),
+    # core/llm/llms/Anthropic.ts: convertArgs, and the cache of packages/openai-adapters/src/apis/Anthropic.ts
     "Continue, Anthropic": (
         "/v1/messages",
         {"messages": PARTS, "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
-         "max_tokens": 99, "temperature": 0, "top_k": 40, "stop_sequences": ["<end>"], "stream": False,
-         "thinking": {"type": "enabled", "budget_tokens": 1024}, "metadata": {"user_id": "u"}},
+         "max_tokens": 2048, "temperature": 0, "top_k": 40, "top_p": 1, "stop_sequences": ["<end>"], "stream": False,
+         "thinking": {"type": "enabled", "budget_tokens": 2048},
+         "tools": [{"name": "look", "description": "", "input_schema": {"type": "object"}}]},
     ),
     # litellm/llms/ollama/completion/transformation.py
     "LiteLLM, ollama/": (
@@ -99,7 +147,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 def said(answer: Any) -> str:
     """The text of an answer, in whichever API's form."""
     match answer:
-        case {"choices": [{"message": {"content": str(text)}}]}:
+        case {"choices": [{"message": {"content": str(text)}}]} | {"choices": [{"text": str(text)}]}:
             return text
         case {"content": [{"type": "text", "text": str(text)}]} | {"message": {"content": str(text)}}:
             return text

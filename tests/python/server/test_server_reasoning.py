@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from server_harness import Form, Parts
+from server_harness import Parts, apart
 
-from stopscan.segments import split
+from stopscan import StopSet
+from stopscan.segments import FORMATS, split
 
 THINK = "<think>Is it END?</think>It is 5 or 6 END here"
 HARMONY = (
@@ -18,7 +19,6 @@ HARMONY = (
     "<|start|>assistant<|channel|>final<|message|>It is 5 or 6 END here"
 )
 CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "5 END"}}\n</tool_call>'
-FORMS = {name: Form(name) for name in ("hermes", "harmony")}
 
 
 @pytest.fixture(params=["think", "harmony"])
@@ -92,9 +92,8 @@ def test_responses_with_stops_in_both(harmony: Any) -> None:
 
 
 def told(form: str, deltas: list[str], stop: str | None = None) -> list[tuple[str, str]]:
-    form_ = FORMS[form]
-    parts = Parts(form_)
-    segments = split(deltas, form_.apart([stop] if stop else [], ["reasoning", "tool_call"]))
+    parts = Parts(FORMATS[form])
+    segments = split(deltas, apart(FORMATS[form], StopSet(stop), ["reasoning", "tool_call"]))
     found = [part for segment in segments for part in parts.feed([segment])]
     joined: list[tuple[str, str]] = []
     for kind, text, call in [*found, *parts.end()]:
