@@ -59,7 +59,9 @@ mod vocabulary;
 pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
 pub use formats::{Format, State};
 pub use graph::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder, Target, keep};
-pub use repeat::{Loop, Loops, Repeat};
+pub use repeat::Repeat;
+#[doc(hidden)] // for the tests, the benchmark and the fuzz target, which ask the detection alone
+pub use repeat::{Loop, Loops};
 pub use stream::{
     Emit, Options, Output, Segment, Segmented, Segmenter, Segments, Snapshot, SnapshotError, StopMatch, StopScanner,
     Stream, Text,

@@ -12,7 +12,7 @@ from uuid import uuid4
 from body import Stopping
 from engine import Engine, Row, Scanner
 from mlx_lm.sample_utils import make_sampler
-from parts import Call, Part, Parts, apart
+from parts import PROTECTED, Call, Part, Parts, apart
 from prompts import Prompts
 from starlette.exceptions import HTTPException
 
@@ -165,7 +165,8 @@ class Reply:
     @property
     def reasoning_tokens(self) -> int:
         scanner = self.row.scanner
-        return scanner.tokens_in.get("reasoning", 0) if isinstance(scanner, RowSegmenter) else 0
+        counts = scanner.tokens_in if isinstance(scanner, RowSegmenter) else {}
+        return counts.get("reasoning", 0) + counts.get(f"reasoning{PROTECTED}", 0)
 
     @property
     def tokens(self) -> int:

@@ -61,7 +61,10 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: Any, engine: Engine, grace: float, **options: Any) -> None:
         AppStatus.disable_automatic_graceful_drain()  # streams, too, have the time of grace
-        super().__init__(uvicorn.Config(app, http=Connection, access_log=False, **options))
+        # uvicorn gives an idle connection up after 5 seconds, which is when clients of a busy machine come back.
+        kept = int(Connection.head_seconds)
+        config = uvicorn.Config(app, http=Connection, access_log=False, timeout_keep_alive=kept, **options)
+        super().__init__(config)
         self._engine = engine
         self._grace = grace
 

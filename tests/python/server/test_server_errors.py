@@ -101,10 +101,14 @@ REFUSED = [
     (
         "/v1/chat/completions",
         {"messages": CHAT, "protect": ["<x>"]},
-        "protect: '<x>' is none of ('reasoning', 'tool_call'), nor has it a closing marker",
+        "protect: '<x>' is neither a name, one of ('reasoning', 'tool_call'), nor has it a closing marker",
     ),
     ("/v1/chat/completions", {"messages": CHAT, "protect": 5}, "protect: Input should be a valid array"),
-    ("/v1/chat/completions", {"messages": CHAT, "protect": ["<x>", "</x>"]}, "this route tells the parts apart itself"),
+    (
+        "/v1/chat/completions",
+        {"messages": CHAT, "stop": "<x>", "protect": ["<x>", "</x>"]},
+        '"<x>" is both a stop and a marker',
+    ),
     (
         "/v1/chat/completions",
         {"messages": CHAT, "n": 2},
@@ -132,7 +136,7 @@ REFUSED = [
     ("/api/chat", {"messages": CHAT, "options": {"repeat_penalty": 1.5}}, "options: repeat_penalty: "),
     ("/api/chat", {"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "messages.0.images: "),
     ("/api/chat", {"messages": CHAT, "format": "json"}, "format: "),
-    ("/api/generate", {"prompt": "x", "raw": True}, "raw: "),
+    ("/api/generate", {"prompt": "x", "raw": True, "suffix": "y"}, "suffix: "),
     ("/generate", {}, "the prompt is empty"),
     ("/generate", [], "Input should be an object"),
 ]

@@ -82,6 +82,12 @@ def test_reasoning_tokens_are_counted(client: Any) -> None:
     assert reply.usage.output_tokens_details.reasoning_tokens == 6  # without its markers
     reply = client.openai.responses.create(model=client.model, input="[count]")
     assert reply.usage.output_tokens_details.reasoning_tokens == 0
+    asked: Any = [{"role": "user", "content": "[think]"}]
+    options = {"protect": ["Is", "?"]}
+    reply = client.openai.chat.completions.create(model=client.model, messages=asked, extra_body=options)
+    assert reply.usage.completion_tokens_details.reasoning_tokens == 6
+    message = client.anthropic.messages.create(model=client.model, messages=asked, max_tokens=99)
+    assert message.usage.output_tokens_details.thinking_tokens == 6
 
 
 def test_responses_with_stops_in_both(harmony: Any) -> None:
