@@ -43,6 +43,8 @@ class Detokenizer:
         try:
             self._learn(manager, recv)
         except BaseException as error:
+            # What is left in it would go on to clients.
+            recv.customized_info = None
             self._requests.circuit.note(error, "goes on with sglang's own text")
         if not self._rows:
             texts: list[str] = original(manager, recv)

@@ -43,9 +43,12 @@ class Scheduler:
 
     def check(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
         """Around `Req._check_str_based_finish`: whether a stop has completed."""
-        watch = None
+        watch = req.__dict__.get("_stopscan")
+        if watch is False:
+            return original(req, *args, **options)
         try:
-            watch = self._watch(req)
+            if watch is None:
+                watch = self._watch(req)
             if watch is not None:
                 return self._scan(req, watch)
         except ValueError as error:
@@ -61,8 +64,8 @@ class Scheduler:
         """Around `Req.update_finish_state`: the end of the text may confirm a pattern."""
         result = original(req, *args, **options)
         try:
-            watch = req.__dict__.get("_stopscan")
-            if watch and watch.scanner.finish is None and req.finished() and _confirms(req.finished_reason):
+            watch = req.finished_reason and req.__dict__.get("_stopscan")
+            if watch and watch.scanner.finish is None and _confirms(req.finished_reason):
                 watch.scanner.close("length")
                 self._report(req, watch, req.finished_len or len(req.output_ids))
         except BaseException as error:
@@ -94,12 +97,11 @@ class Scheduler:
         return original(streamer, *args, **options)
 
     def _watch(self, req: Any) -> Watch | None:
-        watch = req.__dict__.get("_stopscan")
-        if watch is None:
-            ready: Future[Watch | None] | None = req.__dict__.pop("_stopscan_ready", None)
-            # `False`: nothing for stopscan.
-            watch = req._stopscan = (ready.result() if ready else self._made(req)) or False
-        return watch or None
+        ready: Future[Watch | None] | None = req.__dict__.pop("_stopscan_ready", None)
+        watch = ready.result() if ready else self._made(req)
+        # `False`: nothing for stopscan.
+        req._stopscan = watch or False
+        return watch
 
     def _made(self, req: Any) -> Watch | None:
         params = req.sampling_params
@@ -122,14 +124,18 @@ class Scheduler:
         return spec.scanner(self._requests.vocabulary(req.tokenizer), list(req.origin_input_ids[-PROMPT_TOKENS:]))
 
     def _scan(self, req: Any, watch: Watch) -> bool:
-        ids = req.output_ids
-        if watch.scanner.tokens_seen > len(ids):
+        ids, scanner = req.output_ids, watch.scanner
+        seen, size = scanner.tokens_seen, len(ids)
+        if seen > size:
             # Retraction of a request of embeddings begins anew.
-            watch.scanner = self._scanner(req, watch.spec)
-        for place in range(watch.scanner.tokens_seen, len(ids)):
-            watch.fresh |= bool(watch.scanner.feed(ids[place]))
-            if watch.scanner.finish is not None:
-                return self._report(req, watch, place + 1)
+            scanner = watch.scanner = self._scanner(req, watch.spec)
+            seen = 0
+        while seen < size:
+            if scanner.feed(ids[seen]):
+                watch.fresh = True
+            seen += 1
+            if scanner.finish is not None:
+                return self._report(req, watch, seen)
         return False
 
     def _report(self, req: Any, watch: Watch, length: int) -> bool:

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+pytest.register_assert_rewrite("sglang_harness")
+
+
+@pytest.fixture(scope="session")
+def reciter() -> Any:
+    """The default checkpoint, and a model that falls into a loop."""
+    from stopscan_conformance import Reciter
+    from stopscan_conformance.scripts import default_scripts
+
+    return Reciter({**default_scripts(), "loop": ["Say:", *["no", ", "] * 40]})

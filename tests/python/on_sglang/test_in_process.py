@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +15,13 @@ from hypothesis import strategies as st
 from sglang.srt.managers.detokenizer_manager import DetokenizerManager
 from sglang.srt.managers.schedule_batch import Req
 from sglang.srt.plugins.hook_registry import HookRegistry
+from sglang_harness import first_stop
 
+from stopscan import Repeat
 from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import Settings
 from stopscan.sglang import _plugin
+from stopscan.sglang._requests import KEY
 from stopscan.sglang._selftest import Host, installed, problems
 from stopscan.tokens import TokenScanner
 
@@ -37,18 +39,6 @@ def host() -> Host:
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switches the way back off, because it hides the faults that it helps over."""
     monkeypatch.setattr(Circuit, "strict", True)
-
-
-def first_stop(text: str, stops: list[str], pattern: str | None) -> tuple[int, int, str] | None:
-    """Brute force: the stop that completes first and begins first, as (beginning, end, what sglang is told)."""
-    for end in range(1, len(text) + 1):
-        for begin in range(end):
-            for stop in stops:
-                if text[begin:end] == stop:
-                    return begin, end, stop
-            if pattern and re.fullmatch(pattern, text[begin:end]):
-                return begin, end, pattern
-    return None
 
 
 streams = st.lists(st.sampled_from(PIECES), min_size=1, max_size=10)
@@ -84,7 +74,9 @@ def test_streams_equal_brute_force_over_their_ids(
         whole = [host.tokenizer.decode(seen[:length], skip_special_tokens=True) for length in range(len(seen) + 1)]
         # A stop completes with a token whose text stays: half characters come later.
         stable = max((one for one in whole if text.startswith(one) and not one.endswith("\ufffd")), key=len, default="")
-        found = first_stop(stable if not limit and len(stable) == len(text) else text, stops, pattern)
+        found = first_stop(
+            stable if not limit and len(stable) == len(text) else text, stops, [pattern] if pattern else []
+        )
         if found:
             begin, end, matched = found
             wanted[str(number)] = (text[: end if keep else begin], matched)
@@ -115,6 +107,99 @@ def test_a_pattern_that_no_scanner_takes_is_an_abort_of_its_request_alone(host: 
     assert came["bad"][1]["type"] == "abort"
     assert (came["bad"][1]["status_code"], "stop_regex" in came["bad"][1]["message"]) == (400, True)
     assert ("".join(came["good"][0]), came["good"][1]["matched"]) == ("a", "END")
+
+
+CHAT = {"custom_params": {KEY: []}}
+QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
+
+
+@pytest.mark.parametrize("step", [1, 3, 50])
+@pytest.mark.parametrize(
+    ("pieces", "params", "text", "matched"),
+    [
+        (["<think>", "END", "</think>", "b", "END"], CHAT, "<think>END</think>b", "END"),
+        (["a", "<tool_call>", "END", "</tool_call>", "b", "END"], CHAT, "a<tool_call>END</tool_call>b", "END"),
+        (["<think>", "a", "<tool_call>", "END", "</tool_call>", "b", "END"], CHAT, None, "END"),
+        (["<think>", "a", "END", "</think>"], {}, "<think>a", "END"),
+        (["<think>", "a", "END", "</think>"], {"custom_params": {KEY: [], "stopscan_protect": []}}, "<think>a", "END"),
+    ],
+)
+def test_on_chat_routes_no_stop_fires_in_reasoning_or_calls(
+    host: Host,
+    pieces: list[str],
+    params: dict[str, Any],
+    text: str | None,
+    matched: str,
+    step: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
+    with installed(_plugin.hooks(Settings())):
+        texts, reason, _ = host.run({"r": (host.ids(pieces), {"stop": ["END"], **params})}, step)["r"]
+    assert ("".join(texts), reason["matched"]) == ("".join(pieces[:-1]) if text is None else text, matched)
+
+
+@pytest.mark.parametrize("step", [1, 3, 50])
+@pytest.mark.parametrize(
+    ("pieces", "text", "matched"),
+    [
+        (["<think>", "END", "a", "ST", "OP", "b"], "<think>ENDa", "STOP"),
+        (["<think>", "S", "</think>", "a", "END", "b"], "<think>S</think>a", "END"),
+        (["<think>", "S", "T", "</think>", "a", "ENDST", "OP"], "<think>ST</think>a", "END"),
+        (["<think>", "S", "T"], "<think>ST", -1),
+    ],
+)
+def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
+    host: Host, pieces: list[str], text: str, matched: str | int, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
+    params = {"stop": ["END", "STOP"], "custom_params": {KEY: ["STOP"]}}
+    with installed(_plugin.hooks(Settings())):
+        texts, reason, _ = host.run({"r": (host.ids(pieces), params)}, step)["r"]
+    assert ("".join(texts), reason["matched"]) == (text, host.tokenizer.eos_token_id if matched == -1 else matched)
+
+
+@pytest.mark.parametrize("asked", [{"stopscan_repeat": [3, 8, 32]}, None])
+def test_a_loop_ends_with_the_token_that_proves_it(host: Host, asked: dict[str, Any] | None) -> None:
+    settings = Settings() if asked else Settings(repeat=Repeat(3, max_period=8, min_length=32))
+    plans = {"r": (host.ids(["x", *["a", "b"] * 40]), {"custom_params": asked})}
+    with installed(_plugin.hooks(settings)):
+        texts, reason, tokens = host.run(plans)["r"]
+    assert ("".join(texts), reason, tokens) == ("x" + "ab" * 16, {"type": "stop", "matched": None}, 33)
+
+
+def test_a_request_may_turn_the_servers_repeat_off(host: Host) -> None:
+    settings = Settings(repeat=Repeat(3, max_period=8, min_length=32))
+    plans = {"r": (host.ids(["a", "b"] * 40), {"custom_params": {"stopscan_repeat": False}})}
+    with installed(_plugin.hooks(settings)):
+        assert "".join(host.run(plans)["r"][0]) == "ab" * 40
+
+
+SENTENCE = r"[.!?]\s*$"
+
+
+@pytest.mark.parametrize(
+    ("params", "without", "matched", "with_it"),
+    [
+        ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
+        ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
+        # `$` is the end of any step there.
+        ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
+        ({"max_new_tokens": 5}, "One a", None, "One a"),
+    ],
+)
+def test_sglangs_matched_stop_kit_without_and_with_it(
+    host: Host, params: dict[str, Any], without: str, matched: str | None, with_it: str | None
+) -> None:
+    plans = {"r": (host.ids([*"One and two! ", "\n", *"Three"]), params)}
+    texts, reason, _ = host.run(plans)["r"]
+    assert ("".join(texts), reason.get("matched")) == (without, matched)
+    with installed(_plugin.hooks(Settings())):
+        texts, reason, _ = host.run(plans)["r"]
+    if with_it is None:
+        assert ("".join(texts), reason["matched"]) == ("One and two! \nThree", host.tokenizer.eos_token_id)
+    else:
+        assert ("".join(texts), reason.get("matched")) == (with_it, matched)
 
 
 @pytest.mark.parametrize("where", ["scheduler", "detokenizer"])

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,41 +15,16 @@ import pytest
 pytest.importorskip("sglang", reason="sglang is not installed; ci/sglang-env makes its environment")
 
 import httpx
+from sglang_harness import load, served
 
 pytestmark = pytest.mark.sglang
 
 
 @pytest.fixture(scope="module")
 def server(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "sglang.launch_server", "--model-path", str(checkpoint), "--port", str(port)]
-    command += ["--device", "cpu", "--attention-backend", "torch_native", "--sampling-backend", "pytorch"]
-    command += ["--disable-radix-cache", "--skip-server-warmup", "--mem-fraction-static", "0.1", "--dtype", "float32"]
-    command += ["--max-total-tokens", "16384", "--disable-overlap-schedule", "--served-model-name", "reciter"]
     log = tmp_path_factory.mktemp("sglang") / "log"
-    with log.open("w") as output:
-        environment = {**os.environ, "STOPSCAN_SGLANG": "1"}
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
-    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
-    try:
-        for _ in range(3000):
-            assert process.poll() is None, log.read_text()[-3000:]
-            try:
-                if client.get("/health").status_code == 200:
-                    break
-            except httpx.TransportError:
-                pass
-            time.sleep(0.2)
-        else:
-            raise AssertionError(log.read_text()[-3000:])
+    with served(checkpoint, log, "--disable-overlap-schedule", "--reasoning-parser", "qwen3") as client:
         yield client
-        assert "stopscan failed" not in log.read_text()
-    finally:
-        client.close()
-        process.terminate()
-        process.wait(60)
 
 
 def generate(server: httpx.Client, reciter: Any, script: str, **params: Any) -> tuple[str, dict[str, Any]]:
@@ -161,10 +132,84 @@ def test_openai(server: httpx.Client, reciter: Any, stream: bool) -> None:
         assert choices[-1]["matched_stop"] == "END"
 
 
-def load(server: httpx.Client) -> list[int]:
-    """The requests that run now, and the tokens of the cache that are in use."""
-    (core,) = server.get("/v1/loads", params={"include": "core"}).json()["loads"]
-    return [core["num_running_reqs"], core["num_used_tokens"]]
+def chat(server: httpx.Client, reciter: Any, script: str, **body: Any) -> dict[str, Any]:
+    """The one choice of a chat's answer."""
+    messages = [{"role": "user", "content": reciter.prompt(script)}]
+    body = {"model": "reciter", "messages": messages, "temperature": 0, "max_tokens": 40, **body}
+    answer = server.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 200, answer.text
+    (choice,) = answer.json()["choices"]
+    return choice
+
+
+def test_on_chat_routes_no_stop_fires_in_the_reasoning(server: httpx.Client, reciter: Any) -> None:
+    choice = chat(server, reciter, "think", stop=["END"])
+    assert (choice["message"]["reasoning_content"], choice["message"]["content"]) == ("Is it END?", "It is 5 or 6 ")
+    assert choice["matched_stop"] == "END"
+    everywhere = chat(server, reciter, "think", stop=["END"], custom_params={"stopscan_protect": []})
+    assert (everywhere["message"]["reasoning_content"], everywhere["message"]["content"]) == ("Is it ", None)
+
+
+def test_anthropics_clients_hear_which_stop_it_was(server: httpx.Client, reciter: Any) -> None:
+    messages = [{"role": "user", "content": reciter.prompt("split")}]
+    body = {"model": "reciter", "messages": messages, "max_tokens": 40, "temperature": 0}
+    whole = server.post("/v1/messages", json={**body, "stop_sequences": ["END"]}).json()
+    assert (whole["content"][0]["text"], whole["stop_reason"]) == ("This is the ", "stop_sequence")
+    assert whole["stop_sequence"] == "END"
+    streamed = server.post("/v1/messages", json={**body, "stop_sequences": ["END"], "stream": True}).text
+    events = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: ")]
+    texts = [event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta"]
+    (end,) = [event["delta"] for event in events if event["type"] == "message_delta"]
+    assert ("".join(texts), end) == ("This is the ", {"stop_reason": "stop_sequence", "stop_sequence": "END"})
+    assert server.post("/v1/messages", json=body).json()["stop_reason"] == "end_turn"
+
+
+def test_responses_and_ollama(server: httpx.Client, reciter: Any) -> None:
+    body = {"model": "reciter", "input": reciter.prompt("think"), "stop": ["END"], "max_output_tokens": 60}
+    answer = server.post("/v1/responses", json={**body, "temperature": 0}).json()
+    said = [part["text"] for item in answer["output"] if item["type"] == "message" for part in item["content"]]
+    assert (said, answer["status"]) == (["It is 5 or 6 "], "completed")
+    options = {"stop": ["END"], "temperature": 0}
+    messages = [{"role": "user", "content": reciter.prompt("think")}]
+    body = {"model": "reciter", "messages": messages, "options": options, "stream": False}
+    assert server.post("/api/chat", json=body).json()["message"]["content"] == (
+        "<think>Is it END?</think>It is 5 or 6 "
+    )
+    body = {"model": "reciter", "prompt": reciter.prompt("think"), "options": options, "stream": False}
+    assert server.post("/api/generate", json=body).json()["response"] == "<think>Is it "
+
+
+def test_a_model_that_loops_is_ended_at_the_token_that_proves_it(server: httpx.Client, reciter: Any) -> None:
+    custom_params = {"stopscan_repeat": [3, 8, 32]}
+    text, info = generate(server, reciter, "loop", max_new_tokens=100, custom_params=custom_params)
+    assert (text, info["completion_tokens"]) == ("Say:" + "no, " * 8, 17)
+    assert info["finish_reason"] == {"type": "stop", "matched": None}
+
+
+SENTENCE = r"[.!?]\s*$"
+
+
+@pytest.mark.parametrize("route", ["completions", "chat"])
+@pytest.mark.parametrize(
+    ("script", "asked", "reason", "matched"),
+    [
+        ("lines", {"stop": "\n"}, "stop", "\n"),
+        ("late", {"stop_regex": "and|or"}, "stop", "and|or"),
+        ("echo", {"stop_regex": SENTENCE}, "stop", SENTENCE),
+        ("split", {}, "stop", None),
+        ("late", {"max_tokens": 5}, "length", None),
+    ],
+)
+def test_sglangs_matched_stop_kit(
+    server: httpx.Client, reciter: Any, route: str, script: str, asked: dict[str, Any], reason: str, matched: str | None
+) -> None:
+    if route == "chat":
+        choice = chat(server, reciter, script, **asked)
+    else:
+        body = {"model": "reciter", "prompt": reciter.prompt(script), "max_tokens": 1000, "temperature": 0, **asked}
+        (choice,) = server.post("/v1/completions", json=body).json()["choices"]
+    expected = reciter.eos_token_id if matched is None and reason == "stop" else matched
+    assert (choice["finish_reason"], choice["matched_stop"]) == (reason, expected)
 
 
 def wait(condition: Callable[[], bool]) -> None:
@@ -190,9 +235,9 @@ def test_many_at_once_and_readers_that_leave(server: httpx.Client, reciter: Any)
 
     with ThreadPoolExecutor(16) as pool:
         answers = pool.map(ask, range(200))
-        wait(lambda: all(load(server)))
+        wait(lambda: all(load(server)[0]))
         texts = list(answers)
     expected = {1: "This is the ", 0: "<think>Is it END?"}
     assert all(text == expected[number % 2] for number, text in enumerate(texts) if number % 3)
-    wait(lambda: load(server) == [0, 0])
+    wait(lambda: load(server) == [(0, 0)])
     assert generate(server, reciter, "split", stop=["END"])[0] == "This is the "

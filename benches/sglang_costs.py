@@ -1,0 +1,87 @@
+"""What stops cost in sglang's scheduler and detokenizer, without and with stopscan, in one run.
+
+    "$(ci/sglang-env)/bin/python" benches/sglang_costs.py
+
+sglang's own functions run in this process, over a tokenizer made on the spot; no model, no server. A line is the CPU
+time of one token of one request. The scheduler's is net of a request without stops; the detokenizer's is for all of its
+work, in messages of 32 requests with a token each.
+"""
+
+from __future__ import annotations
+
+import gc
+import platform
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import date
+from importlib.metadata import version
+from time import thread_time_ns
+from typing import Any
+
+from stopscan._engine.environment import Settings
+from stopscan.sglang._plugin import hooks
+from stopscan.sglang._selftest import Host, installed
+
+TOKENS, ROWS, ROUNDS = 300, 32, 25
+PIECES = ["hello", " world", " x", "STO", "N", " ", "e", "nd", "."]
+FOUR = ["\n\nHuman:", "### Instruction", "<|end|>", "STOP"]
+CASES: dict[str, dict[str, Any]] = {
+    "no stops": {},
+    "1 stop": {"stop": FOUR[:1]},
+    "4 stops": {"stop": FOUR},
+    "32 stops": {"stop": [f"\nstop number {number}:" for number in range(32)]},
+    "a regex": {"stop_regex": [r"User [0-9]{1,4}:"]},
+}
+
+
+def main() -> None:
+    host = Host()
+    ids = (host.ids(PIECES) * TOKENS)[:TOKENS]
+    ways: dict[str, Callable[[], Any]] = {"sglang": nullcontext, "with stopscan": lambda: installed(hooks(Settings()))}
+    print(f"{date.today()}, Python {platform.python_version()}, sglang {version('sglang')}; CPU ns a token")
+    for what, measured in (("scheduler", scheduler), ("detokenizer", detokenizer)):
+        times = {(name, way): float("inf") for name in CASES for way in ways}
+        # Round by round, so that a machine that is busy for a while spoils no single line.
+        for _ in range(ROUNDS):
+            for name, way in times:
+                with ways[way]():
+                    times[name, way] = min(times[name, way], measured(host, ids, CASES[name]))
+        print(f"\n| {what} | sglang | with stopscan | times |\n|---|---:|---:|---:|")
+        for name in CASES:
+            net = measured is scheduler and name != "no stops"
+            theirs, ours = (times[name, way] - net * times["no stops", way] for way in ways)
+            print(f"| {name}{', net' * net} | {theirs:,.0f} | {ours:,.0f} | {theirs / ours:.1f} |", flush=True)
+
+
+def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
+    """A token of a request: its id is appended, and the request asked whether it is at its end."""
+    req = host._request("r", {"max_new_tokens": 1 << 20, **params})
+    gc.collect()
+    began = thread_time_ns()
+    for token_id in ids:
+        req.output_ids.append(token_id)
+        req.update_finish_state(1)
+    took = thread_time_ns() - began
+    assert not req.finished()
+    return took / len(ids)
+
+
+def detokenizer(host: Host, ids: list[int], params: dict[str, Any]) -> float:
+    """A token of a request, of the messages of a batch."""
+    reqs = [host._request(str(row), {"max_new_tokens": 1 << 20, **params}) for row in range(ROWS)]
+    times = []
+    for token_id in ids[:60]:
+        for req in reqs:
+            req.output_ids.append(token_id)
+            req.update_finish_state(1)
+        message = host._message(reqs)
+        if message is not None:
+            began = thread_time_ns()
+            host.detokenizer._decode_batch_token_id_output(message)
+            times.append((thread_time_ns() - began) / len(message.rids))
+    host.detokenizer.decode_status.clear()
+    return sum(times) / len(times)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""A server of sglang on a CPU with the plugin on, and brute force for what it must answer."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+COMMAND = (
+    "--device cpu --attention-backend torch_native --sampling-backend pytorch --disable-radix-cache "
+    "--skip-server-warmup --mem-fraction-static 0.1 --dtype float32 --max-total-tokens 16384 "
+    "--served-model-name reciter"
+)
+
+
+@contextmanager
+def served(
+    checkpoint: Path, log: Path, *options: str, environment: Mapping[str, str] | None = None, patience: float = 600
+) -> Iterator[httpx.Client]:
+    """A client of a new server, which must not have failed in stopscan when it ends."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "sglang.launch_server", "--model-path", str(checkpoint), "--port", str(port)]
+    command += [*COMMAND.split(), *options]
+    surroundings = {**os.environ, "STOPSCAN_SGLANG": "1", **(environment or {})}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=surroundings)
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=300, limits=httpx.Limits(max_connections=None))
+    try:
+        deadline = time.monotonic() + patience
+        while not _healthy(client):
+            assert process.poll() is None, log.read_text()[-3000:]
+            assert time.monotonic() < deadline, log.read_text()[-3000:]
+            time.sleep(0.2)
+        yield client
+        assert "stopscan failed" not in log.read_text()
+    finally:
+        client.close()
+        process.terminate()
+        process.wait(120)
+
+
+def _healthy(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def load(server: httpx.Client) -> list[tuple[int, int]]:
+    """Of each scheduler: the requests that run now, and the tokens of the cache that are in use."""
+    cores = server.get("/v1/loads", params={"include": "core"}).json()["loads"]
+    return [(core["num_running_reqs"], core["num_used_tokens"]) for core in cores]
+
+
+def first_stop(text: str, stops: Sequence[str], patterns: Sequence[str]) -> tuple[int, int, str] | None:
+    """The stop that completes first and begins first, as (beginning, end, what sglang is told)."""
+    for end in range(1, len(text) + 1):
+        for begin in range(end):
+            for stop in stops:
+                if text[begin:end] == stop:
+                    return begin, end, stop
+            for pattern in patterns:
+                if re.fullmatch(pattern, text[begin:end]):
+                    return begin, end, pattern
+    return None
+
+
+class Answer(NamedTuple):
+    """A text, what it was stopped by (`None`: the limit), and how many tokens it took."""
+
+    text: str
+    matched: str | int | None
+    tokens: int
+
+
+def expected(
+    ids: Sequence[int],
+    pieces: Sequence[bytes],
+    eos: int,
+    *,
+    stops: Sequence[str] = (),
+    patterns: Sequence[str] = (),
+    stop_ids: Sequence[int] = (),
+    limit: int = 1 << 30,
+) -> Answer:
+    """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS."""
+    for count, token_id in enumerate([*ids, eos], 1):
+        if token_id in {*stop_ids, eos}:
+            if token_id != eos and (found := first_stop(_text(pieces[:count]), stops, patterns)):
+                return Answer(_text(pieces[:count])[: found[0]], found[2], count)
+            return Answer(_text(pieces[: count - 1], final=True), token_id, count)
+        if found := first_stop(_text(pieces[:count]), stops, patterns):
+            return Answer(_text(pieces[:count])[: found[0]], found[2], count)
+        if count == limit:
+            return Answer(_text(pieces[:count], final=True), None, count)
+    raise AssertionError("the last of them is EOS")
+
+
+def _text(pieces: Sequence[bytes], *, final: bool = False) -> str:
+    """Without half a character at the end, or with U+FFFD for one that is ``final``."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(b"".join(pieces), final)

@@ -1,0 +1,114 @@
+"""300 random requests in each arrangement of sglang's processes, beside brute force over the token ids.
+
+    "$(ci/sglang-env)/bin/python" tests/python/on_sglang/topologies.py [NAME ...]
+
+Each server takes half a minute and more to start, so that CI runs one arrangement alone (`test_serve.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+from sglang_harness import Answer, expected, load, served
+
+from stopscan_conformance import Reciter
+from stopscan_conformance.scripts import SCRIPTS
+
+TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
+    "one process set": ([], {}),
+    "msgpack": ([], {"SGLANG_USE_PICKLE_IPC": "0"}),
+    "2 + 2 workers": (
+        ["--tokenizer-worker-num", "2", "--detokenizer-worker-num", "2"],
+        {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "120"},  # of a machine that is busy
+    ),
+    "dp 2": (["--dp-size", "2"], {}),
+    "retraction forced": ([], {"SGLANG_TEST_RETRACT": "1"}),
+}
+PATTERNS = ["E[A-Z]D", "[0-9], [0-9]", "[a-z]{3} [a-z]", "[^a-zA-Z ]{2}", "(o|a)[a-z]? "]
+REQUESTS = 300
+
+
+class Request:
+    """A request made at random, and its answer."""
+
+    def __init__(self, reciter: Reciter, random: Random) -> None:
+        script = random.choice([name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]])
+        text, ids = reciter.text(script), reciter.token_ids(script)
+        begins = [random.randrange(len(text)) for _ in range(random.randint(0, 4))]
+        asked: dict[str, Any] = {
+            "stops": [stop for stop in (text[at : at + random.randint(1, 5)] for at in begins) if "\ufffd" not in stop],
+            "patterns": random.sample(PATTERNS, random.choice([0, 0, 1, 2])),
+            "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
+        }
+        if random.random() < 0.3:
+            asked["limit"] = random.randint(1, len(ids))
+        pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
+        self.expected = expected(ids, pieces, reciter.eos_token_id, **asked)
+        self.stream, self.count = random.random() < 0.5, random.choice([1, 1, 1, 2])
+        sampling = {
+            "temperature": 0,
+            "stop": asked["stops"],
+            "stop_regex": asked["patterns"],
+            "stop_token_ids": asked["stop_ids"],
+            "max_new_tokens": asked.get("limit", 200),
+            "n": self.count,
+        }
+        self.body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": self.stream}
+
+    def wrong(self, server: httpx.Client) -> str | None:
+        """What is wrong with a server's answer."""
+        got = {_answer(one) for one in self._objects(server)}
+        return None if got == {self.expected} else f"{self.body}: {got} and not {self.expected}"
+
+    def _objects(self, server: httpx.Client) -> list[dict[str, Any]]:
+        if not self.stream:
+            answer = server.post("/generate", json=self.body).json()
+            return answer if isinstance(answer, list) else [answer]
+        last: dict[int, dict[str, Any]] = {}
+        with server.stream("POST", "/generate", json=self.body) as response:
+            for line in response.iter_lines():
+                if line.startswith("data: {"):
+                    event = json.loads(line[6:])
+                    place = event.get("index", 0)
+                    if place in last and not event["text"].startswith(last[place]["text"]):
+                        raise AssertionError(f"{self.body}: {event['text']!r} after {last[place]['text']!r}")
+                    last[place] = event
+        return list(last.values())
+
+
+def _answer(answer: dict[str, Any]) -> Answer:
+    info = answer["meta_info"]
+    return Answer(answer["text"], info["finish_reason"].get("matched"), info["completion_tokens"])
+
+
+def main(names: list[str]) -> int:
+    reciter, wrong = Reciter(), 0
+    with TemporaryDirectory() as folder:
+        checkpoint = reciter.write(Path(folder, "reciter"))
+        for name in names or TOPOLOGIES:
+            options, environment = TOPOLOGIES[name]
+            random = Random(name)
+            requests = [Request(reciter, random) for _ in range(REQUESTS)]
+            with served(checkpoint, Path(folder, "log"), *options, environment=environment) as server:
+                began = time.perf_counter()
+                with ThreadPoolExecutor(24) as pool:
+                    found = list(filter(None, pool.map(lambda one: one.wrong(server), requests)))
+                took = time.perf_counter() - began
+                time.sleep(1)
+                retracted = Path(folder, "log").read_text().count("retracted")
+                print(f"{name}: {len(found)} of {REQUESTS} wrong, {took:.0f} s, after: {load(server)}, {retracted=}")
+            print(*found[:5], sep="\n", flush=True)
+            wrong += len(found)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
