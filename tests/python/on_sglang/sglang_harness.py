@@ -25,9 +25,14 @@ COMMAND = (
 
 @contextmanager
 def served(
-    checkpoint: Path, log: Path, *options: str, environment: Mapping[str, str] | None = None, patience: float = 600
+    checkpoint: Path,
+    log: Path,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+    faults: bool = False,
+    patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """A client of a new server, which must not have failed in stopscan when it ends."""
+    """A client of a new server, in which stopscan must not have failed when it ends, but for ``faults``."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -44,7 +49,8 @@ def served(
             assert time.monotonic() < deadline, log.read_text()[-3000:]
             time.sleep(0.2)
         yield client
-        assert "stopscan failed" not in log.read_text()
+        assert ("stopscan failed" in log.read_text()) == faults
+        assert process.poll() is None, log.read_text()[-3000:]
     finally:
         client.close()
         process.terminate()

@@ -17,11 +17,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
+from faults import install
 from sglang_harness import Answer, expected, load, served
 
 from stopscan_conformance import Reciter
 from stopscan_conformance.scripts import SCRIPTS
 
+FAULTS = "faults injected"
 TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
     "one process set": ([], {}),
     "msgpack": ([], {"SGLANG_USE_PICKLE_IPC": "0"}),
@@ -31,6 +33,7 @@ TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
     ),
     "dp 2": (["--dp-size", "2"], {}),
     "retraction forced": ([], {"SGLANG_TEST_RETRACT": "1"}),
+    FAULTS: ([], {}),
 }
 PATTERNS = ["E[A-Z]D", "[0-9], [0-9]", "[a-z]{3} [a-z]", "[^a-zA-Z ]{2}", "(o|a)[a-z]? "]
 REQUESTS = 300
@@ -39,7 +42,7 @@ REQUESTS = 300
 class Request:
     """A request made at random, and its answer."""
 
-    def __init__(self, reciter: Reciter, random: Random) -> None:
+    def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         script = random.choice([name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]])
         text, ids = reciter.text(script), reciter.token_ids(script)
         begins = [random.randrange(len(text)) for _ in range(random.randint(0, 4))]
@@ -48,10 +51,14 @@ class Request:
             "patterns": random.sample(PATTERNS, random.choice([0, 0, 1, 2])),
             "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
         }
+        if faults:
+            # sglang finds one stop as stopscan does.
+            asked |= {"stops": asked["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
             asked["limit"] = random.randint(1, len(ids))
         pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
         self.expected = expected(ids, pieces, reciter.eos_token_id, **asked)
+        self.may_abort = faults and bool(asked["patterns"])
         self.stream, self.count = random.random() < 0.5, random.choice([1, 1, 1, 2])
         sampling = {
             "temperature": 0,
@@ -65,7 +72,11 @@ class Request:
 
     def wrong(self, server: httpx.Client) -> str | None:
         """What is wrong with a server's answer."""
-        got = {_answer(one) for one in self._objects(server)}
+        objects = self._objects(server)
+        aborted = [one for one in objects if "stopscan failed in this request" in json.dumps(one)]
+        if self.may_abort and aborted:
+            return None
+        got = {_answer(one) for one in objects}
         return None if got == {self.expected} else f"{self.body}: {got} and not {self.expected}"
 
     def _objects(self, server: httpx.Client) -> list[dict[str, Any]]:
@@ -77,6 +88,8 @@ class Request:
             for line in response.iter_lines():
                 if line.startswith("data: {"):
                     event = json.loads(line[6:])
+                    if "error" in event:
+                        return [event]
                     place = event.get("index", 0)
                     if place in last and not event["text"].startswith(last[place]["text"]):
                         raise AssertionError(f"{self.body}: {event['text']!r} after {last[place]['text']!r}")
@@ -96,14 +109,18 @@ def main(names: list[str]) -> int:
         for name in names or TOPOLOGIES:
             options, environment = TOPOLOGIES[name]
             random = Random(name)
-            requests = [Request(reciter, random) for _ in range(REQUESTS)]
-            with served(checkpoint, Path(folder, "log"), *options, environment=environment) as server:
+            faults = name == FAULTS
+            if faults:
+                environment = install(Path(folder, "faults"))
+            requests = [Request(reciter, random, faults=faults) for _ in range(REQUESTS)]
+            log = Path(folder, "log")
+            with served(checkpoint, log, *options, environment=environment, faults=faults) as server:
                 began = time.perf_counter()
                 with ThreadPoolExecutor(24) as pool:
                     found = list(filter(None, pool.map(lambda one: one.wrong(server), requests)))
                 took = time.perf_counter() - began
                 time.sleep(1)
-                retracted = Path(folder, "log").read_text().count("retracted")
+                retracted = log.read_text().count("retracted")
                 print(f"{name}: {len(found)} of {REQUESTS} wrong, {took:.0f} s, after: {load(server)}, {retracted=}")
             print(*found[:5], sep="\n", flush=True)
             wrong += len(found)

@@ -1,0 +1,58 @@
+"""A plugin of sglang's that makes stopscan's functions fail at random, in each process of a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from random import Random
+from typing import Any
+
+# How often each of these calls fails.
+SHARE = 0.02
+
+
+def install(folder: Path) -> dict[str, str]:
+    """Makes ``folder`` a distribution with this plugin in it; the environment of a server that is to have it."""
+    information = folder / "faults-1.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1\n")
+    (information / "entry_points.txt").write_text("[sglang.srt.plugins]\nfaults = faults:register\n")
+    (folder / "faults.py").write_bytes(Path(__file__).read_bytes())
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}
+
+
+def register() -> None:
+    """Makes every call of stopscan that stands in a hook of sglang fail now and then."""
+    from stopscan._engine.circuit import Circuit
+    from stopscan.sglang._detokenizer import Detokenizer
+    from stopscan.sglang._requests import Requests
+    from stopscan.sglang._routes import Routes
+    from stopscan.sglang._scheduler import Scheduler
+    from stopscan.sglang._spec import Spec
+
+    Circuit.LIMIT = 1 << 30
+    random = Random(os.getpid())
+    for owner, names in {
+        Scheduler: ("_watch", "_made", "_scanner", "_scan", "_report"),
+        Detokenizer: ("_learn", "_row", "_text"),
+        Requests: ("spec", "vocabulary", "_graph"),
+        Routes: ("_check",),
+        Spec: ("scanner",),
+    }.items():
+        for name in names:
+            setattr(owner, name, _faulty(getattr(owner, name), random))
+
+
+def _faulty(original: Callable[..., Any], random: Random) -> Callable[..., Any]:
+    @wraps(original)
+    def faulty(*args: Any, **options: Any) -> Any:
+        if random.random() < SHARE:
+            raise LookupError(f"injected before {original.__name__}")
+        result = original(*args, **options)
+        if random.random() < SHARE:
+            raise LookupError(f"injected after {original.__name__}")
+        return result
+
+    return faulty
