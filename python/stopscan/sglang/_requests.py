@@ -74,7 +74,8 @@ class Requests:
         from sglang.srt.parser.reasoning_parser import ReasoningParser
 
         name = _serving("reasoning_parser")
-        return ReasoningParser(model_type=name, stream_reasoning=False).detector if name else None
+        # On chat routes, sglang makes its parsers so for the requests of which it says that they think.
+        return ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
 
     def _graph(self, tokenizer: Any) -> Frozen:
         """The regions of the model's answers: the checkpoint's, and the reasoning of the parser, which decides."""

@@ -113,9 +113,9 @@ def test_a_pattern_that_freezes_sglang_alone(server: httpx.Client, reciter: Any)
 @pytest.mark.parametrize("stream", [False, True])
 def test_openai(server: httpx.Client, reciter: Any, stream: bool) -> None:
     common = {"model": "reciter", "stop": ["END"], "temperature": 0, "max_tokens": 40, "stream": stream}
-    for route, prompt in (
-        ("completions", {"prompt": reciter.prompt("split")}),
-        ("chat/completions", {"messages": [{"role": "user", "content": reciter.prompt("split")}]}),
+    for route, prompt, text in (
+        ("completions", {"prompt": reciter.prompt("split")}, "This is the "),
+        ("chat/completions", {"messages": [{"role": "user", "content": reciter.prompt("think")}]}, "It is 5 or 6 "),
     ):
         answer = server.post(f"/v1/{route}", json={**common, **prompt})
         assert answer.status_code == 200, answer.text
@@ -127,7 +127,7 @@ def test_openai(server: httpx.Client, reciter: Any, stream: bool) -> None:
             choice.get("text") or (choice.get("delta") or choice.get("message") or {}).get("content")
             for choice in choices
         ]
-        assert "".join(filter(None, parts)) == "This is the "
+        assert "".join(filter(None, parts)) == text
         assert [choice["finish_reason"] for choice in choices if choice["finish_reason"]] == ["stop"]
         assert choices[-1]["matched_stop"] == "END"
 
@@ -147,20 +147,23 @@ def test_on_chat_routes_no_stop_fires_in_the_reasoning(server: httpx.Client, rec
     assert (choice["message"]["reasoning_content"], choice["message"]["content"]) == ("Is it END?", "It is 5 or 6 ")
     assert choice["matched_stop"] == "END"
     everywhere = chat(server, reciter, "think", stop=["END"], custom_params={"stopscan_protect": []})
-    assert (everywhere["message"]["reasoning_content"], everywhere["message"]["content"]) == ("Is it ", None)
+    assert (everywhere["message"]["reasoning_content"], everywhere["message"]["content"] or "") == ("Is it ", "")
+    # Without a marker, the answer is all reasoning for sglang's parser.
+    unmarked = chat(server, reciter, "split", stop=["END"])
+    assert unmarked["message"]["reasoning_content"] == "This is the END of it"
 
 
 def test_anthropics_clients_hear_which_stop_it_was(server: httpx.Client, reciter: Any) -> None:
-    messages = [{"role": "user", "content": reciter.prompt("split")}]
+    messages = [{"role": "user", "content": reciter.prompt("think")}]
     body = {"model": "reciter", "messages": messages, "max_tokens": 40, "temperature": 0}
     whole = server.post("/v1/messages", json={**body, "stop_sequences": ["END"]}).json()
-    assert (whole["content"][0]["text"], whole["stop_reason"]) == ("This is the ", "stop_sequence")
+    assert (whole["content"][-1]["text"], whole["stop_reason"]) == ("It is 5 or 6 ", "stop_sequence")
     assert whole["stop_sequence"] == "END"
     streamed = server.post("/v1/messages", json={**body, "stop_sequences": ["END"], "stream": True}).text
     events = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: ")]
     texts = [event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta"]
     (end,) = [event["delta"] for event in events if event["type"] == "message_delta"]
-    assert ("".join(texts), end) == ("This is the ", {"stop_reason": "stop_sequence", "stop_sequence": "END"})
+    assert ("".join(texts), end) == ("It is 5 or 6 ", {"stop_reason": "stop_sequence", "stop_sequence": "END"})
     assert server.post("/v1/messages", json=body).json()["stop_reason"] == "end_turn"
 
 
@@ -204,7 +207,7 @@ def test_sglangs_matched_stop_kit(
     server: httpx.Client, reciter: Any, route: str, script: str, asked: dict[str, Any], reason: str, matched: str | None
 ) -> None:
     if route == "chat":
-        choice = chat(server, reciter, script, **asked)
+        choice = chat(server, reciter, script, **asked, custom_params={"stopscan_protect": []})
     else:
         body = {"model": "reciter", "prompt": reciter.prompt(script), "max_tokens": 1000, "temperature": 0, **asked}
         (choice,) = server.post("/v1/completions", json=body).json()["choices"]

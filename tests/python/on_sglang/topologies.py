@@ -31,7 +31,7 @@ TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
         ["--tokenizer-worker-num", "2", "--detokenizer-worker-num", "2"],
         {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "120"},  # of a machine that is busy
     ),
-    "dp 2": (["--dp-size", "2"], {}),
+    "dp 2": (["--dp-size", "2"], {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}),
     "retraction forced": ([], {"SGLANG_TEST_RETRACT": "1"}),
     FAULTS: ([], {}),
 }
