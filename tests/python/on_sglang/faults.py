@@ -39,13 +39,27 @@ def register() -> None:
     random = Random(os.getpid())
     for owner, names in {
         Scheduler: ("_watch", "_made", "_scanner", "_scan", "_report"),
-        Detokenizer: ("_learn", "_row", "_text"),
+        Detokenizer: ("_learn", "_row"),
         Requests: ("spec", "vocabulary", "_graph"),
         Routes: ("_check",),
-        Spec: ("scanner",),
     }.items():
         for name in names:
             setattr(owner, name, _faulty(getattr(owner, name), random))
+    make = Spec.scanner
+    Spec.scanner = lambda *args: _Faulty(make(*args), random)  # type: ignore[assignment,return-value]
+
+
+class _Faulty:
+    """A scanner of which every use may fail."""
+
+    def __init__(self, scanner: Any, random: Random) -> None:
+        self._scanner = scanner
+        self._random = random
+
+    def __getattr__(self, name: str) -> Any:
+        if self._random.random() < SHARE:
+            raise LookupError(f"injected at {name}")
+        return getattr(self._scanner, name)
 
 
 def _faulty(original: Callable[..., Any], random: Random) -> Callable[..., Any]:
