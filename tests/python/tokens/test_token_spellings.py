@@ -9,8 +9,9 @@ from tokenizers import Tokenizer
 from vocabularies import byte_level_book, staged
 from whole import agree, emitted, run, stopped
 
-from stopscan import StopMatch, StopSet
-from stopscan.tokens import TokenScanner
+from stopscan import Repeat, StopMatch, StopSet
+from stopscan.segments import SegmentSet
+from stopscan.tokens import TokenScanner, TokenSegmenter
 from stopscan_conformance.reciter import Reciter
 
 SPELLINGS = {
@@ -109,6 +110,29 @@ def test_a_snapshot_has_no_vocabulary() -> None:
         assert (other.match, other.finish, other.tokens_kept) == (scanner.match, scanner.finish, scanner.tokens_kept)
     with pytest.raises(ValueError, match="other options"):
         TokenScanner(tokenizer, ["END"]).restore(scanner.snapshot())
+
+
+def test_a_snapshot_of_version_1_goes_on() -> None:
+    graph = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    repeat = Repeat(3, max_period=4, min_length=32)
+    segments = SegmentSet(graph, stop=["END"], patterns=[r"\d+:x"], repeat=repeat)
+    spelled = ("<think>", "Hm ", "é", "</think>", "12", ":", "x")
+    tokenizer, token_ids = staged(*spelled, special=["<think>", "</think>"])
+    segmenter, other = (TokenSegmenter(tokenizer, segments, eos_token_ids=7, max_tokens=9) for _ in range(2))
+    for token_id in token_ids[:-1]:
+        segmenter.feed(token_id)
+    assert segmenter.snapshot() == VERSION_1
+    other.restore(VERSION_1)
+    assert (other.held, other.region, other.tokens_in) == ("12:", "answer", {"answer": 0, "reasoning": 2})
+    assert other.feed(token_ids[-1]) == []
+    assert other.match == StopMatch("12:x", 4, pattern=r"\d+:x")
+
+
+# What a segmenter of tokens wrote once, with a pattern that has begun and a loop's history.
+VERSION_1 = bytes.fromhex(
+    "012709e04ce0db75e300000007080000000331323a0e0202020000000300000002000000130000000000000000"
+    "000000000000000031323a0603030005010403040002000000010000000001000006768cd4"
+)
 
 
 def test_added_tokens_that_are_not_special_are_text() -> None:
