@@ -76,12 +76,14 @@ def scanner(stop: list[str] | StopSet, limit: int = 10 * TOKENS) -> TokenScanner
 
 
 def feeding(name: str, stop: list[str], limit: int = 10 * TOKENS) -> Case:
+    stops = StopSet(stop)
+
     def check(token_ids: list[int]) -> None:
-        checked = scanner(stop, limit)
+        checked = scanner(stops, limit)
         assert "".join(map(checked.feed, token_ids)) + checked.close() == tokenizer().decode(token_ids)
         assert checked.tokens_kept == len(token_ids)
 
-    return Case(name, lambda ids: (scanner(stop, limit), ids), own(feed_each), check)
+    return Case(name, lambda ids: (scanner(stops, limit), ids), own(feed_each), check)
 
 
 def feed_steps(subject: tuple[TokenScanner, list[list[int]]]) -> None:
