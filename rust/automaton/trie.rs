@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT};
-use crate::graph::{Kind, Words};
+use crate::graph::{WordKind, Words};
 use crate::plain::Plain;
 
 /// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
@@ -103,7 +103,7 @@ impl<'a> Trie<'a> {
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
-            Kind::Marker => word + 1,
+            WordKind::Marker => word + 1,
             _ => match self.automaton.outputs[fallback].checked_sub(1) {
                 Some(suffix) => markers[suffix as usize],
                 None => NONE,
@@ -118,7 +118,7 @@ impl<'a> Trie<'a> {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
             let word = self.order[at] as usize;
-            if self.bytes(at).len() > depth && (marker_completes || self.words.kind(word) != Kind::Marker) {
+            if self.bytes(at).len() > depth && (marker_completes || self.words.kind(word) != WordKind::Marker) {
                 self.pruned[word] = true;
             }
         }
@@ -126,8 +126,8 @@ impl<'a> Trie<'a> {
 
     /// Notes how much is held at the state of `range`: all of it, or as much as at its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
-        let holds_stops = self.begins(range.clone(), depth, Kind::Hidden);
-        let holds_markers = self.holds_markers() && self.begins(range, depth, Kind::Marker);
+        let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
+        let holds_markers = self.holds_markers() && self.begins(range, depth, WordKind::Marker);
         let automaton = &mut self.automaton;
         let depth = depth as u32;
         automaton.holds.push(if holds_stops || holds_markers { depth } else { automaton.holds[fallback] });
@@ -141,7 +141,7 @@ impl<'a> Trie<'a> {
     }
 
     /// Whether the state of `range` is a proper prefix of a word of this `kind` that can complete.
-    fn begins(&self, mut range: Range<usize>, depth: usize, kind: Kind) -> bool {
+    fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;
             !self.pruned[word] && self.words.kind(word) == kind && self.bytes(at).len() > depth

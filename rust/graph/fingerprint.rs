@@ -1,4 +1,4 @@
-use super::{Graph, Kind};
+use super::{Graph, WordKind};
 use crate::stream::Fingerprint;
 
 impl Graph {
@@ -6,8 +6,8 @@ impl Graph {
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let mut print = Fingerprint::new();
         print.number(self.stay.into());
-        print.texts(self.stops().of_kind(Kind::Hidden));
-        print.texts(self.stops().of_kind(Kind::Visible));
+        print.texts(self.stops().of_kind(WordKind::Hidden));
+        print.texts(self.stops().of_kind(WordKind::Visible));
         print.texts(self.patterns.patterns.iter().map(String::as_str));
         print.number(self.patterns.max_held.map_or(0, |max_held| max_held.saturating_add(1)));
         if let Some(repeat) = &self.repeat {

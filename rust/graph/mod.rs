@@ -22,7 +22,7 @@ mod words;
 pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 pub use nodes::{Target, keep};
 pub use set::{SegmentSet, Set, StopSet};
-pub(crate) use words::{Kind, Words};
+pub(crate) use words::{WordKind, Words};
 
 /// The name of the one region of a set that was given none.
 pub(crate) const ANSWER: &str = "answer";
@@ -281,7 +281,7 @@ impl Graph {
 
     /// The markers of a node.
     pub(crate) fn markers(&self, node: u32) -> impl Iterator<Item = &str> {
-        self.words(node).of_kind(Kind::Marker)
+        self.words(node).of_kind(WordKind::Marker)
     }
 
     /// The markers of all nodes.
@@ -311,7 +311,7 @@ impl Graph {
         cursor.node
     }
 
-    pub(crate) fn kind(&self, word: Word) -> Kind {
+    pub(crate) fn kind(&self, word: Word) -> WordKind {
         self.words(word.node).kind(word.index as usize)
     }
 
@@ -321,7 +321,7 @@ impl Graph {
 
     /// The match of a string that ends at `end`.
     pub(crate) fn word_match(&self, stop: Word, end: Place) -> StopMatch<'_> {
-        let visible = self.kind(stop) == Kind::Visible;
+        let visible = self.kind(stop) == WordKind::Visible;
         StopMatch::of_word(self.text(stop), self.indices[stop.index as usize] as usize, visible, end)
     }
 

@@ -2,7 +2,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{Completed, Completion, Cursor, Graph, Kind, SetBuilder};
+use super::{Completed, Completion, Cursor, Graph, SetBuilder, WordKind};
 use crate::error::{ErrorKind, StopSetError};
 use crate::stream::{Emit, More, Options, Place, Segmented, StopMatch, Text};
 
@@ -87,7 +87,7 @@ impl<E: Emit> Set<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn stop(&self) -> impl Iterator<Item = &str> {
-        self.0.stops().of_kind(Kind::Hidden)
+        self.0.stops().of_kind(WordKind::Hidden)
     }
 
     /// The visible stops, in the order given, without repetitions.
@@ -99,7 +99,7 @@ impl<E: Emit> Set<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn visible(&self) -> impl Iterator<Item = &str> {
-        self.0.stops().of_kind(Kind::Visible)
+        self.0.stops().of_kind(WordKind::Visible)
     }
 
     /// The patterns, in the order given, without repetitions.

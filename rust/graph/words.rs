@@ -2,7 +2,7 @@
 
 /// What completing a word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WordKind {
     /// A stop that is cut from the output.
     Hidden,
     /// A stop that stays in the output.
@@ -66,12 +66,12 @@ impl Words {
         &self.text[start as usize..self.ends[index] as usize]
     }
 
-    pub(crate) fn kind(&self, index: usize) -> Kind {
+    pub(crate) fn kind(&self, index: usize) -> WordKind {
         match index {
-            _ if index < self.hidden => Kind::Hidden,
-            _ if index < self.stops() => Kind::Visible,
-            _ if index < self.len() => Kind::Marker,
-            _ => Kind::Hidden,
+            _ if index < self.hidden => WordKind::Hidden,
+            _ if index < self.stops() => WordKind::Visible,
+            _ if index < self.len() => WordKind::Marker,
+            _ => WordKind::Hidden,
         }
     }
 
@@ -83,7 +83,7 @@ impl Words {
         (0..self.len()).map(|index| self.text(index))
     }
 
-    pub(crate) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &str> {
+    pub(crate) fn of_kind(&self, kind: WordKind) -> impl Iterator<Item = &str> {
         (0..self.len()).filter(move |&index| self.kind(index) == kind).map(|index| self.text(index))
     }
 }

@@ -27,5 +27,5 @@ mod work;
 pub(crate) use compile::{Compiled, Compiler};
 pub(crate) use list::PatternList;
 pub(crate) use machine::Machine;
-pub(crate) use snapshot::Begun;
+pub(crate) use snapshot::SavedThreads;
 pub(crate) use threads::{Found, PatternHit, Threads};

@@ -10,7 +10,7 @@ use crate::stream::Place;
 /// What a stream's patterns have begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub(crate) struct Begun {
+pub(crate) struct SavedThreads {
     /// The text since the first match began.
     pub(crate) text: String,
     /// As `Threads::to_bytes` makes them.
@@ -19,8 +19,8 @@ pub(crate) struct Begun {
 
 impl Threads {
     /// `text` ends where the stream stands, and is long enough.
-    pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> Begun {
-        Begun { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
+    pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
+        SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
     /// The kinds of what stands before the next character and before the first thread, four bytes for each thread that
@@ -39,11 +39,11 @@ impl Threads {
     pub(crate) fn resume(
         automaton: &Automaton,
         machine: Option<&Machine>,
-        begun: &Begun,
+        begun: &SavedThreads,
         end: Place,
         hides_stops: bool,
     ) -> Option<Threads> {
-        let Begun { text, bytes } = begun;
+        let SavedThreads { text, bytes } = begun;
         let (&[before, before_first, c0, c1, c2, c3], rest) = bytes.split_first_chunk()?;
         let count = u32::from_le_bytes([c0, c1, c2, c3]) as usize;
         let (lengths, markers) = rest.split_at_checked(count.checked_mul(4)?)?;

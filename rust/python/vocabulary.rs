@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
 
 use crate::shape::Shape;
-use crate::vocabulary::{Kind, Strays, VocabularyBuilder, VocabularyError, tokenizer_json};
+use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, tokenizer_json};
 
 /// The bytes of each token id, and the ready text of those that are whole characters.
 ///
@@ -71,12 +71,12 @@ impl Vocabulary {
         let tokens = PyList::empty(py);
         for id in 0..core.len() as u32 {
             let kind = core.kind(id);
-            if kind.is_some_and(|kind| kind.has(Kind::SPECIAL)) {
+            if kind.is_some_and(|kind| kind.has(TokenKind::SPECIAL)) {
                 special.insert(id);
             }
             tokens.append(match (kind, core.bytes(id)) {
-                (Some(kind), Some(bytes)) if kind.has(Kind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
-                (Some(kind), _) if kind.has(Kind::WHOLE) => match &self.ready[id as usize] {
+                (Some(kind), Some(bytes)) if kind.has(TokenKind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
+                (Some(kind), _) if kind.has(TokenKind::WHOLE) => match &self.ready[id as usize] {
                     Some(ready) => ready.text.bind(py).clone().into_any(),
                     None => PyString::new(py, core.text(id)).into_any(),
                 },
@@ -107,7 +107,7 @@ impl Vocabulary {
 impl Vocabulary {
     fn compiled(py: Python<'_>, core: crate::Vocabulary) -> Vocabulary {
         let ready = (0..core.len() as u32).map(|id| {
-            let (plain, text) = (core.kind(id).is_some_and(Kind::is_plain), core.text(id));
+            let (plain, text) = (core.kind(id).is_some_and(TokenKind::is_plain), core.text(id));
             plain.then(|| Ready { shape: Shape::of(text), text: PyString::new(py, text).unbind() })
         });
         Vocabulary { ready: ready.collect(), core, native: true }

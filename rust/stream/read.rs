@@ -1,7 +1,7 @@
 //! How a stream reads: up to a stop or to a marker that does not stay, and what of the text is released.
 
 use super::{Emit, FiredStop, More, Place, Released, Stream};
-use crate::graph::{Completed, Completion, Cursor, Kind, Word};
+use crate::graph::{Completed, Completion, Cursor, Word, WordKind};
 use crate::repeat::Loop;
 
 /// What was released in a region, by its place, before a marker if one ended there.
@@ -104,8 +104,8 @@ impl<E: Emit> Stream<E> {
         self.read.pass(through);
         let graph = self.set.graph();
         let cut = match graph.kind(word) {
-            Kind::Visible => 0,
-            Kind::Hidden if self.include_stop => 0,
+            WordKind::Visible => 0,
+            WordKind::Hidden if self.include_stop => 0,
             _ => graph.text(word).len(),
         };
         self.held.cut(through, cut)

@@ -3,7 +3,7 @@
 
 use super::{Emit, Fingerprint, Fired, FiredStop, More, Place, Reader, Snapshot, SnapshotError, Stream, Writer};
 use crate::graph::{Graph, Set, Word};
-use crate::patterns::{Begun, Threads};
+use crate::patterns::{SavedThreads, Threads};
 use crate::repeat::Loops;
 
 impl<E: Emit> Stream<E> {
@@ -73,7 +73,7 @@ impl<E: Emit> Stream<E> {
         writer.number(length);
         if let Some(threads) = self.more.as_ref().and_then(|more| more.threads.as_ref()) {
             let text = if self.include_stop { threads.text() } else { self.held() };
-            let Begun { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, text);
+            let SavedThreads { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, text);
             writer.bytes(text.as_bytes());
             writer.bytes(&bytes);
         }
@@ -112,7 +112,7 @@ impl<E: Emit> Stream<E> {
         if let Some(more) = &mut self.more
             && more.threads.is_some()
         {
-            begun = Begun { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
+            begun = SavedThreads { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
             let (automaton, machine) = graph.machines(node);
             let threads = Threads::resume(automaton, machine, &begun, self.read, !self.include_stop)?;
             for_markers = threads.text_for_markers(automaton);

@@ -1,6 +1,6 @@
 use std::str;
 
-use crate::vocabulary::{Kind, Strays, UnknownToken, Vocabulary};
+use crate::vocabulary::{Strays, TokenKind, UnknownToken, Vocabulary};
 
 /// What decoding makes of what is no character.
 pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
@@ -78,7 +78,7 @@ impl TokenDecoder {
         let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
         self.text.clear();
         let text = &mut self.text;
-        let skipped = kind.has(Kind::SPECIAL) && self.skip_special;
+        let skipped = kind.has(TokenKind::SPECIAL) && self.skip_special;
         self.decoder.read(&self.vocabulary, (id, kind), skipped, 0, &mut |piece, _| text.push_str(piece));
         Ok(&self.text)
     }
@@ -141,31 +141,31 @@ impl Decoder {
     pub(crate) fn read(
         &mut self,
         vocabulary: &Vocabulary,
-        (id, kind): (u32, Kind),
+        (id, kind): (u32, TokenKind),
         skipped: bool,
         number: usize,
         sink: &mut impl Sink,
     ) {
         let strays = vocabulary.strays();
-        if kind.has(Kind::SPECIAL) && vocabulary.special_ends_character() {
+        if kind.has(TokenKind::SPECIAL) && vocabulary.special_ends_character() {
             self.flush(strays, sink);
         }
         if skipped {
             return;
         }
-        let first = !self.started && kind.has(Kind::FIRST);
+        let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
-        if kind.has(Kind::BYTE) && !first {
+        if kind.has(TokenKind::BYTE) && !first {
             return vocabulary.half(id).iter().for_each(|&byte| self.read_byte(strays, byte, number, sink));
         }
-        if kind.has(Kind::WHOLE) || strays != Strays::Parts {
+        if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
             self.flush(strays, sink);
         }
-        if first && kind.has(Kind::BYTE) && strays == Strays::Runs && vocabulary.first(id).is_empty() {
+        if first && kind.has(TokenKind::BYTE) && strays == Strays::Runs && vocabulary.first(id).is_empty() {
             self.space = Some(number as u32);
         } else if first {
             self.read_bytes(strays, vocabulary.first(id), number, sink);
-        } else if kind.has(Kind::WHOLE) {
+        } else if kind.has(TokenKind::WHOLE) {
             sink(vocabulary.text(id), number);
         } else {
             self.read_bytes(strays, vocabulary.half(id), number, sink);

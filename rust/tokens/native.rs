@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use super::decoder::{Decoder, Sink};
 use super::options::{Limits, TokenOptions, TokenOptionsError};
 use crate::stream::{Emit, Fingerprint, Reader, Stream, Writer};
-use crate::vocabulary::{Kind, UnknownToken, Vocabulary};
+use crate::vocabulary::{TokenKind, UnknownToken, Vocabulary};
 
 /// What makes the text of a stream of tokens.
 pub trait Decode: Sized {
@@ -62,12 +62,12 @@ impl Native {
     /// Whether `id` is a token of whole characters, and is only its text here.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
-        self.vocabulary.kind(id).is_some_and(Kind::is_plain) && self.now.is_idle()
+        self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()
     }
 
     fn read(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
         let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
-        let skipped = self.skip_special && kind.has(Kind::SPECIAL);
+        let skipped = self.skip_special && kind.has(TokenKind::SPECIAL);
         self.now.read(&self.vocabulary, (id, kind), skipped, number, sink);
         Ok(skipped)
     }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::byte_level::Spelling;
-use super::{Kind, Strays, Table, Vocabulary, VocabularyError};
+use super::{Strays, Table, TokenKind, Vocabulary, VocabularyError};
 
 /// Collects the tokens of a [`Vocabulary`], in the order of their ids.
 ///
@@ -22,7 +22,7 @@ use super::{Kind, Strays, Table, Vocabulary, VocabularyError};
 /// ```
 #[derive(Default)]
 pub struct VocabularyBuilder {
-    kinds: Vec<Kind>,
+    kinds: Vec<TokenKind>,
     bytes: Vec<u8>,
     /// Where the bytes of each token end.
     ends: Vec<usize>,
@@ -43,7 +43,7 @@ impl VocabularyBuilder {
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn text(self, bytes: impl AsRef<[u8]>) -> VocabularyBuilder {
-        self.token(bytes.as_ref(), Kind::default())
+        self.token(bytes.as_ref(), TokenKind::default())
     }
 
     /// The next token: text in GPT-2's spelling, as the files of byte-level vocabularies have it. What cannot be such
@@ -59,7 +59,7 @@ impl VocabularyBuilder {
     /// ```
     pub fn spelled(mut self, text: &str) -> VocabularyBuilder {
         let bytes = self.spelling.get_or_insert_with(Spelling::new).bytes(text);
-        self.token(&bytes, Kind::default())
+        self.token(&bytes, TokenKind::default())
     }
 
     /// The next token: one byte of a character that has no token of its own.
@@ -71,7 +71,7 @@ impl VocabularyBuilder {
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn byte(self, byte: u8) -> VocabularyBuilder {
-        self.token(&[byte], Kind::BYTE)
+        self.token(&[byte], TokenKind::BYTE)
     }
 
     /// The next token: one that is left out where special tokens are skipped.
@@ -85,7 +85,7 @@ impl VocabularyBuilder {
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn special(self, bytes: impl AsRef<[u8]>) -> VocabularyBuilder {
-        self.token(bytes.as_ref(), Kind::SPECIAL)
+        self.token(bytes.as_ref(), TokenKind::SPECIAL)
     }
 
     /// The next id has no token.
@@ -97,7 +97,7 @@ impl VocabularyBuilder {
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn gap(self) -> VocabularyBuilder {
-        self.token(&[], Kind::GAP)
+        self.token(&[], TokenKind::GAP)
     }
 
     /// What the last token is at the start of a stream, if that is not what `strip_first_space` says.
@@ -188,27 +188,27 @@ impl VocabularyBuilder {
             start = end;
             let in_runs = self.strays != Strays::Parts;
             match std::str::from_utf8(bytes) {
-                _ if in_runs && kind.has(Kind::BYTE) => halves.push((id as u32, bytes.into())),
+                _ if in_runs && kind.has(TokenKind::BYTE) => halves.push((id as u32, bytes.into())),
                 Ok("") => {}
                 Ok(whole) => {
                     text.push_str(whole);
-                    *kind = kind.with(Kind::WHOLE);
+                    *kind = kind.with(TokenKind::WHOLE);
                 }
                 Err(_) if in_runs => return Err(VocabularyError::NoUtf8(id as u32)),
                 Err(_) => halves.push((id as u32, bytes.into())),
             }
-            if self.strip_first_space && bytes.starts_with(b" ") && !kind.has(Kind::BYTE) {
-                *kind = kind.with(Kind::FIRST);
+            if self.strip_first_space && bytes.starts_with(b" ") && !kind.has(TokenKind::BYTE) {
+                *kind = kind.with(TokenKind::FIRST);
             }
         }
         starts.push(text.len() as u32);
         for first in &self.firsts {
-            self.kinds[first.0 as usize] = self.kinds[first.0 as usize].with(Kind::FIRST);
+            self.kinds[first.0 as usize] = self.kinds[first.0 as usize].with(TokenKind::FIRST);
         }
         Ok(Vocabulary(Arc::new(Table {
             text: text.into(),
             starts: starts.into(),
-            has_firsts: self.kinds.iter().any(|kind| kind.has(Kind::FIRST)),
+            has_firsts: self.kinds.iter().any(|kind| kind.has(TokenKind::FIRST)),
             #[cfg(feature = "python")]
             strips_first_space: self.strip_first_space,
             kinds: self.kinds.into(),
@@ -220,7 +220,7 @@ impl VocabularyBuilder {
         })))
     }
 
-    pub(super) fn token(mut self, bytes: &[u8], kind: Kind) -> VocabularyBuilder {
+    pub(super) fn token(mut self, bytes: &[u8], kind: TokenKind) -> VocabularyBuilder {
         self.kinds.push(kind);
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len());

@@ -37,3 +37,23 @@ impl fmt::Display for VocabularyError {
 }
 
 impl Error for VocabularyError {}
+
+/// The error for an id that no token has.
+///
+/// ```
+/// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("a").build()?;
+/// assert_eq!(TokenDecoder::new(&vocabulary).feed(7), Err(UnknownToken(7)));
+/// # Ok::<(), stopscan::VocabularyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownToken(pub u32);
+
+impl fmt::Display for UnknownToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "token id {} is not in the vocabulary", self.0)
+    }
+}
+
+impl Error for UnknownToken {}

@@ -13,7 +13,7 @@ mod error;
 pub(crate) mod tokenizer_json;
 
 pub use builder::VocabularyBuilder;
-pub use error::VocabularyError;
+pub use error::{UnknownToken, VocabularyError};
 
 /// What decoding makes of bytes that are no character.
 ///
@@ -65,7 +65,7 @@ struct Table {
     /// `starts[i]..starts[i + 1]`.
     text: Box<str>,
     starts: Box<[u32]>,
-    kinds: Box<[Kind]>,
+    kinds: Box<[TokenKind]>,
     /// The bytes of the tokens that are not whole characters, in the order of their ids; those without bytes are left out.
     halves: Box<[(u32, Box<[u8]>)]>,
     /// What tokens are at the start of a stream, if that is not their text without a leading space.
@@ -81,32 +81,32 @@ struct Table {
 
 /// What there is to know about a token before its bytes: a set of flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kind(u8);
+pub(crate) struct TokenKind(u8);
 
-impl Kind {
+impl TokenKind {
     /// Its text is whole characters, and at least one.
-    pub(crate) const WHOLE: Kind = Kind(1);
+    pub(crate) const WHOLE: TokenKind = TokenKind(1);
     /// It is left out where special tokens are skipped.
-    pub(crate) const SPECIAL: Kind = Kind(2);
+    pub(crate) const SPECIAL: TokenKind = TokenKind(2);
     /// It is a byte of a run.
-    pub(crate) const BYTE: Kind = Kind(4);
+    pub(crate) const BYTE: TokenKind = TokenKind(4);
     /// It is something else at the start of a stream.
-    pub(crate) const FIRST: Kind = Kind(8);
+    pub(crate) const FIRST: TokenKind = TokenKind(8);
     /// No token has the id.
-    pub(crate) const GAP: Kind = Kind(16);
+    pub(crate) const GAP: TokenKind = TokenKind(16);
 
     /// Whether its text is whole characters, whatever tokens are skipped.
     #[inline(always)]
     pub(crate) fn is_plain(self) -> bool {
-        self.has(Kind::WHOLE) && !self.has(Kind::SPECIAL)
+        self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
     }
 
-    pub(crate) fn has(self, flag: Kind) -> bool {
+    pub(crate) fn has(self, flag: TokenKind) -> bool {
         self.0 & flag.0 != 0
     }
 
-    pub(crate) fn with(self, flag: Kind) -> Kind {
-        Kind(self.0 | flag.0)
+    pub(crate) fn with(self, flag: TokenKind) -> TokenKind {
+        TokenKind(self.0 | flag.0)
     }
 }
 
@@ -200,12 +200,12 @@ impl Vocabulary {
     /// ```
     pub fn bytes(&self, id: u32) -> Option<&[u8]> {
         let kind = self.kind(id)?;
-        Some(if kind.has(Kind::WHOLE) { self.text(id).as_bytes() } else { self.half(id) })
+        Some(if kind.has(TokenKind::WHOLE) { self.text(id).as_bytes() } else { self.half(id) })
     }
 
     #[inline]
-    pub(crate) fn kind(&self, id: u32) -> Option<Kind> {
-        self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(Kind::GAP))
+    pub(crate) fn kind(&self, id: u32) -> Option<TokenKind> {
+        self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(TokenKind::GAP))
     }
 
     /// The text of a token of whole characters; of any other it is empty.
@@ -249,7 +249,7 @@ impl Vocabulary {
     pub(crate) fn spells_with_special(&self, text: &str) -> bool {
         let automaton = self.0.special.get_or_init(|| {
             let special =
-                (0..self.len() as u32).filter(|&id| self.kind(id).is_some_and(|kind| kind.has(Kind::SPECIAL)));
+                (0..self.len() as u32).filter(|&id| self.kind(id).is_some_and(|kind| kind.has(TokenKind::SPECIAL)));
             let mut texts: Vec<&str> = special.map(|id| self.text(id)).filter(|text| !text.is_empty()).collect();
             texts.sort_unstable();
             texts.dedup();
@@ -280,23 +280,3 @@ impl fmt::Debug for Vocabulary {
         f.debug_struct("Vocabulary").field("len", &self.len()).field("strays", &self.strays()).finish_non_exhaustive()
     }
 }
-
-/// The error for an id that no token has.
-///
-/// ```
-/// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};
-///
-/// let vocabulary = Vocabulary::builder().text("a").build()?;
-/// assert_eq!(TokenDecoder::new(&vocabulary).feed(7), Err(UnknownToken(7)));
-/// # Ok::<(), stopscan::VocabularyError>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownToken(pub u32);
-
-impl fmt::Display for UnknownToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "token id {} is not in the vocabulary", self.0)
-    }
-}
-
-impl std::error::Error for UnknownToken {}

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::byte_level::Spelling;
-use super::{Kind, Strays, Vocabulary, VocabularyBuilder, VocabularyError};
+use super::{Strays, TokenKind, Vocabulary, VocabularyBuilder, VocabularyError};
 
 mod decoder;
 mod file;
@@ -52,7 +52,7 @@ fn in_pieces<'a>(
     })
 }
 
-fn piece(builder: VocabularyBuilder, token: &str, kind: Kind, pieces: &Pieces) -> VocabularyBuilder {
+fn piece(builder: VocabularyBuilder, token: &str, kind: TokenKind, pieces: &Pieces) -> VocabularyBuilder {
     let text = pieces.text(token);
     if let Some(byte) = pieces.byte(&text) {
         let builder = builder.byte(byte);
@@ -65,6 +65,6 @@ fn piece(builder: VocabularyBuilder, token: &str, kind: Kind, pieces: &Pieces) -
     }
 }
 
-fn kind(token: &str, special: &HashSet<&str>) -> Kind {
-    if special.contains(token) { Kind::SPECIAL } else { Kind::default() }
+fn kind(token: &str, special: &HashSet<&str>) -> TokenKind {
+    if special.contains(token) { TokenKind::SPECIAL } else { TokenKind::default() }
 }
