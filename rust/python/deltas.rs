@@ -9,6 +9,7 @@ use super::show::{Show, new_string, same_or_new};
 use super::stop_match::StopMatch;
 use crate::{Emit, Options, Snapshot, Stream};
 
+#[repr(C)]
 pub(super) struct Deltas<E: Show> {
     pub(super) set: Py<E::Class>,
     guarded: Guarded<Stream<E>>,

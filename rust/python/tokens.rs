@@ -20,18 +20,20 @@ use crate::stream::{Emit, SettledText};
 use crate::tokens::{Decode, Limits, TokenStream};
 use crate::{Options, Snapshot, Stream};
 
+/// What most tokens need comes first, as in `Guarded`.
+#[repr(C)]
 pub(super) struct Tokens<E: Show> {
     /// How many tokens were fed.
     pub(super) seen: AtomicUsize,
     pub(super) max_tokens: usize,
     /// A bit for each id that ends the stream, as its lowest six bits say.
     pub(super) end_bits: u64,
-    pub(super) limits: Arc<Limits>,
     pub(super) vocabulary: Py<Vocabulary>,
+    pub(super) guarded: Guarded<TokenStream<E, Decoding>>,
     pub(super) set: Py<E::Class>,
+    pub(super) limits: Arc<Limits>,
     pub(super) hides_stops: bool,
     pub(super) unread: UnreadTokens,
-    pub(super) guarded: Guarded<TokenStream<E, Decoding>>,
 }
 
 impl<E: Emit> Core for TokenStream<E, Decoding> {
