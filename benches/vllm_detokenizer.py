@@ -45,7 +45,7 @@ WORDS = [
     ]
 ]
 # Processor time, because other processes may run: the best of so many rounds.
-ROUNDS = 7
+ROUNDS = 20
 
 
 def stops(count: int) -> list[str]:

@@ -1,0 +1,165 @@
+"""A running vLLM server with stopscan: what many patterns cost others, faults in every request, and a loop.
+
+"$(ci/vllm-env)/bin/python" benches/vllm_server.py
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date
+from itertools import count, cycle
+from typing import Any
+
+import httpx
+
+from stopscan_conformance.reciter import Reciter
+
+RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
+PATTERNS = [f"TURN [0-9] {number}!" for number in range(300)]
+# Where a request's fault is: when its detokenizer is made, at one of its tokens, or at its end.
+FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
+REQUESTS = 500
+
+
+def serve_with_faults() -> None:
+    """`vllm serve`, in which stopscan fails in each request that says where, and never turns itself off."""
+    from vllm.entrypoints.cli.main import main
+
+    from stopscan._engine.circuit import Circuit
+    from stopscan.vllm import _adapter
+
+    Circuit.LIMIT = sys.maxsize
+    make = _adapter.Adapter._detokenizer
+
+    def faulty(adapter: Any, inner: Any, tokenizer: Any, request: Any, *rest: Any) -> Any:
+        at = (request.sampling_params.extra_args or {}).get("fault")
+        if at == "making":
+            raise LookupError("injected")
+        detokenizer = make(adapter, inner, tokenizer, request, *rest)
+        if isinstance(at, int):
+            scan, tokens = detokenizer._scan, count(1)
+            detokenizer._scan = lambda delta: scan(delta) if next(tokens) != at else {}["injected"]
+        elif at is not None:
+            detokenizer._scanner = Failing(detokenizer._scanner, {"end": "flush", "match": "match"}[at])
+        return detokenizer
+
+    _adapter.Adapter._detokenizer = faulty  # type: ignore[method-assign]
+    sys.exit(main())
+
+
+class Failing:
+    """A scanner that fails where one of its parts is asked for."""
+
+    def __init__(self, scanner: Any, part: str) -> None:
+        self._scanner, self._part = scanner, part
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self._part:
+            raise LookupError("injected")
+        return getattr(self._scanner, name)
+
+
+@contextmanager
+def server(model: str) -> Iterator[httpx.Client]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    arguments = ["serve", model, "--served-model-name", "m", "--port", port, "--gpu-memory-utilization", "0.1"]
+    arguments += ["--enforce-eager", "--dtype", "float32", "--max-model-len", "512"]
+    environment = {**os.environ, "STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_LIMITS": "patterns=300,bytes=65536"}
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen([sys.executable, __file__, *arguments], env=environment, stdout=log, stderr=log)
+        try:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=600) as client:
+                while not healthy(client):
+                    if process.poll() is not None:
+                        log.seek(0)
+                        raise SystemExit(log.read().decode(errors="replace"))
+                    time.sleep(0.5)
+                yield client
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def healthy(client: httpx.Client) -> bool:
+    try:
+        return client.get("/health").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
+    """How long `/health` was silent at most, in seconds, while a chat of 50 answers was under way."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "[loop]"}], "n": 50, "temperature": 1}
+    body |= {"max_tokens": 20, "vllm_xargs": {"stopscan_patterns": patterns} if patterns else {}}
+    gaps, done = [0.0], threading.Event()
+
+    def poll() -> None:
+        with httpx.Client(base_url=client.base_url, timeout=600) as poller:
+            while not done.wait(0.01):
+                began = time.perf_counter()
+                poller.get("/health")
+                gaps.append(time.perf_counter() - began)
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    answer = client.post("/v1/chat/completions", json=body)
+    done.set()
+    thread.join()
+    assert answer.status_code == 200, answer.text
+    return max(gaps)
+
+
+def faulty_request(client: httpx.Client, number: int) -> str:
+    """How one request with a fault ended: each third one has a pattern, which vLLM cannot keep."""
+    extra: dict[str, Any] = {"fault": FAULTS[number % len(FAULTS)]}
+    body: dict[str, Any] = {"model": "m", "prompt": "[split]", "temperature": 0, "max_tokens": 40, "vllm_xargs": extra}
+    if number % 3:
+        body["stop"] = ["END"]
+    else:
+        extra["stopscan_patterns"] = ["E[N]D"]
+    answer = client.post("/v1/completions", json=body)
+    if answer.status_code != 200:
+        return f"{'pattern' if number % 3 == 0 else 'stop'}: {answer.status_code}"
+    choice = answer.json()["choices"][0]
+    right = (choice["text"], choice["stop_reason"]) == ("This is the ", "END")
+    return f"{'pattern' if number % 3 == 0 else 'stop'}: {'right' if right else choice}"
+
+
+def main() -> None:
+    print(f"{date.today()}, {platform.machine()}, CPython {platform.python_version()}\n")
+    with tempfile.TemporaryDirectory() as model:
+        RECITER.write(model)
+        with server(model) as client:
+            longest_gap(client, [])
+            gaps: dict[int, list[float]] = {0: [], len(PATTERNS): []}
+            for _, size in zip(range(6), cycle(gaps), strict=False):
+                gaps[size].append(longest_gap(client, PATTERNS[:size]))
+            for size, seconds in gaps.items():
+                print(f"longest gap of /health, n=50, {size} patterns:", [f"{1000 * gap:.0f} ms" for gap in seconds])
+            with ThreadPoolExecutor(16) as pool:
+                ends = Counter(pool.map(lambda number: faulty_request(client, number), range(REQUESTS)))
+            print(f"{REQUESTS} requests with a fault:", dict(ends), "alive:", healthy(client))
+            for repeat in (None, True):
+                body = {"model": "m", "prompt": "[loop]", "temperature": 0, "max_tokens": 300}
+                body |= {"vllm_xargs": {"stopscan_repeat": repeat}} if repeat else {}
+                answer = client.post("/v1/completions", json=body).json()
+                (choice,) = answer["choices"]
+                ended = choice["finish_reason"], choice["stop_reason"], answer["usage"]["completion_tokens"]
+                print(f"a loop, stopscan_repeat {repeat}: {len(choice['text'])} characters, {ended}")
+
+
+if __name__ == "__main__":
+    serve_with_faults() if sys.argv[1:2] == ["serve"] else main()
