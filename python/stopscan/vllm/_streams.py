@@ -200,9 +200,9 @@ class Host:
         ids = self._tokenizer.ids([step] if isinstance(step, str | bytes) else step)
         finish = self._reasons[stream.finish.upper()] if last and stream.finish else None
         reason = ids[-1] if last and stream.stop_token else None
-        logprobs = _logprobs(ids) if stream.params.get("logprobs") else None
+        scores = logprobs(ids) if stream.params.get("logprobs") else None
         return self._output(
-            request_id=name, new_token_ids=ids, finish_reason=finish, stop_reason=reason, new_logprobs=logprobs
+            request_id=name, new_token_ids=ids, finish_reason=finish, stop_reason=reason, new_logprobs=scores
         )
 
 
@@ -214,7 +214,7 @@ def _filled(cls: Callable[..., Any]) -> Callable[..., Any]:
     return lambda **known: cls(**{**required, **known})
 
 
-def _logprobs(ids: list[int]) -> Any:
+def logprobs(ids: Sequence[int]) -> Any:
     import numpy as np
     from vllm.v1.outputs import LogprobsLists
 

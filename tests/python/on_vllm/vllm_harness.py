@@ -6,25 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector
-from vllm.v1.outputs import LogprobsLists
 
+from stopscan.vllm._streams import Slow as SlowTokenizer
+from stopscan.vllm._streams import logprobs
 
-class SlowTokenizer:
-    """A tokenizer that vLLM takes for one without a fast backend."""
-
-    def __init__(self, fast: Any) -> None:
-        self._fast = fast
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._fast, name)
-
-    def __len__(self) -> int:
-        return len(self._fast)
+__all__ = ["Run", "SlowTokenizer", "run"]
 
 
 @dataclass
@@ -66,7 +56,7 @@ def run(
         output = EngineCoreOutput(
             request_id="r",
             new_token_ids=list(step),
-            new_logprobs=_logprobs(step) if params.logprobs is not None else None,
+            new_logprobs=logprobs(step) if params.logprobs is not None else None,
             finish_reason=finish if last else None,
             stop_reason=stop_reason if last else None,
         )
@@ -113,13 +103,4 @@ def _request(
         cache_salt=None,
         data_parallel_rank=None,
         reasoning_parser_kwargs=parser_options,
-    )
-
-
-def _logprobs(step: Sequence[int]) -> LogprobsLists:
-    sampled = np.array(step).reshape(-1, 1)
-    return LogprobsLists(
-        logprob_token_ids=np.hstack([sampled, sampled + 1]),
-        logprobs=np.hstack([-0.5 - sampled / 1024, -1.5 - sampled / 1024]),
-        sampled_token_ranks=np.ones(len(step), dtype=int),
     )
