@@ -7,6 +7,7 @@ Every adapter asks here, so that stops, protection and segments agree. The regio
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypedDict
 
 from stopscan import StopSet
@@ -46,7 +47,8 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
         declared = from_response_template(template) if template else None
     except ValueError:  # its anchors are no literals
         declared = None
-    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(getattr(tokenizer, "chat_template", None))]
+    text = getattr(tokenizer, "chat_template", None)
+    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(text) if isinstance(text, str) else None]
     graphs = [graph for graph in found if graph]
     # mlx-lm knows the tool calls alone of some models that think.
     return max(graphs, key=lambda graph: len({*NAMES} & _regions(graph)), default=None)
@@ -210,9 +212,8 @@ def _part(part: str) -> str:
     return PARTS.get(part, part)
 
 
-def _of_chat_template(template: object) -> Graph | None:
-    if not isinstance(template, str):
-        return None
+@lru_cache(maxsize=16)
+def _of_chat_template(template: str) -> Graph | None:
     best, most = None, 0
     for form in FORMATS.values():
         edges = {(marker, _name(to)) for markers in form.values() for marker, to in markers.items()}

@@ -7,9 +7,9 @@ import os
 from typing import Any, NamedTuple
 
 from stopscan import Repeat
-from stopscan._engine.options import Limits
-from stopscan._engine.regions import NAMES, regions
+from stopscan._engine.options import Limits, regions
 from stopscan._engine.sets import stop_set
+from stopscan.regions import NAMES
 from stopscan.repeats import in_environment
 
 # For names whose markers are not known yet.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from stopscan import Repeat
-from stopscan._engine.regions import Pairs, regions
+from stopscan._engine.sets import Pairs
 from stopscan.regions import read
 from stopscan.repeats import requested
 
@@ -30,11 +31,6 @@ class Options(NamedTuple):
     start_protected: bool | None = None
     repeat: Repeat | None = None
 
-    @property
-    def beyond_the_engine(self) -> bool:
-        """Whether the engine's own stops cannot do what is asked."""
-        return bool(self.patterns or self.protect or self.repeat)
-
 
 def options(
     given: Mapping[str, Any] | None, named: Mapping[str, Pairs] | None, limits: Limits, repeat: Repeat | None = None
@@ -54,8 +50,24 @@ def options(
         _max_held(asked.get("max_held")),
         _protect(asked.get("protect"), named, limits),
         _start(asked.get("start_protected")),
-        requested(asked.get("repeat"), repeat, name=f"{PREFIX}repeat"),
+        _repeat(asked.get("repeat"), repeat),
     )
+
+
+def regions(protect: object, named: Mapping[str, Pairs], *, pass_over: bool = False) -> Pairs:
+    """The markers of each region that ``protect`` means: first those that it names, of which ``named`` has the markers.
+
+    A name that the engine does not know is a ``ValueError``, or passed over, as in a server's default.
+
+    >>> regions(["<a>", "</a>", "reasoning"], {"reasoning": (("<think>", "</think>"),)})
+    (('<think>', '</think>'), ('<a>', '</a>'))
+    """
+    names, pairs = read(protect)
+    for name in names:
+        if name not in named and not pass_over:
+            raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
+    of_names = [pair for name in names for pair in named.get(name, ())]
+    return tuple(dict.fromkeys([*of_names, *pairs]))
 
 
 def without_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -87,13 +99,18 @@ def _protect(value: object, named: Mapping[str, Pairs] | None, limits: Limits) -
     if value is None:
         return None
     try:
-        names, pairs = read(value)
-        found = (*names, *pairs) if named is None else regions(value, named)
+        found: tuple[Any, ...] = regions(value, named) if named is not None else tuple(chain(*read(value)))
     except ValueError as error:
         raise ValueError(f"stopscan_protect {str(error).removeprefix('protect').lstrip(': ')}") from None
     if len(found) > limits.regions:
         raise ValueError(f"stopscan_protect has {len(found)} regions; the limit is {limits.regions}")
     return found
+
+
+def _repeat(value: object, default: Repeat | None) -> Repeat | None:
+    # `true` in a flat map of strings and numbers is 1.
+    asked = bool(value) if value in (0, 1) else value
+    return requested(asked, default, name=f"{PREFIX}repeat")
 
 
 def _start(value: object) -> bool | None:

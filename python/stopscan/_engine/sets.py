@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from stopscan import Repeat, StopSet
-from stopscan._engine.regions import Pairs
+
+Pair = tuple[str, str]
+Pairs = tuple[Pair, ...]
 
 shared = lru_cache(maxsize=128)
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from functools import partial
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, groupby
 from operator import index, itemgetter
-from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast
+from zlib import crc32
 
 from stopscan.finish import EndReason, Finish
+from stopscan.regions import RegionOptions
 from stopscan.segments import Segment
 
 if TYPE_CHECKING:
@@ -23,15 +25,31 @@ Piece = TypeVar("Piece", str, list[Segment])
 # Engines draw ids of 32 bits; what is larger, or below 0, no sampler has drawn.
 IDS = range(2**31)
 
+# Of a snapshot's numbers, in bytes.
+SIZE = 4
 
-class TokenOptions(TypedDict, total=False):
-    """The options of rows of an engine, whether their text is told apart or not."""
+
+class EndOptions(TypedDict, total=False):
+    """What ends a row beside its stops, as a request may say it."""
 
     stop_token_ids: Ids
-    eos_token_ids: Ids
     min_tokens: int
     include_stop: bool
+
+
+class TokenOptions(EndOptions, total=False):
+    """The options of rows of an engine, whether their text is told apart or not."""
+
+    eos_token_ids: Ids
     skip_special_tokens: bool
+
+
+class RequestOptions(EndOptions, RegionOptions, total=False):
+    """What a request may say about its stops; what its model ends with is the engine's."""
+
+
+class RowOptions(TokenOptions, RegionOptions, total=False):
+    """The options of a row whose stops are a ``StopSet``."""
 
 
 class EngineTokens(Generic[Piece]):
@@ -46,14 +64,14 @@ class EngineTokens(Generic[Piece]):
         self, make: Callable[..., Any], max_tokens: int | None, options: TokenOptions, model_eos_ids: Ids
     ) -> None:
         given: dict[str, Any] = {**options}
-        self._min_tokens: int = given.pop("min_tokens", 0)
-        self._max_tokens = max_tokens
         eos = given.pop("eos_token_ids", None)
         eos = ids(model_eos_ids if eos is None else eos)
         given["stop_token_ids"] = ids(given.get("stop_token_ids"))
-        self._make = partial(make, eos_token_ids=eos, max_tokens=max_tokens, **given)
-        self._begin()
+        self._scanner = make(eos_token_ids=eos, max_tokens=max_tokens, **given)
+        self._min_tokens: int = given.get("min_tokens", 0)
         self._eos_token_ids = frozenset(eos)
+        # What the engine's tokens brought, and nobody has asked for yet.
+        self._pieces: deque[Any] = deque()
 
     @property
     def finish(self) -> Finish | None:
@@ -63,7 +81,7 @@ class EngineTokens(Generic[Piece]):
 
     @property
     def match(self) -> StopMatch | None:
-        """The stop string that fired."""
+        """The stop that fired, a string, a pattern or a loop."""
         match: StopMatch | None = self._scanner.match
         return match
 
@@ -74,27 +92,36 @@ class EngineTokens(Generic[Piece]):
         return held
 
     @property
+    def region(self) -> str:
+        """The region of the text that comes next."""
+        region: str = self._scanner.region
+        return region
+
+    @property
     def tokens_seen(self) -> int:
-        """How many tokens were fed, EOS included."""
+        """How many tokens were fed, for usage."""
         seen: int = self._scanner.tokens_seen
-        return seen + len(self._without_text)
+        return seen
 
     @property
     def tokens_kept(self) -> int:
         """How many tokens there are up to the last that contributed to the emitted text."""
         kept: int = self._scanner.tokens_kept
-        return kept + bisect_left(self._without_text, kept)
+        return kept
 
     def feed(self, token_id: int, /) -> Piece:
         """What is safe to emit now that ``token_id`` was read; nothing once the stream is over. Raises ``ValueError``
         for what is no token id of any model, and ``TypeError`` for what is no integer."""
-        if self._early is not None:
-            return self._feed_early(token_id, self._early)
+        piece: Piece
+        if self._min_tokens and token_id in self._eos_token_ids and self._scanner.tokens_seen < self._min_tokens:
+            piece = self._scanner._count("eos")
+            return piece
         try:
-            piece: Piece = self._scanner.feed(token_id)
+            piece = self._scanner.feed(token_id)
         except ValueError:
-            piece = self._pass(token_id)
-        return self._limited(piece) if self._without_text else piece
+            _check(token_id)
+            piece = self._scanner._count()
+        return piece
 
     def feed_many(self, token_ids: Iterable[int], /) -> Piece:
         """What ``feed`` gives for each of ``token_ids``, joined. If one of them is wrong, none was read."""
@@ -110,62 +137,39 @@ class EngineTokens(Generic[Piece]):
 
     def reset(self) -> None:
         """Goes back to the start of the stream."""
-        self._begin()
+        self._scanner.reset()
+        self._pieces.clear()
 
     def copy(self) -> Self:
         """The same in the same state, which goes on independently."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        other._scanner, other._without_text = self._scanner.copy(), self._without_text[:]
-        other._early = None if self._early is None else self._early[:]
+        other._scanner, other._pieces = self._scanner.copy(), self._pieces.copy()
         return other
+
+    def snapshot(self) -> bytes:
+        """The state as bytes, for one of the same tokenizer, stops and options, in another process or on another
+        machine; what nobody has asked for yet is in it."""
+        pieces = json.dumps([*self._pieces]).encode()
+        state: bytes = self._scanner.snapshot() + pieces + len(pieces).to_bytes(SIZE, "big")
+        return state + crc32(state).to_bytes(SIZE, "big")
+
+    def restore(self, snapshot: bytes, /) -> None:
+        """Takes the state that ``snapshot`` is of. Raises ``ValueError`` for one of other stops or options, and for
+        damaged bytes; the stream is then as before."""
+        state, check = snapshot[:-SIZE], snapshot[-SIZE:]
+        size = int.from_bytes(state[-SIZE:], "big")
+        end = len(state) - SIZE - size
+        if crc32(state).to_bytes(SIZE, "big") != check or end < 0:
+            raise ValueError("the snapshot is damaged")
+        self._scanner.restore(state[:end])
+        self._pieces = deque(map(_piece, json.loads(state[end:-SIZE])))
 
     def __copy__(self) -> Self:
         return self.copy()
 
     def __deepcopy__(self, _memo: Any) -> Self:
         return self.copy()
-
-    def _begin(self) -> None:
-        self._scanner = self._make(min_tokens=self._min_tokens)
-        # For each id that the scanner was not given: how many it had been given before.
-        self._without_text: list[int] = []
-        # The ids that it was given, while stops do not count yet.
-        self._early: list[int] | None = [] if self._min_tokens else None
-
-    def _feed_early(self, token_id: int, early: list[int]) -> Piece:
-        if token_id in self._eos_token_ids:
-            self._pass(token_id)
-            rest: Piece = self._scanner.close("eos")
-            return rest
-        try:
-            piece: Piece = self._scanner.feed(token_id)
-            early.append(token_id)
-        except ValueError:
-            piece = self._pass(token_id)
-        if self.finish is None and self.tokens_seen >= self._min_tokens:
-            self._arm(early)
-        return self._limited(piece)
-
-    def _arm(self, early: list[int]) -> None:
-        self._early = None
-        if self._without_text:
-            # The scanner waits for more tokens than are left: one that waits for these alone takes its place.
-            self._scanner = self._make(min_tokens=len(early))
-            self._scanner.feed_many(early)
-
-    def _limited(self, piece: Piece) -> Piece:
-        """``piece``, with the rest if the stream ends at its limit; the scanner does not know of all tokens."""
-        if self._max_tokens is None or self.tokens_seen < self._max_tokens or self.finish is not None:
-            return piece
-        return self._joined([piece, self._scanner.close("length")])
-
-    def _pass(self, token_id: int) -> Piece:
-        """Nothing, for an id that the scanner is not given."""
-        _check(token_id)
-        if self._scanner.finish is None:
-            self._without_text.append(self._scanner.tokens_seen)
-        return self._joined(())
 
     def _joined(self, pieces: Iterable[Any]) -> Piece:
         nothing: Piece = self._scanner.feed_many(())
@@ -180,12 +184,6 @@ class InRegions:
     _scanner: Any
 
     @property
-    def region(self) -> str:
-        """The region of the text that comes next."""
-        region: str = self._scanner.region
-        return region
-
-    @property
     def tokens_in(self) -> dict[str, int]:
         """How many tokens each region has had, by its name."""
         tokens: dict[str, int] = self._scanner.tokens_in
@@ -194,6 +192,12 @@ class InRegions:
 
 class EngineSegments(InRegions, EngineTokens[list[Segment]]):
     """``EngineTokens`` of a segmenter."""
+
+
+def own_options(given: Mapping[str, Any]) -> tuple[RequestOptions, dict[str, Any]]:
+    """The options of rows in ``given``, and what is the engine's."""
+    own = {name: given[name] for name in RequestOptions.__annotations__ if name in given}
+    return cast("RequestOptions", own), {name: value for name, value in given.items() if name not in own}
 
 
 def ids(given: Ids) -> tuple[int, ...]:
@@ -205,6 +209,11 @@ def ids(given: Ids) -> tuple[int, ...]:
 def joined(segments: Iterable[Segment]) -> list[Segment]:
     """The same with neighbours of one region as one segment."""
     return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, itemgetter(0))]
+
+
+def _piece(written: Any) -> Any:
+    """A piece that JSON has written, where segments are no tuples."""
+    return written if isinstance(written, str) else [*map(tuple, written)]
 
 
 def _check(token_id: int) -> None:

@@ -11,9 +11,16 @@ import sys
 from functools import wraps
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
+from logging import getLogger
+from multiprocessing import parent_process
 from typing import Any
 
 TARGET = "vllm.v1.engine.input_processor"
+# Its server makes no InputProcessor in Python: this is the only place that hears of it.
+RUST_FRONT = (
+    "with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python, where stopscan cannot find them; "
+    "unset it, or STOPSCAN_VLLM"
+)
 
 
 def plugin() -> None:
@@ -22,12 +29,25 @@ def plugin() -> None:
     ``STOPSCAN_VLLM=1`` asks for it, and the server does not start if stopscan does not fit; ``optional`` logs a warning
     then. Both log nothing else.
     """
-    if os.environ.get("STOPSCAN_VLLM", "0") in ("", "0"):
+    asked = os.environ.get("STOPSCAN_VLLM", "0")
+    if asked in ("", "0"):
+        return
+    if _outside_of_python():
+        if asked == "1":
+            raise RuntimeError(f"stopscan: {RUST_FRONT}")
+        if parent_process() is None:
+            getLogger("vllm.stopscan").warning("running without stopscan: %s", RUST_FRONT)
         return
     if TARGET in sys.modules:
         _watch(sys.modules[TARGET])
     elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def _outside_of_python() -> bool:
+    from vllm import envs
+
+    return bool(getattr(envs, "VLLM_USE_RUST_FRONTEND", False))
 
 
 class _Finder(MetaPathFinder):

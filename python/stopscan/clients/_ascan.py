@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from inspect import isawaitable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from stopscan import StopMatch, StopSet
-from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper, options_of
+from stopscan import StopSet
+from stopscan.clients._events import BUSY, Events, Helper, closer, is_helper, options_of
 from stopscan.clients._genai import http_responses
 from stopscan.clients._machine import Options
 
@@ -108,34 +108,10 @@ async def _close(source: Any) -> None:
             await closing
 
 
-class AsyncHelperStream(AsyncEventStream[E]):
+class AsyncHelperStream(Helper[E], AsyncEventStream[E]):
     """The async twin of ``HelperStream``."""
 
-    def __init__(self, helper: Any, options: Options) -> None:
-        self._scanned: AsyncEventStream[Any] = AsyncEventStream(helper._raw_stream, options)
-        helper._raw_stream = self._scanned
-        super().__init__(helper, options)
-
-    @property
-    def matches(self) -> Mapping[int, StopMatch]:
-        return self._scanned.matches
-
-    @property
-    def held(self) -> dict[int, str]:
-        return self._scanned.held
-
-    def __getattr__(self, name: str) -> Any:
-        # The helper's own: `get_final_message`, `current_completion_snapshot`, `text_stream`, …
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._stream, name)
-
-    def _feed(self, event: E) -> None:
-        if not self._scanned._begun:
-            raise ValueError(READ_ALREADY)
-
-    async def _close(self) -> None:
-        await self._scanned.aclose()
+    _kind = AsyncEventStream
 
 
 def ascan_events(

@@ -17,12 +17,9 @@ SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 class Aws(Framing):
     """Converse's events, or InvokeModel's chunks, each of which has an event of the model's own API."""
 
-    written_as_read = False
+    margins = (12, 4)  # lengths and checksums
 
-    def core(self, frame: bytes) -> bytes:
-        return frame[12:-4]
-
-    def with_core(self, frame: bytes, core: bytes) -> bytes:
+    def like(self, frame: bytes, core: bytes) -> bytes:
         return struct.pack(">I", len(core) + 16) + frame[4:12] + core + bytes(4)
 
     def split(self, data: bytes) -> list[bytes]:

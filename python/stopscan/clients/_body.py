@@ -64,8 +64,7 @@ class Body:
         return self._cutter is not None and self._cutter.ended
 
     def feed(self, data: bytes) -> bytes:
-        if self._cutter is not None:
-            return self._cutter.feed(data) if data else b""
+        """What comes out for the next piece; the cutter's ``feed`` takes the place of this when the form is known."""
         if self._raw:
             return data
         goes_on = self._head.startswith(b"{") and b"\n" not in data  # what it is, the end of its line tells
@@ -104,12 +103,6 @@ class Body:
             self.error = error
             return b""
 
-    def shut(self, close: Callable[[], None]) -> None:
-        try:
-            close()
-        except Exception as error:  # the closing events come first
-            self.error = self.error or error
-
     def told(self, out: bytes) -> Iterator[bytes]:
         """What is ready, and then the error of whoever was told of a match, or of the close."""
         for choice, match in self.matches.items():
@@ -127,3 +120,4 @@ class Body:
 
     def _frame(self, framing: Any) -> None:
         self._cutter = Cutter(framing(), self._plan.options, self.matches, self._strict)
+        self.feed = self._cutter.feed  # type: ignore[method-assign]

@@ -10,9 +10,8 @@ from stopscan import StopMatch
 from stopscan.clients._apis import answer_machine_of, machine_of
 from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import Machine, Options
-from stopscan.clients._part import Part
-from stopscan.clients._template import Template, split_at
+from stopscan.clients._machine import Options
+from stopscan.clients._template import split_at, template
 
 TRIES = 5  # templates for a stream
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -30,27 +29,27 @@ class Cutter:
         self._options = options
         self._matches = matches
         self._strict = strict
-        self._machine: Machine | None = None
+        self._machine: Any = None
         self._tries = TRIES if fast else 0
-        self._template: Template | None = None
-        self._part: Part | None = None  # to which events of the template bring text
+        self._fits: Any = None  # the template, until a stop has fired
+        self._part: Any = None  # to which events of the template bring text
         self._note: Callable[[str], None] | None = None
 
     def feed(self, data: bytes) -> bytes:
         framing = self.framing
-        if self._template is not None and framing.written_as_read and not framing.rest:
-            text = self._template.text(data)  # what fits is one frame: no text and no hole has the end of one
-            if text:
-                return self._fast(data, text)
+        if self._fits is not None and framing.written_as_read and not framing.rest:
+            out = self._fast(data)  # what fits is one frame: no text and no hole has the end of one
+            if out is not None:
+                return out
         frames = framing.split(data)
         if len(frames) == 1:
             return self._fed(frames[0])
-        out = []
+        pieces = []
         for frame in frames:
-            out.append(self._fed(frame))
+            pieces.append(self._fed(frame))
             if self.ended:
                 break
-        return b"".join(out)
+        return b"".join(pieces)
 
     def end(self) -> bytes:
         if self.ended:
@@ -60,25 +59,25 @@ class Cutter:
         return out if self.ended else out + self._held() + self.framing.closing(False)
 
     def _fed(self, frame: bytes) -> bytes:
-        text = self._template.text(self.framing.core(frame)) if self._template is not None else None
-        return self._fast(frame, text) if text else self._slow(frame)
+        out = self._fast(frame) if self._fits is not None else None
+        return self._slow(frame) if out is None else out
 
-    def _fast(self, frame: bytes, text: str) -> bytes:
-        """What comes out for a frame that fits the template: itself for most."""
-        part = self._part
-        assert part is not None
-        if part.over:
-            return self._slow(frame)
+    def _fast(self, frame: bytes) -> bytes | None:
+        """What comes out for a frame that fits the template: itself for most. ``None`` for one that does not fit."""
+        found = self._fits(frame)
+        if found is None:
+            return None
+        quoted, part = found[1], self._part
         try:
+            text = json.loads(b'"%b"' % quoted) if b"\\" in quoted else quoted.decode()
             safe = part.feed(text)
-        except UnicodeEncodeError:  # half of a surrogate pair
-            return self._slow(frame)
+        except ValueError:  # half of a surrogate pair, or of a character
+            return None
         if self._note is not None:
             self._note(text)
         if safe is text and not part.held and part.scanner.match is None:
             return frame if self.framing.written_as_read else self.framing.out(frame)
         event = json.loads(self.framing.payload(frame) or b"")
-        assert self._machine is not None
         return self._written(frame, event, self._machine.changed(event, part, text, safe))
 
     def _slow(self, frame: bytes) -> bytes:
@@ -95,11 +94,12 @@ class Cutter:
         if machine is None:
             return self.framing.out(frame)
         out = machine.feed(event)
-        if self._tries and not machine.matches:
+        written = self.framing.out(frame) if out is None else self._written(frame, event, out)
+        if self._tries:
             self._learn(frame, event)
-        return self.framing.out(frame) if out is None else self._written(frame, event, out)
+        return written
 
-    def _known(self, event: Any) -> Machine | None:
+    def _known(self, event: Any) -> Any:
         try:
             machine = machine_of(event)
         except TypeError:
@@ -114,16 +114,16 @@ class Cutter:
     def _learn(self, frame: bytes, event: Any) -> None:
         """Makes a template of a text event, if events that differ in the text alone can be told by their bytes."""
         machine = self._machine
-        assert machine is not None
         place, text = self._sole(event) or (None, "")
-        halves = split_at(self.framing.core(frame), text) if len(text) > 2 else None
+        head, tail = self.framing.margins
+        halves = split_at(frame[head : len(frame) - tail], text) if len(text) > 2 else None
         if halves is None or place not in machine.parts:
             return
         self._tries -= 1
         before, after = halves
-        other = self.framing.payload(self.framing.with_core(frame, before + b'"?"' + after))
+        other = self.framing.payload(self.framing.like(frame, before + b'"?"' + after))
         if other is not None and self._sole(json.loads(other)) == (place, "?"):
-            self._template, self._part = Template(before, after), machine.parts[place]
+            self._fits, self._part = template(before, after, (head, tail)), machine.parts[place]
             self._note = machine.noting(place)
 
     def _sole(self, event: Any) -> tuple[Any, str] | None:
@@ -140,7 +140,8 @@ class Cutter:
         return b"".join([self.framing.out(self.framing.made(event)) for event in left])
 
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
-        assert self._machine is not None
+        if self._matches:  # what follows a stop is another matter
+            self._fits, self._tries = None, 0
         out, used = [], False
         for event in events:
             if event is source:

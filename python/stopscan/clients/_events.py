@@ -15,7 +15,6 @@ from stopscan.clients._request import choices_asked
 E = TypeVar("E")
 
 BUSY = "the stream is in use by another thread or task"
-READ_ALREADY = "this helper was read before it was given to be scanned"
 
 
 class Events(Generic[E]):
@@ -97,6 +96,41 @@ class Events(Generic[E]):
         raise error or stop
 
 
+class Helper(Events[E]):
+    """The events of a client's ``stream()`` helper, which reads the scanned stream instead of its own. The helper's own
+    methods and attributes are here, too."""
+
+    _kind: Any  # of the scanned stream
+
+    def __init__(self, helper: Any, options: Options) -> None:
+        self._scanned = self._kind(helper._raw_stream, options)
+        helper._raw_stream = self._scanned
+        super().__init__(helper, options)
+
+    @property
+    def matches(self) -> Mapping[int, StopMatch]:
+        matches: Mapping[int, StopMatch] = self._scanned.matches
+        return matches
+
+    @property
+    def held(self) -> dict[int, str]:
+        held: dict[int, str] = self._scanned.held
+        return held
+
+    def __getattr__(self, name: str) -> Any:
+        # The helper's own: `get_final_message`, `current_completion_snapshot`, `text_stream`, …
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+    def _feed(self, event: E) -> None:
+        if not self._scanned._begun:
+            raise ValueError("this helper was read before it was given to be scanned")
+
+    def _close(self) -> Any:
+        return self._scanned.close()
+
+
 def is_helper(stream: Any) -> bool:
     """Whether this is what the ``stream()`` methods of openai and anthropic give: it reads ``_raw_stream``, and makes
     more events of that stream's."""
@@ -107,7 +141,7 @@ def options_of(
     stream: Any, stop: Any, include_stop: bool, drain: bool, region: str | None, choices: int | None
 ) -> Options:
     asked: Callable[[], int] = partial(choices_asked, stream) if choices is None else lambda: choices
-    options = Options(StopSet(stop), include_stop, drain, region, choices=asked)
+    options = Options(StopSet(stop), include_stop, drain, {"region": region}, choices=asked)
     options.scanner()  # a region that is not there is an error now, and not at the first event
     return options
 

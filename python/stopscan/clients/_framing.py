@@ -24,6 +24,7 @@ class Framing:
     """Cuts a body into frames, and writes frames. ``payload`` is the JSON of a frame, ``None`` if it has none."""
 
     written_as_read = True  # a frame that is not touched needs nothing beside it
+    margins = (0, 0)  # the bytes at a frame's edges that count or check the rest of it
 
     def __init__(self) -> None:
         self.rest = bytearray()  # the beginning of a frame that has not ended
@@ -42,12 +43,8 @@ class Framing:
     def made(self, event: Any) -> bytes:
         return dumps(event)
 
-    def core(self, frame: bytes) -> bytes:
-        """The frame without what counts or checks the rest of it."""
-        return frame
-
-    def with_core(self, frame: bytes, core: bytes) -> bytes:
-        """A frame that ``payload`` reads, with another core."""
+    def like(self, frame: bytes, core: bytes) -> bytes:
+        """A frame that ``payload`` reads, with something else between the margins."""
         return core
 
     def out(self, frame: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 CANCEL = 8  # RFC 9113, 7
@@ -21,10 +23,12 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
     return None
 
 
-def reset(connection: Any, number: int) -> bool:
-    """Whether the stream was open; then ``_write_outgoing_data`` is to be called."""
-    try:
-        connection._h2_state.reset_stream(number, error_code=CANCEL)
-    except Exception:  # h2's own errors, of a stream that has ended meanwhile
-        return False
-    return True
+def shutting(response: Any, close: str, over: bool = False) -> Generator[Any, Any, None]:
+    """The steps that close a response, after a reset of its stream if that is not over."""
+    found = None if over else connection_of(response.stream)
+    if found is not None:
+        connection, request, number = found
+        with suppress(Exception):  # h2's own errors, of a stream that has ended meanwhile
+            connection._h2_state.reset_stream(number, error_code=CANCEL)
+            yield connection._write_outgoing_data(request)
+    yield getattr(response, close)()

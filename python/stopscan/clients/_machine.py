@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from stopscan import StopMatch, StopScanner, StopSet
@@ -18,23 +18,19 @@ class Options:
     stops: StopSet
     include_stop: bool = False
     drain: bool = False
-    region: str | None = None
-    start_protected: bool = False
+    begin: Mapping[str, Any] = field(default_factory=dict)  # the options of a scanner that say where the text begins
     choices: Callable[[], int] = lambda: 1  # how many are expected
     sent: bool = False  # the text to truncate has gone out before: every copy of a loop is in it
 
     def scanner(self) -> StopScanner:
-        return StopScanner(self.stops, include_stop=self.include_stop, **self._begin())
+        return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
     def truncate(self, text: str) -> tuple[str, StopMatch | None]:
         text = clean(text)
-        kept, match = self.stops.truncate(text, include_stop=self.include_stop, **self._begin())
+        kept, match = self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
         if match is not None and match.period is not None and self.sent:
             kept = text[: match.end]
         return kept, match
-
-    def _begin(self) -> dict[str, Any]:
-        return {"region": self.region, "start_protected": self.start_protected}
 
 
 def parsed(event: Any) -> Any:

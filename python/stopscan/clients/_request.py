@@ -13,6 +13,7 @@ from stopscan.clients._framing import dumps
 from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machine import Options
 from stopscan.clients._native import native_stops
+from stopscan.regions import begins, protected, read
 from stopscan.repeats import requested
 
 
@@ -40,6 +41,7 @@ ROUTES = [
 ]
 STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
+OF_TOKENS = dict.fromkeys(("stop_token_ids", "min_tokens"), "give it to the server, in the server's own field")
 OPTIONS = ("include_stop", "max_held", "patterns", "protect", "regions", "repeat", "start_protected", "stop_in")
 
 
@@ -120,87 +122,57 @@ def _stripped(body: Any, path: tuple[str, ...]) -> Any:
 
 def _options(own: Options, route: Route, body: Any) -> Options:
     told = body.get("stopscan")
-    if told is None:
-        told = {}
-    if not isinstance(told, dict):
+    if not isinstance(told, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
+    told = {name: value for name, value in (told or {}).items() if value is not None}  # null: what the transport has
     for name in told:
+        if name in OF_TOKENS:
+            raise ValueError(f"stopscan.{name} cannot be kept here, where tokens are not seen: {OF_TOKENS[name]}")
         if name not in OPTIONS:
             raise ValueError(f"stopscan.{name} is no option here; there are {', '.join(OPTIONS)}")
-    told = {name: value for name, value in told.items() if value is not None}  # null: what the transport has
     stops = get(body, *route.stops)
-    if stops is not None and not isinstance(stops, str | list):
+    if not isinstance(stops, str | list | None):
         raise TypeError(f"{'.'.join(route.stops)} must be a string or a list of strings")
-    asked = [stops] if isinstance(stops, str) else items(stops)
+    made = own.stops if stops is None and not told else _merged(own.stops, stops or [], told)
+    include, start = (_flag(told, name) for name in ("include_stop", "start_protected"))
+    begin = begins(made, "", start) if start is not None else own.begin
     options = Options(
-        own.stops if stops is None and not told else _merged(own.stops, asked, told),
-        _flag(told, "include_stop", own.include_stop),
-        own.drain,
-        own.region,
-        _flag(told, "start_protected", own.start_protected),
-        lambda: choices_in(body),
+        made, own.include_stop if include is None else include, own.drain, begin, lambda: choices_in(body)
     )
     options.scanner()  # a beginning that cannot be is the request's error, and not the stream's
     return options
 
 
-def _flag(told: dict[str, Any], name: str, default: bool) -> bool:
-    value = told.get(name, default)
-    if not isinstance(value, bool):
+def _flag(told: dict[str, Any], name: str) -> bool | None:
+    value = told.get(name)
+    if not isinstance(value, bool | None):
         raise TypeError(f"stopscan.{name} must be true or false")
     return value
 
 
-def _merged(own: StopSet, asked: list[Any], told: dict[str, Any]) -> StopSet:
+def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopSet:
+    """The transport's stops and the request's. An option of the request takes the place of the transport's."""
     patterns = told.get("patterns", [])
     if not isinstance(patterns, list):
         raise TypeError("stopscan.patterns must be a list of strings")
-    stops = [*own.stop, *[stop for stop in asked if stop not in own.visible]]
-    return StopSet(
-        stops,
-        patterns=[*own.patterns, *patterns],
-        visible=own.visible,
-        max_held=told.get("max_held", own.max_held),
-        repeat=requested(told.get("repeat"), own.repeat, name="stopscan.repeat"),
-        **_regions(own, told),
-    )
-
-
-def _regions(own: StopSet, told: dict[str, Any]) -> dict[str, Any]:
-    """The regions of the request, or those of the transport, and where its stops live."""
-    regions, stop_in = told.get("regions"), told.get("stop_in")
-    pairs, names = _protect(told.get("protect"))
-    if names:
-        graph = regions or own.regions or {}
-        there = list(dict.fromkeys(state.partition("/")[0] for state in graph))
-        for name in names:
-            if name not in there:
-                raise ValueError(
-                    f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions"
-                )
-        if stop_in is not None:
-            raise ValueError("stopscan.protect and stopscan.stop_in exclude each other where protect names regions")
-        return {"regions": graph, "stop_in": [name for name in there if name not in names]}
-    if regions is not None or pairs is not None:
-        return {"regions": regions, "protect": pairs, "stop_in": stop_in}
-    return {
-        "regions": own.regions,
-        "protect": own.protect or None,
-        "stop_in": own.stop_in if stop_in is None else stop_in,
+    stops = [stop for stop in ([asked] if isinstance(asked, str) else asked) if stop not in own.visible]
+    options: dict[str, Any] = {
+        "patterns": [*own.patterns, *patterns],
+        "visible": own.visible,
+        "max_held": told.get("max_held", own.max_held),
+        "repeat": requested(told.get("repeat"), own.repeat, name="stopscan.repeat"),
     }
-
-
-def _protect(told: Any) -> tuple[list[tuple[str, str]] | None, list[str]]:
-    """Pairs of markers, one after the other, or names of regions."""
-    if told is None:
-        return None, []
-    if not isinstance(told, list) or not all(isinstance(one, str) for one in told):
-        raise TypeError("stopscan.protect must be a list of strings")
-    if all(one.replace("_", "").isalnum() for one in told) and told:
-        return None, told
-    if len(told) % 2:
-        raise ValueError("stopscan.protect must have pairs of markers: an opening one, and its closing one")
-    return list(zip(told[::2], told[1::2], strict=True)), []
+    regions, stop_in = told.get("regions"), told.get("stop_in")
+    protect: Any = told.get("protect")
+    names, pairs = read(protect or [])
+    if names and stop_in is not None:
+        raise ValueError("stopscan.protect and stopscan.stop_in exclude each other where protect names regions")
+    if names:
+        return protected(StopSet([*own.stop, *stops], **options), regions or own.regions, protect)
+    if regions is None and protect is None:
+        stop_in = own.stop_in if stop_in is None else stop_in
+        regions, pairs = own.regions, [*own.protect]
+    return StopSet([*own.stop, *stops], regions=regions, protect=pairs or None, stop_in=stop_in, **options)
 
 
 def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:

@@ -58,7 +58,7 @@ class Responses(Machine):
         return ((index, told.get("content_index") or 0), text) if text and index is not None else None
 
     def noting(self, place: Any) -> Callable[[str], None]:
-        return lambda text: self.said.setdefault(place, ([], []))[0].append(text)
+        return self.said.setdefault(place, ([], []))[0].append
 
     def read(self, event: Any) -> list[Any]:
         kind = get(event, "type")
@@ -140,7 +140,8 @@ class Responses(Machine):
         out = []
         for place in self._closed(event, kind):
             out += self._flush(self.parts[place])
-            self.said.pop(place, None)
+            for said in self.said.get(place, ()):
+                said.clear()  # and not dropped: `noting` has given the list away
         return out
 
     def _closed(self, event: Any, kind: str) -> list[Place]:

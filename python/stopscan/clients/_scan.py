@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, TypeVar
 
-from stopscan import StopMatch, StopSet
-from stopscan.clients._events import BUSY, READ_ALREADY, Events, closer, is_helper, options_of
+from stopscan import StopSet
+from stopscan.clients._events import BUSY, Events, Helper, closer, is_helper, options_of
 from stopscan.clients._machine import Options
 
 E = TypeVar("E")
@@ -100,36 +100,8 @@ def _close(source: Any) -> None:
         close()
 
 
-class HelperStream(EventStream[E]):
-    """The events of a client's ``stream()`` helper, which reads the scanned stream instead of its own. The helper's own
-    methods and attributes are here, too.
-    """
-
-    def __init__(self, helper: Any, options: Options) -> None:
-        self._scanned: EventStream[Any] = EventStream(helper._raw_stream, options)
-        helper._raw_stream = self._scanned
-        super().__init__(helper, options)
-
-    @property
-    def matches(self) -> Mapping[int, StopMatch]:
-        return self._scanned.matches
-
-    @property
-    def held(self) -> dict[int, str]:
-        return self._scanned.held
-
-    def __getattr__(self, name: str) -> Any:
-        # The helper's own: `get_final_message`, `current_completion_snapshot`, `text_stream`, …
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return getattr(self._stream, name)
-
-    def _feed(self, event: E) -> None:
-        if not self._scanned._begun:
-            raise ValueError(READ_ALREADY)
-
-    def _close(self) -> None:
-        self._scanned.close()
+class HelperStream(Helper[E], EventStream[E]):
+    _kind = EventStream
 
 
 def scan_events(

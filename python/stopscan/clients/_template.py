@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 
 # What tells nothing of the text: counters, times, names of the event, padding against eavesdroppers.
 HOLES = [
@@ -25,31 +26,16 @@ HOLES = [
 ]
 HOLE = re.compile(rb'"(?:%s)"\s*:\s*(-?\d[\d.eE+-]*|"[^"\\\x00-\x1f]*")' % "|".join(HOLES).encode())
 NUMBER, STRING = rb"-?\d[\d.eE+-]*", rb'"[^"\\\x00-\x1f]*"'
-TEXT = rb'([^"\\\x00-\x1f]*(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*)*)'
+TEXT = rb'(?!")([^"\\\x00-\x1f]*(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*)*)'
 
 
-class Template:
-    """What the text events of a stream are like: one regular expression of the bytes before the text, the text as a
-    JSON string, and the bytes after it, with holes for what tells nothing. An event that fits differs from the first in
-    its text alone, whatever it says: nothing in it need be parsed.
+def template(before: bytes, after: bytes, margins: tuple[int, int]) -> Callable[[bytes], re.Match[bytes] | None]:
+    """Returns what matches the frames that differ from one in the text alone, whatever it says: the bytes before the
+    text, the text as a JSON string, which is the match's group, and the bytes after it, with holes for what tells
+    nothing. Nothing in such a frame need be parsed. ``margins`` are bytes at its edges that count or check it.
     """
-
-    def __init__(self, before: bytes, after: bytes) -> None:
-        self._match = re.compile(_with_holes(before + b'"') + TEXT + _with_holes(b'"' + after)).fullmatch
-
-    def text(self, frame: bytes) -> str | None:
-        """Returns the text of a frame that fits, ``None`` of one that does not."""
-        match = self._match(frame)
-        if match is None:
-            return None
-        quoted = match[1]
-        try:
-            if b"\\" in quoted:
-                text: str = json.loads(b'"' + quoted + b'"')
-                return text
-            return quoted.decode()
-        except ValueError:
-            return None
+    head, tail = (b"[\\x00-\\xff]{%d}" % margin for margin in margins)
+    return re.compile(head + _with_holes(before + b'"') + TEXT + _with_holes(b'"' + after) + tail).fullmatch
 
 
 def split_at(frame: bytes, text: str) -> tuple[bytes, bytes] | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from urllib.request import getproxies, proxy_bypass
 
 from stopscan import StopMatch, StopSet
 from stopscan.clients._body import Body, streams
-from stopscan.clients._h2 import connection_of, reset
+from stopscan.clients._h2 import shutting
 from stopscan.clients._machine import Options
 from stopscan.clients._native import LIMITS, Api
 from stopscan.clients._request import SIGNED, Plan, Route, error_body, planned, route_of
@@ -32,11 +32,18 @@ else:  # either may be missing, and both ask for no more than the methods
     _SyncBase = _AsyncBase = object
 
 OnMatch = Callable[[int, StopMatch], object]
+Steps: TypeAlias = Generator[Any, Any, Any]
 REFUSALS = (400, 422)
 
 
 class _Transport:
     """What both transports share: all but the waiting."""
+
+    _HANDLE: ClassVar[str]  # how the methods and classes of the kind are called
+    _READ: ClassVar[str]
+    _KIND: ClassVar[str]
+    _BASE: ClassVar[str]
+    _STREAM: ClassVar[Any]
 
     def __init__(
         self,
@@ -61,7 +68,32 @@ class _Transport:
         self._given = transport
         self._own: dict[str | None, Any] = {}  # by the proxy of the environment, if none was given
 
-    def _inner(self, request: Any, kind: str) -> Any:
+    def _exchange(self, request: Any) -> Steps:
+        """The answer to a request. What is to be waited for is yielded, and what came of it sent in: so both kinds of
+        transport have the same steps."""
+        send = getattr(self._inner(request), self._HANDLE)
+        route = route_of(request.method, request.url.path)
+        plan: Any = None
+        if route is not None:
+            yield getattr(request, self._READ)()
+            plan = self._plan(request, route)
+        if not isinstance(plan, Plan):
+            return plan or (yield send(request))
+        response = yield send(self._sent(request, plan.body))
+        if plan.key is not None and response.status_code in REFUSALS:
+            yield getattr(response, self._READ)()
+            response = yield send(self._sent(request, plan.bare))
+            if response.is_success:
+                self._refused.add(plan.key)
+        body = Body(response, plan, self._strict, self._on_match) if response.is_success else None
+        if body is None or body.unread:
+            return response
+        content = None
+        if not streams(response, plan) and body.error is None:
+            content = body.whole((yield getattr(response, self._READ)()))
+        return self._answer(request, response, body, content)
+
+    def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
         host, proxies = request.url.host, getproxies()
@@ -69,8 +101,13 @@ class _Transport:
         if proxy not in self._own:
             package = package_of(request)
             limits = package.Limits(max_connections=1000, max_keepalive_connections=100)
-            self._own[proxy] = getattr(package, kind)(proxy=proxy, limits=limits)
+            self._own[proxy] = getattr(package, self._KIND)(proxy=proxy, limits=limits)
         return self._own[proxy]
+
+    @property
+    def _all(self) -> list[Any]:
+        """The transports below."""
+        return [transport for transport in (self._given, *self._own.values()) if transport is not None]
 
     def _plan(self, request: Any, route: Route) -> Plan | Any | None:
         """The plan, or the answer to a request whose stops cannot be."""
@@ -96,13 +133,15 @@ class _Transport:
         made.extensions = request.extensions
         return made
 
-    def _answer(self, request: Any, response: Any, body: Body, stream: Any, content: bytes | None) -> Any:
+    def _answer(self, request: Any, response: Any, body: Body, content: bytes | None) -> Any:
         drop = (b"content-length", b"content-encoding", b"transfer-encoding")
         headers = [(name, value) for name, value in response.headers.raw if name.lower() not in drop]
         if content is not None and body.error is None:
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
-        return package_of(request).Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
+        package = package_of(request)
+        stream = _of_package(self._STREAM, getattr(package, self._BASE))(response, body, content)
+        return package.Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
 
 
 def package_of(request: Any) -> Any:
@@ -112,6 +151,95 @@ def package_of(request: Any) -> Any:
         if package.startswith("httpx"):
             return sys.modules[package]
     raise TypeError(f"{type(request).__name__} is no request of httpx or httpx2")
+
+
+def run(steps: Steps) -> Any:
+    """Returns what the steps return, which wait for nothing."""
+    value = None
+    try:
+        while True:
+            value = steps.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+async def arun(steps: Steps) -> Any:
+    """Returns what the steps return, each of which is awaited."""
+    try:
+        step = steps.send(None)
+        while True:
+            try:
+                value = await step
+            except Exception as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+class _Stream:
+    """A body on its way. The package's ``Response`` asks for a stream of its own class: ``_of_package`` makes that."""
+
+    def __init__(self, response: Any, body: Body, content: bytes | None) -> None:
+        self._response, self._body, self._content = response, body, content
+
+    def __iter__(self) -> Iterator[bytes]:
+        body = self._body
+        if self._content is not None or body.error is not None:
+            yield from body.told(self._content or b"")
+            return
+        for data in self._response.stream if body.plain else self._response.iter_bytes():
+            out = body.feed(data)
+            if out is data and not body.matches:
+                yield data  # most events
+                continue
+            if body.ended:
+                try:
+                    run(shutting(self._response, "close"))
+                except Exception as error:  # the closing events come first
+                    body.error = body.error or error
+            yield from body.told(out)
+            if body.ended:
+                return
+        yield from body.told(body.end())
+
+    def close(self) -> None:
+        # httpx2 closes the response with its iterator, and that sends no reset.
+        run(shutting(self._response, "close", self._body.over))
+
+
+class _AsyncStream(_Stream):
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        body = self._body
+        if self._content is not None or body.error is not None:
+            for out in body.told(self._content or b""):
+                yield out
+            return
+        async for data in self._response.stream if body.plain else self._response.aiter_bytes():
+            out = body.feed(data)
+            if out is data and not body.matches:
+                yield data  # most events
+                continue
+            if body.ended:
+                try:
+                    await arun(shutting(self._response, "aclose"))
+                except Exception as error:
+                    body.error = body.error or error
+            for piece in body.told(out):
+                yield piece
+            if body.ended:
+                return
+        for piece in body.told(body.end()):
+            yield piece
+
+    async def aclose(self) -> None:
+        await arun(shutting(self._response, "aclose", self._body.over))
+
+
+@cache
+def _of_package(stream: Any, base: Any) -> Any:
+    return type("Stream", (stream, base), {})
 
 
 class StopTransport(_Transport, _SyncBase):
@@ -130,41 +258,14 @@ class StopTransport(_Transport, _SyncBase):
     ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))
     """
 
-    def handle_request(self, request: Any) -> Any:
-        route = route_of(request.method, request.url.path)
-        inner = self._inner(request, "HTTPTransport")
-        if route is None:
-            return inner.handle_request(request)
-        request.read()
-        plan = self._plan(request, route)
-        if not isinstance(plan, Plan):
-            return inner.handle_request(request) if plan is None else plan
-        response = inner.handle_request(self._sent(request, plan.body))
-        if plan.key is not None and response.status_code in REFUSALS:
-            response.read()
-            response.close()
-            response = inner.handle_request(self._sent(request, plan.bare))
-            if response.is_success:
-                self._refused.add(plan.key)
-        return self._cut(request, response, plan)
+    _HANDLE, _READ, _KIND, _BASE, _STREAM = "handle_request", "read", "HTTPTransport", "SyncByteStream", _Stream
 
-    def _cut(self, request: Any, response: Any, plan: Plan) -> Any:
-        if not response.is_success:
-            return response
-        body = Body(response, plan, self._strict, self._on_match)
-        if body.unread:
-            return response
-        content = None
-        if not streams(response, plan) and body.error is None:
-            content = body.whole(b"".join(response.iter_bytes()))
-            response.close()
-        stream = _sync_stream(package_of(request))(response, body, content)
-        return self._answer(request, response, body, stream, content)
+    def handle_request(self, request: Any) -> Any:
+        return run(self._exchange(request))
 
     def close(self) -> None:
-        for transport in [self._given, *self._own.values()]:
-            if transport is not None:
-                transport.close()
+        for transport in self._all:
+            transport.close()
 
     def __enter__(self) -> StopTransport:
         return self
@@ -176,125 +277,18 @@ class StopTransport(_Transport, _SyncBase):
 class AsyncStopTransport(_Transport, _AsyncBase):
     """The async twin of ``StopTransport``, for ``httpx.AsyncClient`` and ``httpx2.AsyncClient``."""
 
-    async def handle_async_request(self, request: Any) -> Any:
-        route = route_of(request.method, request.url.path)
-        inner = self._inner(request, "AsyncHTTPTransport")
-        if route is None:
-            return await inner.handle_async_request(request)
-        await request.aread()
-        plan = self._plan(request, route)
-        if not isinstance(plan, Plan):
-            return await inner.handle_async_request(request) if plan is None else plan
-        response = await inner.handle_async_request(self._sent(request, plan.body))
-        if plan.key is not None and response.status_code in REFUSALS:
-            await response.aread()
-            await response.aclose()
-            response = await inner.handle_async_request(self._sent(request, plan.bare))
-            if response.is_success:
-                self._refused.add(plan.key)
-        return await self._cut(request, response, plan)
+    _HANDLE, _READ, _KIND = "handle_async_request", "aread", "AsyncHTTPTransport"
+    _BASE, _STREAM = "AsyncByteStream", _AsyncStream
 
-    async def _cut(self, request: Any, response: Any, plan: Plan) -> Any:
-        if not response.is_success:
-            return response
-        body = Body(response, plan, self._strict, self._on_match)
-        if body.unread:
-            return response
-        content = None
-        if not streams(response, plan) and body.error is None:
-            content = body.whole(b"".join([piece async for piece in response.aiter_bytes()]))
-            await response.aclose()
-        stream = _async_stream(package_of(request))(response, body, content)
-        return self._answer(request, response, body, stream, content)
+    async def handle_async_request(self, request: Any) -> Any:
+        return await arun(self._exchange(request))
 
     async def aclose(self) -> None:
-        for transport in [self._given, *self._own.values()]:
-            if transport is not None:
-                await transport.aclose()
+        for transport in self._all:
+            await transport.aclose()
 
     async def __aenter__(self) -> AsyncStopTransport:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await self.aclose()
-
-
-@cache
-def _sync_stream(package: Any) -> Any:
-    """A stream of the package's own class, which its ``Response`` asks for."""
-
-    class Stream(package.SyncByteStream):  # type: ignore[misc]
-        def __init__(self, response: Any, body: Body, content: bytes | None = None) -> None:
-            self._response, self._body, self._content = response, body, content
-
-        def __iter__(self) -> Iterator[bytes]:
-            body = self._body
-            if self._content is not None or body.error is not None:
-                yield from body.told(self._content or b"")
-                return
-            feed = body.feed
-            for data in self._response.stream if body.plain else self._response.iter_bytes():
-                out = feed(data)
-                if out is data and not body.matches:
-                    yield data  # most events
-                    continue
-                if body.ended:
-                    body.shut(self._shut)
-                yield from body.told(out)
-                if body.ended:
-                    return
-            yield from body.told(body.end())
-
-        def _shut(self) -> None:
-            found = connection_of(self._response.stream)
-            if found is not None and reset(found[0], found[2]):
-                found[0]._write_outgoing_data(found[1])
-            self._response.close()
-
-        def close(self) -> None:
-            # httpx2 closes the response with its iterator, and that sends no reset.
-            (self._response.close if self._body.over else self._shut)()
-
-    return Stream
-
-
-@cache
-def _async_stream(package: Any) -> Any:
-    class Stream(package.AsyncByteStream):  # type: ignore[misc]
-        def __init__(self, response: Any, body: Body, content: bytes | None = None) -> None:
-            self._response, self._body, self._content = response, body, content
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            body = self._body
-            if self._content is not None or body.error is not None:
-                for out in body.told(self._content or b""):
-                    yield out
-                return
-            feed = body.feed
-            async for data in self._response.stream if body.plain else self._response.aiter_bytes():
-                out = feed(data)
-                if out is data and not body.matches:
-                    yield data  # most events
-                    continue
-                if body.ended:
-                    try:
-                        await self._shut()
-                    except Exception as error:  # the closing events come first
-                        body.error = body.error or error
-                for piece in body.told(out):
-                    yield piece
-                if body.ended:
-                    return
-            for piece in body.told(body.end()):
-                yield piece
-
-        async def _shut(self) -> None:
-            found = connection_of(self._response.stream)
-            if found is not None and reset(found[0], found[2]):
-                await found[0]._write_outgoing_data(found[1])
-            await self._response.aclose()
-
-        async def aclose(self) -> None:
-            await (self._response.aclose() if self._body.over else self._shut())
-
-    return Stream

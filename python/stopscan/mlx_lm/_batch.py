@@ -9,11 +9,10 @@ from mlx_lm.generate import BatchGenerator
 from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 from stopscan import StopSet
-from stopscan._engine.tokens import Ids, ids
+from stopscan._engine.tokens import ids, own_options
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
 from stopscan.mlx_lm._versions import BATCHES, require
-from stopscan.regions import Protect
 
 Stops = StopSet | str | Iterable[str] | None
 
@@ -35,11 +34,6 @@ def batch_generate(
     *,
     stop: Stops | Sequence[Stops] = (),
     patterns: str | Iterable[str] = (),
-    stop_token_ids: Ids = (),
-    min_tokens: int = 0,
-    include_stop: bool = False,
-    protect: Protect = (),
-    start_protected: bool | None = None,
     return_prompt_caches: bool = False,
     return_token_ids: bool = False,
     return_logprobs: bool = False,
@@ -50,7 +44,8 @@ def batch_generate(
 
     ``stop`` holds for all rows, unless it is a list with an entry for each prompt, not all of them strings;
     ``patterns`` hold for all. Token ids and logprobs end where the text ends, and have no EOS. ``verbose`` prints the
-    speed. The options are those of ``RowScanner``; ``kwargs`` go to ``BatchGenerator``. Raises ``ImportError`` on
+    speed. ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+    ``RowScanner``; the other ``kwargs`` go to ``BatchGenerator``. Raises ``ImportError`` on
     mlx-lm before 0.32, whose batches ask no row when it ends.
 
     >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
@@ -59,7 +54,8 @@ def batch_generate(
     """
     require("batch_generate", BATCHES)
     tokenizer = wrapped(tokenizer)
-    stop_token_ids = ids(stop_token_ids)
+    options, kwargs = own_options(kwargs)
+    options["stop_token_ids"] = ids(options.get("stop_token_ids"))  # for all rows, though it be an iterator
     limits = _each("max_tokens", max_tokens, isinstance(max_tokens, int), prompts)
     one_stop = not isinstance(stop, list | tuple) or all(isinstance(entry, str) for entry in stop)
     stops = _each("stop", stop, one_stop, prompts)
@@ -67,13 +63,9 @@ def batch_generate(
         RowScanner(
             tokenizer,
             StopSet(row_stop, patterns=patterns) if patterns else row_stop,
-            stop_token_ids=stop_token_ids,
-            min_tokens=min_tokens,
             max_tokens=limit,
-            include_stop=include_stop,
-            protect=protect,
-            start_protected=start_protected,
             prompt=prompt,
+            **options,
         )
         for row_stop, limit, prompt in zip(stops, limits, prompts, strict=True)
     ]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -8,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
-from stopscan._engine.tokens import EngineTokens, InRegions, Piece, TokenOptions
+from stopscan._engine.tokens import EngineTokens, InRegions, Piece, RowOptions, TokenOptions
 from stopscan.mlx_lm._regions import prompt_end
-from stopscan.regions import Protect, begins, graph_of, protected, region_after
+from stopscan.regions import begins, graph_of, protected, region_after
 from stopscan.segments import Segment, SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter
 
@@ -24,19 +23,17 @@ class _Row(EngineTokens[Piece]):
     def __init__(self, make: Callable[..., Any], tokenizer: Any, max_tokens: int | None, options: TokenOptions) -> None:
         # mlx-lm's text has the special tokens, and markers can be among them.
         super().__init__(make, max_tokens, {"skip_special_tokens": False, **options}, tokenizer.eos_token_ids)
-        self._pieces: deque[Any] = deque()
         self._in_use = False
 
     def copy(self) -> Self:
         """The same in the same state, which goes on independently; mlx-lm may take the copy for another row."""
         other = super().copy()
-        other._pieces, other._in_use = self._pieces.copy(), False
+        other._in_use = False
         return other
 
     def reset(self) -> None:
         """Goes back to the start of the stream; mlx-lm may take it for another row."""
         super().reset()
-        self._pieces.clear()
         self._in_use = False
 
     def matcher(self) -> Self:
@@ -93,16 +90,14 @@ class RowScanner(_Row[str]):
         /,
         *,
         max_tokens: int | None = None,
-        protect: Protect = (),
-        start_protected: bool | None = None,
         prompt: Any = (),
-        **options: Unpack[TokenOptions],
+        **options: Unpack[RowOptions],
     ) -> None:
         tokenizer = wrapped(tokenizer)
         stops = StopSet(stop)
-        if protect:
+        if protect := options.pop("protect", ()):
             stops = protected(stops, graph_of(tokenizer), protect)
-        begin = begins(stops, prompt_end(tokenizer, prompt), start_protected)
+        begin = begins(stops, prompt_end(tokenizer, prompt), options.pop("start_protected", None))
         make = partial(TokenScanner, tokenizer._tokenizer, stops, **begin)
         super().__init__(make, tokenizer, max_tokens, options)
 

@@ -1,7 +1,7 @@
 """mlx-lm's single loop with exact stops; ``python -m stopscan.mlx_lm.generate`` is its command line.
 
-The command has mlx_lm.generate's own options, and ``--stop``, ``--visible``, ``--pattern``, ``--include-stop`` and
-``--protect``.
+The command has mlx_lm.generate's own options, and ``--stop``, ``--visible``, ``--pattern``, ``--include-stop``,
+``--protect`` and ``--repeat``.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopMatch, StopSet
 from stopscan.__main__ import AddStop
-from stopscan._engine.tokens import ids
+from stopscan._engine.tokens import ids, own_options
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
+from stopscan.repeats import add_repeat
 
-# The options of `RowScanner` that `stream_generate` takes beside mlx-lm's own.
-OPTIONS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
 ENDS = {None: None, "stop": Finish("eos"), "length": Finish("length")}
 
 
@@ -38,10 +37,7 @@ class GenerationResponse(MlxResponse):
     """
 
     finish: Finish | None = None
-
-    @property
-    def match(self) -> StopMatch | None:
-        return None if self.finish is None else self.finish.match
+    match: StopMatch | None = None
 
 
 def stream_generate(
@@ -55,8 +51,9 @@ def stream_generate(
 ) -> Generator[GenerationResponse, None, None]:
     """The responses of ``mlx_lm.stream_generate``, to the stop; one a token, so that ``text`` is often ``""``.
 
-    ``stop`` and ``patterns`` are those of ``StopSet``; ``stop_token_ids``, ``min_tokens``, ``include_stop``,
-    ``protect`` and ``start_protected`` those of ``RowScanner``, and bad ones raise at once. Without a stop, ``text`` is
+    ``stop`` and ``patterns`` are those of ``StopSet`` (a ``StopSet`` may have a ``repeat``); ``stop_token_ids``,
+    ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` those of ``RowScanner``, and bad ones raise at
+    once. Without a stop, ``text`` is
     untouched. With one it is what ``tokenizer.decode`` makes of the tokens; mlx-lm's own drops a leading space. The
     other ``kwargs`` are mlx-lm's, ``max_tokens`` and ``draft_model`` among them.
 
@@ -65,7 +62,7 @@ def stream_generate(
     >>> response.match
     StopMatch("END", 26)
     """
-    options = {name: kwargs.pop(name) for name in OPTIONS if name in kwargs}
+    options, kwargs = own_options(kwargs)
     tokenizer, stops = wrapped(tokenizer), StopSet(stop, patterns=patterns) if patterns else StopSet(stop)
     limit = kwargs.get("max_tokens")
     if len(stops) == 0 and not ids(options.get("stop_token_ids")):
@@ -120,10 +117,10 @@ def _responses(
     with closing(source):
         for response in source:
             if scanner is None:
-                text, finish = response.text, ENDS[response.finish_reason]
+                text, finish, match = response.text, ENDS[response.finish_reason], None
             else:
                 scanner.advance(response.token)
-                text, finish = scanner.text(response), scanner.finish
+                text, finish, match = scanner.text(response), scanner.finish, scanner.match
             if finish is not None:
                 # Before the last response is handed on: its reader need not come back for more, and a draft model's
                 # cache is rewound only now.
@@ -131,7 +128,7 @@ def _responses(
                 reason = "length" if finish.reason == "length" else "stop"
                 response.finish_reason = reason
             response.text = text
-            yield GenerationResponse(**vars(response), finish=finish)
+            yield GenerationResponse(**vars(response), finish=finish, match=match)
 
 
 def main() -> None:
@@ -149,11 +146,12 @@ def main() -> None:
         metavar="REGION",
         help="keep stops from firing in a region: its name, or its opening and its closing marker",
     )
+    add_repeat(parser)
     own, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         parser.print_help()
     try:
-        stops = StopSet(own.stop, visible=own.visible, patterns=own.pattern)
+        stops = StopSet(own.stop, visible=own.visible, patterns=own.pattern, repeat=own.repeat)
     except (TypeError, ValueError) as error:
         parser.error(str(error))
 

@@ -1,17 +1,15 @@
 """``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
 
-A request may have ``patterns``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and
-``start_protected``, as in ``StopSet`` and ``RowScanner``; ``--protect`` is the default of ``protect``, without which no
-stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops everywhere). If a stop ended it, the
-last choice has a ``matched_stop``.
+A request may have ``patterns``, ``max_held``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect``,
+``start_protected`` and ``repeat``, as in ``StopSet`` and ``RowScanner``. ``--protect`` and ``--repeat`` are defaults;
+without the first no stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops everywhere). If
+a stop ended it, the last choice has a ``matched_stop``; the usage of chats has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import sys
-from argparse import ArgumentParser
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -23,22 +21,30 @@ from typing import Any
 from mlx_lm import server
 from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
 
-from stopscan import StopSet
+from stopscan import Repeat, StopSet
+from stopscan._engine.request import asked, server_defaults, wants_stops
+from stopscan._engine.tokens import RequestOptions
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._limits import check_body, check_ids, check_text_prompt
-from stopscan.mlx_lm._row import RowScanner
+from stopscan.mlx_lm._row import RowScanner, RowSegmenter
 from stopscan.mlx_lm._versions import SERVER, require
-from stopscan.regions import NAMES, graph_of, known, read
+from stopscan.regions import NAMES, graph_of, known
 
 require("server", SERVER)
 
 
 class _Row(RowScanner):
-    """A row that also ends when its client has gone: mlx-lm looks only every half second whether it is to stop one."""
+    """A row that also ends when its client has gone: mlx-lm looks only every half second whether it is to stop one. It
+    keeps its ids, to count those of the reasoning."""
 
     left = False
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.ids: list[int] = []
+
     def advance(self, token_id: int, /) -> bool:
+        self.ids.append(token_id)
         return super().advance(token_id) or self.left
 
 
@@ -47,22 +53,36 @@ class _Stops:
     """What a request says about stops, and its scanner. It travels in the place of mlx-lm's stop words."""
 
     stop: StopSet
-    options: dict[str, Any]
+    options: RequestOptions
+    # Whether the request itself asks for a stop.
+    wanted: bool
     # The default, of which a model need not have every region.
     protect: Sequence[str]
     connection: socket
     row: _Row | None = None
+    # What counts the tokens of the reasoning, if the model has any.
+    regions: RowSegmenter | None = None
     refused: bool = False
 
     def begin(self, tokenizer: Any, prompt: Any) -> None:
         """Makes the scanner. There is none for a tokenizer that cannot be scanned, if the request asks for no stop."""
-        if self.options["protect"] is None:
-            self.options["protect"] = known(graph_of(tokenizer), self.protect)
+        graph = graph_of(tokenizer) or {}
         try:
-            self.row = _Row(tokenizer, self.stop, prompt=prompt, **self.options)
+            options = {"protect": known(graph, self.protect), **self.options}
+            self.row = _Row(tokenizer, self.stop, prompt=prompt, **options)
+            if "reasoning" in graph:
+                self.regions = RowSegmenter(tokenizer, graph, prompt=prompt)
         except TypeError:
-            if len(self.stop) > 0 or self.options["stop_token_ids"]:
+            if self.wanted:
                 raise
+
+    def count_reasoning(self, usage: dict[str, Any]) -> None:
+        """Says in the ``usage`` how many tokens of the emitted text are reasoning."""
+        if self.row is None or self.regions is None:
+            return
+        self.regions.reset()
+        self.regions.feed_many(self.row.ids[: self.row.tokens_kept])
+        usage["completion_tokens_details"] = {"reasoning_tokens": self.regions.tokens_in["reasoning"]}
 
 
 class _ResponseGenerator(server.ResponseGenerator):
@@ -135,8 +155,8 @@ class _HTTPServer(ThreadingHTTPServer):
 class _Handler(server.APIHandler):
     _stops: _Stops | None = None
 
-    def __init__(self, *args: Any, protect: list[str] | None, **options: Any) -> None:
-        self._protect = protect
+    def __init__(self, *args: Any, protect: list[str] | None, repeat: Repeat | None, **options: Any) -> None:
+        self._protect, self._repeat = protect, repeat
         super().__init__(*args, **options)  # which serves the request
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
@@ -174,29 +194,10 @@ class _Handler(server.APIHandler):
         self.wfile.flush()
 
     def _read_stops(self, protect: Sequence[str]) -> _Stops:
-        self.stop = self._option("stop", [])
-        self.patterns = self._option("patterns", [])
-        self.stop_token_ids = self._option("stop_token_ids", [])
-        self.min_tokens = self._option("min_tokens", 0)
-        self.include_stop = self._option("include_stop", False)
-        self.protect = self._option("protect", None)
-        self.start_protected = self._option("start_protected", None)
-        self._validate("stop", (str, list))
-        self._validate("patterns", (str, list))
-        self._validate("stop_token_ids", list)
-        self._validate("min_tokens", int, min_val=0, max_val=self.max_tokens)
-        self._validate("include_stop", bool)
-        self._validate("protect", (str, list), optional=True)
-        self._validate("start_protected", bool, optional=True)
-        if not all(type(token_id) is int for token_id in self.stop_token_ids):
-            raise ValueError("stop_token_ids must be a list of integers")
-        names = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
-        options = {name: getattr(self, name) for name in names}
-        return _Stops(StopSet(self.stop, patterns=self.patterns), options, protect, self.connection)
-
-    def _option(self, name: str, default: Any) -> Any:
-        value = self.body.get(name)
-        return default if value is None else value
+        stops, options = asked(self.body, self._repeat)
+        if options.get("min_tokens", 0) > self.max_tokens:
+            raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
+        return _Stops(stops, options, wants_stops(self.body), protect, self.connection)
 
     def _set_completion_headers(self, status_code: int = 200) -> None:
         # mlx-lm answers with a 404 whatever goes wrong before the first token.
@@ -217,33 +218,26 @@ class _Handler(server.APIHandler):
                 parts[name] = parts[name][: row.tokens_kept]
         response = super().generate_response(text, finish_reason, *counts, **parts)
         response["choices"][0].update(ending)
+        if "usage" in response:
+            self._count_reasoning(response["usage"])
         return response
 
     def completion_usage_response(self, *counts: Any, **options: Any) -> Any:
         """mlx-lm's chunk with the usage, which names itself as the others of its stream do."""
-        return {**super().completion_usage_response(*counts, **options), "object": self.object_type}
+        response = {**super().completion_usage_response(*counts, **options), "object": self.object_type}
+        self._count_reasoning(response["usage"])
+        return response
+
+    def _count_reasoning(self, usage: dict[str, Any]) -> None:
+        if self._stops is not None and self.object_type != "text_completion":
+            self._stops.count_reasoning(usage)
 
 
 def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="--protect and these:")
-    parser.add_argument(
-        "--protect",
-        nargs="*",
-        metavar="REGION",
-        help="keep stops from firing in these regions, where the model has them: reasoning, tool_call, or an opening "
-        "and a closing marker; without it: both names on chat routes (a request's protect overrides it)",
-    )
-    own, rest = parser.parse_known_args()
-    if {"-h", "--help"} & {*rest}:
-        parser.print_help()
-    try:
-        read(own.protect or ())
-    except ValueError as error:
-        parser.error(str(error))
-    sys.argv[1:] = rest
+    own = server_defaults()
     server.ResponseGenerator = _ResponseGenerator
-    handler = partial(_Handler, protect=own.protect)
+    handler = partial(_Handler, protect=own.protect, repeat=own.repeat)
     server._run_http_server = partial(server._run_http_server, server_class=_HTTPServer, handler_class=handler)
     server.main()
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stopscan import StopSet
-from stopscan._engine.tokens import EngineTokens, Ids, TokenOptions, ids
+from stopscan._engine.tokens import EngineTokens, Ids, RowOptions, TokenOptions, ids
 from stopscan.regions import Protect, begins, graph_of, protected, region_after
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
@@ -17,26 +17,25 @@ if TYPE_CHECKING:
 
 Stop = StopSet | SegmentSet | Mapping[str, Mapping[str, str]] | str | Iterable[str] | None
 
-# By name, as `Options` takes them.
-OPTIONS = (*TokenOptions.__annotations__, "protect", "start_protected", "region")
-
 # How many of a prompt's last tokens are looked at: chat templates end with the marker and line breaks.
 PROMPT_TOKENS = 32
+
+
+class StopsOptions(RowOptions, total=False):
+    """The options of all rows of a generation; in ``region`` begins a text that a ``SegmentSet`` tells apart."""
+
+    region: str | None
+
+
+OPTIONS = tuple(StopsOptions.__annotations__)
 
 
 class Options:
     """What is the same for every row; ``scanner`` makes that of one."""
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        stop: Stop,
-        *,
-        protect: Protect = (),
-        start_protected: bool | None = None,
-        region: str | None = None,
-        **options: Unpack[TokenOptions],
-    ) -> None:
+    def __init__(self, tokenizer: Any, stop: Stop, **options: Unpack[StopsOptions]) -> None:
+        protect, start_protected = options.pop("protect", ()), options.pop("start_protected", None)
+        region = options.pop("region", None)
         if isinstance(stop, Mapping):  # markers, as wherever a SegmentSet is taken
             stop = SegmentSet(stop)
         if isinstance(stop, SegmentSet):
@@ -55,7 +54,7 @@ class Options:
         self.pad_token_id: int = pad if pad is not None else next(iter(self.eos_token_ids), 0)
         self._start_protected = start_protected
         self._region = region
-        self._options = options
+        self._options: TokenOptions = options
         EngineTokens[str](*self.row(()))  # bad options raise before the generation
 
     def row(self, prompt: Sequence[int]) -> tuple[Any, None, TokenOptions, Ids]:

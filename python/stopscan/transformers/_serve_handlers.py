@@ -7,10 +7,10 @@ from typing import Any
 
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from stopscan.transformers._serve_request import Asked, current, refusing
+from stopscan.transformers._serve_request import Asked, Defaults, current, refusing
 
 
-def exact(handler: type[Any], protect: Any, *, ends_with_done: bool) -> type[Any]:
+def exact(handler: type[Any], defaults: Defaults, *, ends_with_done: bool) -> type[Any]:
     """A subclass of one of transformers' handlers whose requests have exact stops.
 
     OpenAI's streams of choices end with a ``[DONE]``, which transformers does not send.
@@ -19,7 +19,7 @@ def exact(handler: type[Any], protect: Any, *, ends_with_done: bool) -> type[Any
     class Exact(handler):
         async def handle_request(self, body: dict[str, Any], request_id: str) -> Any:
             with refusing():
-                current.set(Asked.take(body, protect))
+                current.set(Asked.take(body, defaults))
             return await super().handle_request(body, request_id)
 
         def _streaming(self, *args: Any, **options: Any) -> StreamingResponse:
@@ -34,6 +34,8 @@ def exact(handler: type[Any], protect: Any, *, ends_with_done: bool) -> type[Any
             asked.name(answer)
             for choice in answer.get("choices", [answer]):
                 asked.end(choice)
+            if answer.get("usage"):
+                asked.count_reasoning(answer["usage"])
             return JSONResponse(answer)
 
     return Exact

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
 from transformers.cli.serving import utils
 
+from stopscan._engine.tokens import RowOptions
 from stopscan.finish import Finish
-from stopscan.transformers._serve_request import current, refusing
+from stopscan.transformers._serve_request import Asked, current, refusing
 from stopscan.transformers._stops import Stops
 from stopscan.transformers.continuous import RowScanner
 
@@ -45,7 +46,7 @@ class GenerateManager(utils.GenerateManager):
         self, model: Any, processor: Any, inputs: Any, gen_config: Any, request_id: str, response_parser: Any = None
     ) -> tuple[Any, Streamer]:
         streamer = Streamer(processor, response_parser)
-        stops = _stops(processor, gen_config, raw=response_parser is not None, streamer=streamer)
+        stops = _stops(processor, inputs, gen_config, raw=response_parser is not None, streamer=streamer)
         streamer.cancel = stops.close
         streamer.outcome = lambda: (stops.finishes[0], stops.tokens_seen[0])
 
@@ -63,7 +64,7 @@ class GenerateManager(utils.GenerateManager):
     ) -> tuple[str, int, list[int]]:
         asked = current.get()
         raw = utils.get_response_template(processor, model) is not None
-        stops = _stops(processor, gen_config, raw=raw)
+        stops = _stops(processor, inputs, gen_config, raw=raw)
         try:
             sequences = await self.async_submit(model.generate, **_arguments(model, inputs, gen_config, stops))
         except asyncio.CancelledError:
@@ -80,13 +81,14 @@ class CBGenerateManager(utils.CBGenerateManager):
     def generate_streaming(
         self, model: Any, processor: Any, inputs: Any, gen_config: Any, request_id: str, response_parser: Any = None
     ) -> tuple[Any, Streamer]:
-        streamer = Streamer(processor, response_parser)
+        streamer, asked = Streamer(processor, response_parser), current.get()
         row = _row(processor, inputs, gen_config, raw=response_parser is not None)
 
         def take(output: Any) -> None:
             try:
                 text, over = row.text(output), output.is_finished()
                 streamer.outcome = lambda: (row.finish, len(output.generated_tokens))
+                asked.token_ids = lambda: output.generated_tokens[: row.tokens_kept]
                 streamer.on_finalized_text(text, over and output.error is None)
                 if output.error is not None:
                     streamer.fail(output.error)
@@ -117,6 +119,7 @@ class CBGenerateManager(utils.CBGenerateManager):
             self._check_alive(request_id)
             raise RuntimeError(f"continuous batching failed for {request_id}: {output.error}")
         asked.text, asked.finish = row.text(output), row.finish
+        asked.token_ids = lambda: output.generated_tokens[: row.tokens_kept]
         return asked.text, len(inputs["input_ids"]), output.generated_tokens
 
     def _add(
@@ -138,20 +141,30 @@ class CBGenerateManager(utils.CBGenerateManager):
         return engine_id
 
 
-def _stops(processor: Any, gen_config: Any, *, raw: bool, streamer: Any = None) -> Stops:
-    asked = current.get()
-    options = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw}
-    options |= asked.options_for(getattr(processor, "tokenizer", processor))
+def _stops(processor: Any, inputs: Any, gen_config: Any, *, raw: bool, streamer: Any = None) -> Stops:
+    request, (prompt,) = current.get(), inputs["input_ids"].tolist()
     with refusing():
-        return Stops(processor, asked.stop, streamer=streamer, **options)
+        stops = Stops(
+            processor, request.stop, streamer=streamer, **_options(request, processor, prompt, gen_config, raw=raw)
+        )
+    request.token_ids = lambda: stops.kept_ids[0]
+    return stops
 
 
 def _row(processor: Any, inputs: Any, gen_config: Any, *, raw: bool) -> RowScanner:
-    asked = current.get()
-    options = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw}
-    options |= asked.options_for(getattr(processor, "tokenizer", processor))
+    request, prompt = current.get(), inputs["input_ids"]
     with refusing():
-        return RowScanner(processor, asked.stop, prompt_token_ids=inputs["input_ids"], **options)
+        return RowScanner(
+            processor,
+            request.stop,
+            prompt_token_ids=prompt,
+            **_options(request, processor, prompt, gen_config, raw=raw),
+        )
+
+
+def _options(request: Asked, processor: Any, prompt: Sequence[int], gen_config: Any, *, raw: bool) -> RowOptions:
+    own: RowOptions = {"eos_token_ids": gen_config.eos_token_id, "skip_special_tokens": not raw}
+    return {**own, **request.options_for(getattr(processor, "tokenizer", processor), prompt)}
 
 
 def _arguments(model: Any, inputs: Any, gen_config: Any, stops: Stops) -> dict[str, Any]:

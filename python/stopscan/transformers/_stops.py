@@ -11,7 +11,6 @@ from transformers.generation.streamers import BaseStreamer
 from transformers.generation.utils import _speculative_sampling
 
 from stopscan.finish import EndReason, Finish
-from stopscan.regions import Protect
 from stopscan.segments import Segment, SegmentSet
 from stopscan.transformers._options import Options, Stop
 from stopscan.transformers._row import Row, row_of
@@ -20,7 +19,7 @@ from stopscan.transformers._trim import trimmed
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from stopscan._engine.tokens import TokenOptions
+    from stopscan.transformers._options import StopsOptions
 
 # Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
@@ -61,15 +60,9 @@ class Stops(StoppingCriteria, BaseStreamer):
         /,
         *,
         streamer: Any = None,
-        protect: Protect = (),
-        start_protected: bool | None = None,
-        region: str | None = None,
-        **options: Unpack[TokenOptions],
+        **options: Unpack[StopsOptions],
     ) -> None:
-        self._begin(
-            Options(tokenizer, stop, protect=protect, start_protected=start_protected, region=region, **options),
-            streamer,
-        )
+        self._begin(Options(tokenizer, stop, **options), streamer)
 
     @classmethod
     def of(cls, options: Options) -> Stops:
@@ -170,6 +163,14 @@ class Stops(StoppingCriteria, BaseStreamer):
     def tokens_seen(self) -> list[int]:
         """How many tokens each row took, those behind its text and its EOS included, for usage."""
         return [row.seen for row in self._results()]
+
+    @property
+    def kept_ids(self) -> list[list[int]]:
+        """The tokens of each row, to the last that has a part in its text."""
+        rows = self._results()
+        with self._lock:
+            generated = [] if self._sequences is None else self._sequences[:, self._prompt_length :].tolist()
+        return [ids[: row.scanner.tokens_kept] for ids, row in zip(generated, rows, strict=True)]
 
     def trim(self, output: Any, /) -> Any:
         """``output`` of ``generate``, tensor or object, without what follows the last token of each row's text.

@@ -7,6 +7,7 @@ request ends in the very step that completes a stop.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -15,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from transformers.generation.continuous_batching.requests import RequestState
 
 from stopscan import StopSet
-from stopscan._engine.tokens import EngineTokens, Ids, InRegions, Piece, TokenOptions
+from stopscan._engine.tokens import EngineTokens, Ids, InRegions, Piece, RowOptions, TokenOptions
 from stopscan.finish import EndReason, Finish
-from stopscan.regions import Protect
 from stopscan.segments import Segment, SegmentSet
 from stopscan.transformers._options import Options
 from stopscan.transformers._row import length_of
@@ -35,15 +35,22 @@ class _Request(EngineTokens[Piece]):
         super().__init__(*options.row(prompt_token_ids))
         # The engine's thread reads tokens, the reader's takes text.
         self._lock = Lock()
-        self._pieces: list[Any] = []
         self._in_use = False
 
     def copy(self) -> Self:
         """The same in the same state, which goes on independently, for another request."""
         with self._lock:
             other = super().copy()
-            other.__setstate__({**other.__dict__, "_pieces": self._pieces[:], "_in_use": False})
+            other.__setstate__({**other.__dict__, "_in_use": False})
         return other
+
+    def snapshot(self) -> bytes:
+        with self._lock:
+            return super().snapshot()
+
+    def restore(self, snapshot: bytes, /) -> None:
+        with self._lock:
+            super().restore(snapshot)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -55,7 +62,6 @@ class _Request(EngineTokens[Piece]):
     def reset(self) -> None:
         """Goes back to the start of the stream, for another request."""
         super().reset()
-        self._pieces.clear()
         self._in_use = False
 
     def length(self) -> int:
@@ -84,7 +90,7 @@ class _Request(EngineTokens[Piece]):
 
     def _take(self, reason: EndReason | None) -> Piece:
         with self._lock:
-            pieces, self._pieces = self._pieces, []
+            pieces, self._pieces = self._pieces, deque()
             if reason is not None:
                 pieces.append(super().close(reason))
             return self._joined(pieces)
@@ -117,13 +123,10 @@ class RowScanner(_Request[str]):
         stop: StopSet | str | Iterable[str] | None = (),
         /,
         *,
-        protect: Protect = (),
-        start_protected: bool | None = None,
         prompt_token_ids: Sequence[int] = (),
-        **options: Unpack[TokenOptions],
+        **options: Unpack[RowOptions],
     ) -> None:
-        rows = Options(tokenizer, StopSet(stop), protect=protect, start_protected=start_protected, **options)
-        super().__init__(rows, prompt_token_ids)
+        super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
         """The safe text since it was last asked for, with an ``output`` of the request, all of it with the last output.

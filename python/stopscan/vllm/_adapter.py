@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 from stopscan import StopScanner, StopSet
 from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import ANY, Settings
-from stopscan._engine.options import PREFIX, Options, options
-from stopscan._engine.regions import NAMES, Pair, Pairs, regions
-from stopscan._engine.sets import reportable, stop_set
+from stopscan._engine.options import PREFIX, Options, options, regions
+from stopscan._engine.sets import Pair, Pairs, reportable, stop_set
+from stopscan.regions import NAMES
 from stopscan.vllm._decoder import decoder, pieces_of
 from stopscan.vllm._detokenizer import ScanningDetokenizer
 from stopscan.vllm._hidden import HiddenRegions, prompt_end
@@ -58,11 +58,11 @@ class Adapter:
 
     def check(self, params: SamplingParams, *, resumable: bool = False) -> None:
         """Raises vLLM's validation error for what would be wrong when the request's stream has begun."""
-        if not (params.stop or _asks(params.extra_args)):
+        if not self._concerns(params):
             return
         named = {name: pairs for engine in self._engines.values() for name, pairs in engine.named.items()}
         try:
-            asked = options(params.extra_args, named if self._engines else ANY, self._settings.limits)
+            asked = self._options(params, named if self._engines else ANY)
             # What tells the route comes later.
             protect = {self._protect(asked, named, chat) for chat in (True, False)}
             for regions_of_route in protect:
@@ -71,34 +71,42 @@ class Adapter:
             raise refusal(str(error)) from None
         if asked.start_protected and not any(protect):
             raise refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
-        if asked.patterns and not params.detokenize:
-            raise refusal("stopscan_patterns needs detokenize")
-        if asked.patterns and resumable:
-            raise refusal("stopscan_patterns cannot be used with streaming input, as stop cannot")
-        if asked.beyond_the_engine and not self.circuit.closed:
-            raise refusal("stopscan_patterns and stopscan_protect are off here, because stopscan failed repeatedly")
+        # What the server asks for is passed over where it cannot be had.
+        own_repeat = asked.repeat and f"{PREFIX}repeat" in (params.extra_args or {})
+        needs_text = "stopscan_patterns" if asked.patterns else "stopscan_repeat" if own_repeat else None
+        if needs_text and not params.detokenize:
+            raise refusal(f"{needs_text} needs detokenize")
+        if needs_text and resumable:
+            raise refusal(f"{needs_text} cannot be used with streaming input, as stop cannot")
+        if (asked.patterns or asked.protect or own_repeat) and not self.circuit.closed:
+            raise refusal("stopscan_patterns, _protect and _repeat are off here, because stopscan failed repeatedly")
 
     def scanning(
         self, inner: Any, tokenizer: TokenizerLike, request: EngineCoreRequest, remake: Callable[[int], Any]
     ) -> Any:
         """``inner`` with its stops found by stopscan, or itself if it has none."""
         params = request.sampling_params
-        if isinstance(inner, ScanningDetokenizer) or not (params.stop or _asks(params.extra_args)):
+        if isinstance(inner, ScanningDetokenizer) or not self._concerns(params):
             return inner
         self.check(params)
         engine = self._engine(tokenizer)
         try:
-            asked = options(params.extra_args, engine.named, self._settings.limits)
+            asked = self._options(params, engine.named)
         except ValueError as error:
             raise refusal(str(error)) from None
-        if not self.circuit.closed or not (params.stop or asked.patterns):
+        # Streaming input has several answers in one stream: vLLM takes no stops there.
+        if (
+            getattr(request, "resumable", False)
+            or not self.circuit.closed
+            or not (params.stop or asked.patterns or asked.repeat)
+        ):
             return inner
         protect: Pairs = asked.protect or ()
         try:
             protect = self._protect(asked, engine.named, _is_chat(request))
             return self._detokenizer(inner, tokenizer, request, asked, protect, remake)
         except BaseException as error:
-            beyond = bool(asked.patterns or protect)
+            beyond = bool(asked.patterns or asked.repeat or protect)
             self.circuit.note(error, "was refused" if beyond else "was left to vLLM's own stops")
             if beyond:
                 raise refusal(f"stop: stopscan failed: {error!r}") from error
@@ -121,18 +129,25 @@ class Adapter:
         # The first region is the one that `start_protected` begins in.
         shown = tuple(sorted(shown, key=lambda pair: pair != opened))
         scanner = StopScanner(
-            stop_set(stops.stop, stops.patterns, shown, stops.max_held),
+            stop_set(stops.stop, stops.patterns, shown, stops.max_held, stops.repeat),
             include_stop=params.include_stop_str_in_output,
             start_protected=opened in shown,
         )
         unseen = None
         if hidden and hidden.table:
-            unseen = HiddenRegions(hidden.table, hidden.closing.get(opened) if opened else None)
-        beyond = bool(stops.patterns or stops.protect)
+            unseen = HiddenRegions(hidden.table, hidden.closing.get(opened) if opened else None, stops.repeat)
+        beyond = bool(stops.patterns or stops.protect or stops.repeat)
         made = decoder(inner, tokenizer, request)
         return ScanningDetokenizer(
             inner, made, scanner, unseen, self.circuit, None if beyond else remake, trims=_trims_token_ids()
         )
+
+    def _options(self, params: SamplingParams, named: Mapping[str, Pairs]) -> Options:
+        return options(params.extra_args, named, self._settings.limits, self._settings.repeat)
+
+    def _concerns(self, params: SamplingParams) -> bool:
+        asks = any(name.startswith(PREFIX) for name in params.extra_args or ())
+        return bool(params.stop or asks or self._settings.repeat)
 
     def _engine(self, tokenizer: TokenizerLike) -> Engine:
         if tokenizer not in self._engines:
@@ -150,7 +165,9 @@ class Adapter:
         """The set that reports what vLLM would. A stop that equals a marker wins: that region is not protected."""
         stop = reportable(tuple(params.stop or ()))
         pairs = tuple(pair for pair in protect if not {*stop}.intersection(pair))
-        return stop_set(stop, asked.patterns, pairs, asked.max_held)
+        # Loops end an answer in every region.
+        pairs = pairs if stop or asked.patterns else ()
+        return stop_set(stop, asked.patterns, pairs, asked.max_held, asked.repeat)
 
     def _opened(
         self, tokenizer: TokenizerLike, request: EngineCoreRequest, protect: Pairs, start: bool | None
@@ -166,10 +183,6 @@ class Adapter:
             if named in protect and named is not None and not end.endswith(named[1]):
                 opened = named
         return opened or (protect[0] if start else None)
-
-
-def _asks(extra_args: Mapping[str, Any] | None) -> bool:
-    return any(name.startswith(PREFIX) for name in extra_args or ())
 
 
 def _is_chat(request: EngineCoreRequest) -> bool:

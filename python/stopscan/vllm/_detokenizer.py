@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     from vllm.outputs import CompletionOutput
     from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
 
+    from stopscan import StopMatch
+
 # In code points. Text is joined as it comes, because a list of its pieces takes five times the memory; block by block,
 # because adding to one string copies all of it for each token.
 BLOCK = 1024
+
+# vLLM's own words where its `repetition_detection` ends an answer.
+LOOP = ("repetition", "repetition_detected")
 
 
 class ScanningDetokenizer:
@@ -44,6 +49,7 @@ class ScanningDetokenizer:
         self._circuit = circuit
         self._remake = remake
         self._trims = trims
+        self._include_stop = inner.include_stop_str_in_output
         self._scan = scanner.feed if hidden is None and not inner.min_tokens else self._scan_with_care
         self._blocks: list[str] = []
         self._newest = ""
@@ -65,59 +71,64 @@ class ScanningDetokenizer:
         count: int = (self._after or self._inner).num_output_tokens()
         return count
 
-    def update(self, new_token_ids: Sequence[int], stop_terminated: bool, *rest: Any, **more: Any) -> str | None:
+    def update(self, new_token_ids: Sequence[int], stop_terminated: bool) -> str | None:
         """The text of the stop that fired, or ``None``. The tokens after the one that completes it are dropped."""
         if self._after is not None:
-            return self._after.update(new_token_ids, stop_terminated, *rest, **more)
-        before = len(self._token_ids)
+            return self._after.update(new_token_ids, stop_terminated)
+        token_ids, scanned = self._token_ids, new_token_ids
+        if stop_terminated:
+            self._stop_terminated = True
+            if not self._include_stop:
+                scanned = new_token_ids[:-1]
+        before = len(token_ids)
         try:
-            if rest or more:
-                raise TypeError(f"vLLM calls update with {rest} and {more}")
-            self._stop_terminated = stop_terminated
-            stop_token: Sequence[int] = ()
-            kept = new_token_ids
-            if stop_terminated and not self._inner.include_stop_str_in_output:
-                kept, stop_token = new_token_ids[:-1], new_token_ids[-1:]
-            token_ids, decoder, newest = self._token_ids, self._decoder, self._newest
-            tokens = iter(kept)
-            for token_id in tokens:
+            for token_id in scanned:
                 token_ids.append(token_id)
-                delta = decoder.at_once(token_id)
-                newest += self._scan(decoder.decode(token_id) if delta is None else delta)
-                if (match := self._scanner.match) is not None:
-                    cut = match.end if self._inner.include_stop_str_in_output else match.offset
-                    self._newest, self._cut = newest, cut
-                    # Before 0.32, vLLM keeps the logprobs of the tokens behind a stop, and so their ids.
-                    token_ids.extend(() if self._trims else [*tokens, *stop_token])
-                    return match.sequence
-            token_ids.extend(stop_token)
-            if len(newest) > BLOCK:
-                self._blocks.append(newest)
-                newest = ""
-            self._newest = newest
+                delta = self._decoder.at_once(token_id)
+                self._newest += self._scan(self._decoder.decode(token_id) if delta is None else delta)
+                if self._scanner.match is not None:
+                    return self._stopped(self._scanner.match, new_token_ids[len(token_ids) - before :])
+            if scanned is not new_token_ids:
+                token_ids.append(new_token_ids[-1])
+            if len(self._newest) > BLOCK:
+                self._blocks.append(self._newest)
+                self._newest = ""
             return None
         except BaseException as error:
-            del self._token_ids[before:]
+            del token_ids[before:]
             after = self._fail(error, stop_terminated=False)
-        return after.update(new_token_ids, stop_terminated, *rest, **more)
+        return after.update(new_token_ids, stop_terminated)
+
+    def _stopped(self, match: StopMatch, behind: Sequence[int]) -> str:
+        """What ``match`` is called, with the token ids ``behind`` it where vLLM keeps them."""
+        self._cut = match.end if self._include_stop else match.offset
+        # Before 0.32, vLLM keeps the logprobs of the tokens behind a stop, and so their ids.
+        if not self._trims:
+            self._token_ids.extend(behind)
+        return match.sequence
 
     def _scan_with_care(self, delta: str) -> str:
         inner = self._inner
+        armed = inner.num_output_tokens() > inner.min_tokens
         if self._hidden is not None and self._hidden.cover(inner.token_ids):
-            return self._scanner.bypass(delta)
-        return self._scanner.feed(delta, armed=inner.num_output_tokens() > inner.min_tokens)
+            if (loops := self._hidden.loops) is None:
+                return self._scanner.bypass(delta)
+            text = self._scanner.bypass("") + loops.feed(delta, armed=armed)
+            if loops.match:
+                self._scanner = loops
+            return text
+        return self._scanner.feed(delta, armed=armed)
 
-    def get_next_output_text(self, finished: bool, delta: bool, *rest: Any, **more: Any) -> str:
+    def get_next_output_text(self, finished: bool, delta: bool) -> str:
         """The safe text since the last call, or all of it; a request keeps to one of the two."""
         if self._after is not None:
-            return self._after.get_next_output_text(finished, delta, *rest, **more)
+            return self._after.get_next_output_text(finished, delta)
         try:
-            if rest or more:
-                raise TypeError(f"vLLM calls get_next_output_text with {rest} and {more}")
-            newest = self._newest
+            text = self._newest
             if finished:
-                newest += self._scanner.flush() if self.end_confirms else self._scanner.held
-            text = "".join([*self._blocks, newest]) if self._blocks else newest
+                text += self._scanner.flush() if self.end_confirms else self._scanner.held
+            if self._blocks:
+                text = "".join([*self._blocks, text])
             if delta:
                 self._newest = ""
                 self._given += len(text)
@@ -128,13 +139,13 @@ class ScanningDetokenizer:
             return text
         except BaseException as error:
             after = self._fail(error, stop_terminated=self._stop_terminated and self._cut is None)
-        return after.get_next_output_text(finished, delta, *rest, **more)
+        return after.get_next_output_text(finished, delta)
 
     def report(self, output: CompletionOutput) -> None:
-        """Writes into a finished ``output`` how it ended, where vLLM cannot know: a pattern that the end confirmed."""
+        """Writes into a finished ``output`` how it ended, where vLLM cannot know: a loop, a pattern at the end."""
         try:
             if self._after is None and (match := self._scanner.match) is not None:
-                output.finish_reason, output.stop_reason = "stop", match.sequence
+                output.finish_reason, output.stop_reason = LOOP if match.period else ("stop", match.sequence)
         except BaseException as error:
             self._fail(error, stop_terminated=False)
         if self._after is not None:
@@ -157,10 +168,3 @@ class ScanningDetokenizer:
         else:
             self._after = Ended(self._inner, self._whole)
         return self._after
-
-    def __getattr__(self, name: str) -> Any:
-        """What vLLM reads of its detokenizers and ours has not: vLLM's own answer, from now on to everything."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        after = self._after or self._fail(AttributeError(name), stop_terminated=self._stop_terminated)
-        return getattr(after, name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from stopscan._engine.regions import Pair, Pairs
+from stopscan import Repeat, StopScanner, StopSet
+from stopscan._engine.sets import Pair, Pairs
 
 if TYPE_CHECKING:
     from vllm.tokenizers import TokenizerLike
@@ -19,11 +20,15 @@ PROMPT_TOKENS = 32
 
 
 class HiddenRegions:
-    """The regions of one stream that token ids open and close; it begins inside one if there is a ``closing``."""
+    """The regions of one stream that token ids open and close; it begins inside one if there is a ``closing``.
 
-    def __init__(self, table: Table, closing: Ids | None) -> None:
+    ``loops`` finds what ``repeat`` asks for in the text of a region, which begins anew with each.
+    """
+
+    def __init__(self, table: Table, closing: Ids | None, repeat: Repeat | None) -> None:
         self._table = table
         self._closing = closing
+        self.loops = StopScanner(StopSet(repeat=repeat)) if repeat else None
 
     def cover(self, token_ids: Sequence[int]) -> bool:
         """Whether the last of ``token_ids`` is in a region, markers included; to be asked once for each token."""
@@ -34,6 +39,8 @@ class HiddenRegions:
         for opening, closing in self._table.get(token_ids[-1], ()):
             if _ends_with(token_ids, opening):
                 self._closing = closing
+                if self.loops:
+                    self.loops.reset()
                 return True
         return False
 

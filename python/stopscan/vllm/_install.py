@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stopscan import Repeat
 from stopscan._engine import environment
 from stopscan._engine.environment import Settings
 
@@ -11,19 +12,20 @@ if TYPE_CHECKING:
 REPORT = "see docs/vllm.md, and please report this"
 
 
-def install(*, protect: Any = None) -> None:
+def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
     """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process.
 
     Text, token ids, finish and stop reasons stay vLLM's, its list order of stops that complete at the same character
     included; the text comes as soon as it is safe. ``protect`` has the regions in which no stop fires, for requests
     without ``stopscan_protect``: pairs of markers, ``"reasoning"`` (the regions of the reasoning parser of each engine
     that is made after this call, in which an answer also begins where that parser says so) and ``"tool_call"`` (those
-    of a server's tool parser). Without ``protect``, these are the two names in answers to chats. Another call replaces
-    them. Raises ``RuntimeError``, with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
+    of a server's tool parser). Without ``protect``, these are the two names in answers to chats. ``repeat`` ends
+    answers that loop, for requests without ``stopscan_repeat``. Another call replaces both. Raises ``RuntimeError``,
+    with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
 
     >>> install(protect=["reasoning", ("<scratch>", "</scratch>")])
     """
-    _install(Settings(protect))
+    _install(Settings(protect, repeat=repeat))
 
 
 def uninstall() -> None:
@@ -41,7 +43,6 @@ def install_as_asked() -> None:
         return
     settings = environment.settings("STOPSCAN_VLLM")
     try:
-        _refuse_rust_front()
         _install(settings, optional=asked == "optional")
     except RuntimeError as error:
         if asked == "1":
@@ -72,16 +73,6 @@ def _install(settings: Settings, *, optional: bool = False) -> None:
     from stopscan.vllm import _hooks
 
     _hooks.apply(made)
-
-
-def _refuse_rust_front() -> None:
-    from vllm import envs
-
-    if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):
-        raise RuntimeError(
-            "stopscan: with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python, where stopscan cannot "
-            "find them; unset it, or STOPSCAN_VLLM"
-        )
 
 
 def _version() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stopscan._engine.regions import Pairs
+from stopscan._engine.sets import Pairs
 from stopscan.segments import FORMATS
 
 _THINK = ("<think>", "</think>")

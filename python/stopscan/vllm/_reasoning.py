@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from stopscan._engine.regions import Pair, Pairs
+from stopscan._engine.sets import Pair, Pairs
 from stopscan.vllm._hidden import HiddenPairs
 from stopscan.vllm._parsers import BEGINS_INSIDE, MARKERS
 

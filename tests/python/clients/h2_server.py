@@ -31,6 +31,8 @@ class H2Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
+        # Closed alone, it would take one more connection: of whoever has the port next.
+        self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 
     def _serve(self, connection: socket.socket) -> None:

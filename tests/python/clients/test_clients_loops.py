@@ -15,7 +15,7 @@ from memory import CHAT, Server, events, packages, post, text_in
 from objects import field
 from replay import Recording, Replay, replaying, sse
 from test_clients_close import left
-from test_truncate_response import PATHS, WHOLES
+from wholes import PATHS, WHOLES
 
 from stopscan import Repeat, StopMatch, StopSet
 from stopscan.clients import ascan_events, scan_events, truncate_response

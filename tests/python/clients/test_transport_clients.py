@@ -16,8 +16,8 @@ from reference import Reference
 from replay import Recording, Replay
 from test_clients_close import endless, left
 from test_clients_wire import CASES, chunkings
-from test_truncate_response import PATHS, WHOLES
 from through import APIS, asker, async_asker
+from wholes import PATHS, WHOLES
 
 from stopscan import StopMatch
 from stopscan.clients import AsyncStopTransport, StopTransport

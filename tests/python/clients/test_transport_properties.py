@@ -28,9 +28,11 @@ FORMS: dict[str, tuple[type[Framing], Any]] = {
 }
 
 
-def cut(framing: type[Framing], pieces: list[bytes], stop: list[str], fast: bool = True) -> tuple[bytes, Any]:
+def cut(
+    framing: type[Framing], pieces: list[bytes], stop: list[str], fast: bool = True, **options: bool
+) -> tuple[bytes, Any]:
     matches: dict[int, StopMatch] = {}
-    cutter = Cutter(framing(), Options(StopSet(stop)), matches, False, fast)
+    cutter = Cutter(framing(), Options(StopSet(stop), **options), matches, False, fast)
     out = b""
     for piece in pieces:
         out += cutter.feed(piece)
@@ -55,18 +57,20 @@ stops = st.lists(st.text("abEND", min_size=1, max_size=4), max_size=3)
 
 @pytest.mark.parametrize("api", FORMS)
 @settings(max_examples=100)
-@given(texts=texts, stop=stops, sizes=sizes, ascii_only=st.booleans())
+@given(texts=texts, stop=stops, sizes=sizes, ascii_only=st.booleans(), drain=st.booleans())
+@example(texts=["one E", "ND", "two", "three", "four"], stop=["END"], sizes=[400], ascii_only=True, drain=True)
+@example(texts=["first", "second", "one END", "two", "more"], stop=["END"], sizes=[400], ascii_only=True, drain=True)
 def test_the_fast_way_gives_what_the_slow_way_gives(
-    api: str, texts: list[str], stop: list[str], sizes: list[int], ascii_only: bool
+    api: str, texts: list[str], stop: list[str], sizes: list[int], ascii_only: bool, drain: bool
 ) -> None:
     framing, form = FORMS[api]
     body = b"".join(map(form, wire.WIRES[api](texts)))
     if not ascii_only and framing is not Aws:
         body = _plain(body)
     pieces = pieces_of(body, sizes)
-    fast, matched = cut(framing, pieces, stop)
-    assert (fast, matched) == cut(framing, pieces, stop, fast=False)
-    assert (fast, matched) == cut(framing, [body], stop)
+    fast, matched = cut(framing, pieces, stop, drain=drain)
+    assert (fast, matched) == cut(framing, pieces, stop, fast=False, drain=drain)
+    assert (fast, matched) == cut(framing, [body], stop, drain=drain)
     oracle = Reference(stop)
     expected = oracle.feed("".join(texts)) + oracle.flush()
     assert "".join(text_of(api, event) or "" for event in read(framing, fast)) == expected

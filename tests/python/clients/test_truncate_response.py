@@ -18,31 +18,12 @@ from hypothesis import strategies as st
 from objects import MAKERS, field
 from reference import Reference
 from replay import Recording, Replay
+from wholes import PATHS, WHOLES
 
 from stopscan import StopSet, finish
 from stopscan.clients import scan_events, truncate_response
 
 CALL = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
-PATHS: dict[str, tuple[str | int, ...]] = {
-    "chat": ("choices", 0, "message", "content"),
-    "completions": ("choices", 0, "text"),
-    "responses": ("output", 0, "content", 0, "text"),
-    "anthropic": ("content", 0, "text"),
-    "gemini": ("candidates", 0, "content", "parts", 0, "text"),
-    "ollama": ("message", "content"),
-    "generate": ("response",),
-    "bedrock": ("output", "message", "content", 0, "text"),
-}
-WHOLES: dict[str, Any] = {
-    "chat": wire.chat_whole,
-    "completions": wire.completions_whole,
-    "responses": lambda text: wire.responses_whole([wire.output_message([wire.output_text(text)])]),
-    "anthropic": lambda text: wire.anthropic_whole([{"type": "text", "text": text}]),
-    "gemini": lambda text: wire.gemini_chunk([wire.candidate({"text": text}, finishReason="MAX_TOKENS")], 7),
-    "ollama": lambda text: wire.ollama_line(done=True, message={"role": "assistant", "content": text}),
-    "generate": lambda text: wire.ollama_line(done=True, response=text),
-    "bedrock": lambda text: wire.bedrock_whole([{"text": text}]),
-}
 
 
 def ask(server: Replay, api: str, text: str) -> Any:

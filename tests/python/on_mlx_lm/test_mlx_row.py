@@ -100,6 +100,40 @@ def test_copies_of_a_row_go_on_by_themselves(mlx: tuple[Any, Any], reciter: Reci
     assert row.matcher().feed_many(ids[:5]) == "1, 2, 3 "
 
 
+@pytest.mark.parametrize("min_tokens", [0, 6])
+@pytest.mark.parametrize("place", range(8))
+def test_a_row_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter, place: int, min_tokens: int) -> None:
+    model, tokenizer = mlx
+    unknown = model.args.vocab_size - 1  # which the tokenizer does not have
+    ids = [unknown, *reciter.token_ids("count")[:7]]
+    options = {"min_tokens": min_tokens, "max_tokens": 50}
+    row, other = (RowScanner(tokenizer, ["hello world", "1"], **options) for _ in range(2))
+    other.feed_many(ids[::-1])
+    for token_id in ids[:place]:
+        row.advance(token_id)
+    other.restore(pickle.loads(pickle.dumps(row.snapshot())))
+    assert (other.held, other.tokens_seen, other.finish) == (row.held, row.tokens_seen, row.finish)
+    going_on = SimpleNamespace(finish_reason=None)
+    for one in (row, other):
+        # What nobody had asked for is not lost.
+        for token_id in ids[place:]:
+            one.advance(token_id)
+        assert "".join(one.text(going_on) for _ in ids) == ("1, 2, 3 " if min_tokens else "")
+        assert one.match == (StopMatch("hello world", 8) if min_tokens else StopMatch("1", 0))
+
+
+def test_what_is_no_snapshot_of_such_a_row_is_refused(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowScanner(mlx[1], "hello world", max_tokens=50)
+    row.feed_many(reciter.token_ids("count")[:5])
+    snapshot = row.snapshot()
+    assert len(snapshot) < 256
+    others = [RowScanner(mlx[1], "hello world"), RowScanner(mlx[1], "hello", max_tokens=50)]
+    for wrong in (b"", b"1234", snapshot[:-1], snapshot[:9] + b"x" + snapshot[10:], *(o.snapshot() for o in others)):
+        with pytest.raises(ValueError, match="the snapshot is"):
+            row.restore(wrong)
+        assert (row.held, row.tokens_seen) == ("hel", 5)
+
+
 def test_eos_ids_and_special_tokens_can_be_chosen(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     ids = reciter.token_ids("harmony")
     row = RowScanner(mlx[1], "it", skip_special_tokens=True)

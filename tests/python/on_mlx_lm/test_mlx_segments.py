@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,3 +121,19 @@ def test_a_row_segmenter_is_for_one_row(mlx: tuple[Any, Any]) -> None:
     assert row.matcher() is row
     with pytest.raises(ValueError, match="a RowSegmenter is for one row"):
         row.matcher()
+
+
+@pytest.mark.parametrize("place", range(16))
+def test_a_segmenter_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter, place: int) -> None:
+    ids = reciter.token_ids("think")[:16]
+    row, other = RowSegmenter(mlx[1], THINK), RowSegmenter(mlx[1], THINK)
+    for token_id in ids[:place]:
+        row.advance(token_id)
+    other.restore(row.snapshot())
+    for token_id in ids[place:]:
+        other.advance(token_id)
+    going_on = SimpleNamespace(finish_reason=None)
+    told = [segment for _ in ids for segment in other.segments(going_on)]
+    assert joined(told) == ANSWER
+    assert all(type(segment) is tuple for segment in told)
+    assert (other.tokens_in, other.tokens_seen) == ({"reasoning": 6, "answer": 6}, 16)

@@ -28,6 +28,7 @@ from mlx_lm.models import llama
 from recital import recite
 from transformers import ByT5Tokenizer
 
+from stopscan._engine.request import FIELDS
 from stopscan.mlx_lm import server as our_server
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
@@ -256,8 +257,7 @@ def test_include_stop(ours: Server, reciter: Reciter) -> None:
 
 
 def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
-    names = ("stop", "stop_token_ids", "min_tokens", "include_stop", "patterns", "protect", "start_protected")
-    got = ours.ask(reciter.prompt("held"), **dict.fromkeys(names))
+    got = ours.ask(reciter.prompt("held"), **dict.fromkeys(FIELDS))
     assert got == Answer(reciter.text("held"), "", "stop", None, 7)
 
 
@@ -266,29 +266,29 @@ def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
     [
         ({"stop": ""}, "stop 0 is empty"),
         ({"stop": ["a", ""]}, "stop 1 is empty"),
-        ({"stop": 5}, "stop must be of type ('str', 'list')"),
-        ({"stop": 0}, "stop must be of type ('str', 'list')"),
-        ({"stop": {"a": 1}}, "stop must be of type ('str', 'list')"),
+        ({"stop": 5}, "stop must be a string or a list of strings, not 5"),
+        ({"stop": 0}, "stop must be a string or a list of strings, not 0"),
+        ({"stop": {"a": 1}}, "stop must be a string or a list of strings, not {'a': 1}"),
         ({"stop": ["a", 5]}, "stop 1: expected str, got int"),
         ({"stop": ["\ud800"]}, "surrogates not allowed"),
-        ({"stop_token_ids": 5}, "stop_token_ids must be of type list"),
+        ({"stop_token_ids": 5}, "stop_token_ids must be a list of integers, not 5"),
         ({"stop_token_ids": [5, "6"]}, "stop_token_ids must be a list of integers"),
         ({"stop_token_ids": [True]}, "stop_token_ids must be a list of integers"),
-        ({"min_tokens": -1}, "min_tokens must be at least 0"),
-        ({"min_tokens": 5, "max_tokens": 4}, "min_tokens must be at most 4"),
-        ({"min_tokens": 1.5}, "min_tokens must be of type int"),
-        ({"include_stop": 1}, "include_stop must be of type bool"),
+        ({"min_tokens": -1}, "min_tokens must be a number of tokens, not -1"),
+        ({"min_tokens": 5, "max_tokens": 4}, "min_tokens must be at most max_tokens, 4"),
+        ({"min_tokens": 1.5}, "min_tokens must be a number of tokens, not 1.5"),
+        ({"include_stop": 1}, "include_stop must be true or false, not 1"),
         ({"stop_token_ids": [-1]}, "stop_token_ids: -1"),
         ({"stop_token_ids": [5, 2**70]}, f"stop_token_ids: {2**70}"),
-        ({"patterns": 5}, "patterns must be of type ('str', 'list')"),
+        ({"patterns": 5}, "patterns must be a string or a list of strings, not 5"),
         ({"patterns": ["a", "(b"]}, "(b"),
         ({"patterns": ["a*"]}, "a*"),
-        ({"protect": True}, "protect must be of type ('str', 'list')"),
+        ({"protect": True}, "protect must be a list of regions, not True"),
         ({"protect": "thoughts"}, "protect: 'thoughts' is neither a name"),
         ({"protect": ["<a>"]}, "protect: '<a>' is neither a name"),
         ({"protect": [["<a>"]]}, "is not an opening and a closing marker"),
         ({"protect": ["tool_call"]}, "protect: this model has no markers for 'tool_call'"),
-        ({"start_protected": 1}, "start_protected must be of type bool"),
+        ({"start_protected": 1}, "start_protected must be true or false, not 1"),
         ({"start_protected": True}, "start_protected"),
     ],
 )

@@ -15,6 +15,7 @@ from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
 from vllm_harness import run
 
+from stopscan import Repeat
 from stopscan._engine.sets import stop_set
 from stopscan.vllm import _hidden, install
 from stopscan_conformance.reciter import Reciter
@@ -31,6 +32,7 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Reciter]:
 
 
 @pytest.mark.parametrize("kind", RequestOutputKind)
+@pytest.mark.parametrize("pattern", [r"\bis\b", "is$", r"is\z"])
 @pytest.mark.parametrize(
     ("finish", "expected"),
     [
@@ -42,15 +44,74 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Reciter]:
     ],
 )
 def test_a_pattern_that_the_end_confirms_is_reported(
-    pieces: tuple[Any, Reciter], finish: FinishReason | None, expected: tuple[Any, ...], kind: Any
+    pieces: tuple[Any, Reciter], finish: FinishReason | None, expected: tuple[Any, ...], pattern: str, kind: Any
 ) -> None:
     install()
     tokenizer, reciter = pieces
     ids = reciter.token_ids("pieces")[:2]
     steps = [[token] for token in ids] + ([[reciter.eos_token_id]] if finish is FinishReason.STOP else [])
-    params = SamplingParams(extra_args={"stopscan_patterns": r"\bis\b"}, output_kind=kind)
+    params = SamplingParams(extra_args={"stopscan_patterns": pattern}, output_kind=kind)
     result = run(tokenizer, steps, params, finish=finish)
     assert (result.text, result.finish_reason, result.stop_reason) == expected
+
+
+LOOPS = [{"stopscan_repeat": [3, 1024, 32]}, {"stopscan_repeat": 1}]
+
+
+@pytest.mark.parametrize("kind", RequestOutputKind)
+@pytest.mark.parametrize("stops", [{}, {"stop": ["END"]}, {"stop": ["END"], "min_tokens": 2}])
+@pytest.mark.parametrize("asked", LOOPS)
+def test_a_loop_ends_at_the_token_that_proves_it(
+    pieces: tuple[Any, Reciter], asked: dict[str, Any], stops: dict[str, Any], kind: Any
+) -> None:
+    install()
+    tokenizer, reciter = pieces
+    this, is_ = reciter.token_ids("pieces")[:2]
+    steps = [[this, is_]] * 60
+    params = SamplingParams(logprobs=0, extra_args=asked, output_kind=kind, **stops)
+    result = run(tokenizer, steps, params)
+    length = 32 if asked is LOOPS[0] else 256
+    text = "This is" * 60
+    proven = next(end for end in range(len(text)) if end >= length and text[:end].endswith(("This", " is")))
+    assert result.text == text[:length]
+    assert (result.finish_reason, result.stop_reason) == ("repetition", "repetition_detected")
+    assert result.aborted == ["r"]
+    assert "".join(tokenizer.decode([token]) for token in result.token_ids) == text[:proven]
+    assert len(result.logprobs) == len(result.token_ids)
+
+
+@pytest.mark.parametrize("route", ["cmpl-1", "chatcmpl-1"])
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_loop_in_a_protected_region_ends_too(
+    tmp_path: Path, hidden: bool, route: str, pieces: tuple[Any, Reciter]
+) -> None:
+    special = ["<r>", "</r>"] if hidden else []
+    reciter = Reciter({"pieces": ["<r>", "ab ", "</r>", "END"]}, special_tokens=special)
+    tokenizer = get_tokenizer(str(reciter.write(tmp_path)))
+    opening, block, closing, end = reciter.token_ids("pieces")
+    asked = {"stopscan_repeat": [3, 64, 32], "stopscan_protect": ["<r>", "</r>"]}
+    install()
+    params = SamplingParams(stop=["b ab"], extra_args=asked)
+    for before in ([], [opening, *[block] * 9, closing]):
+        steps = [[token] for token in [*before, opening, *[block] * 40, closing, end]]
+        result = run(tokenizer, steps, params, request_id=route)
+        assert (result.finish_reason, len(result.token_ids)) == ("repetition", len(before) + 1 + 11)
+    # The stop lives outside of the region.
+    result = run(tokenizer, [[token] for token in (opening, block, block, closing, block, block)], params)
+    assert (result.finish_reason, result.stop_reason) == ("stop", "b ab")
+
+
+def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: tuple[Any, Reciter]) -> None:
+    install(repeat=Repeat(3, min_length=32))
+    tokenizer, reciter = pieces
+    steps = [[reciter.token_ids("pieces")[0]]] * 30
+    assert run(tokenizer, steps, SamplingParams()).finish_reason == "repetition"
+    assert run(tokenizer, steps, SamplingParams(extra_args={"stopscan_repeat": 0})).finish_reason == "abort"
+    assert SamplingParams.from_optional(detokenize=False)
+    with pytest.raises(VLLMValidationError, match="stopscan_repeat needs detokenize"):
+        SamplingParams.from_optional(detokenize=False, extra_args={"stopscan_repeat": 1})
+    with pytest.raises(VLLMValidationError, match=r"stopscan_repeat must be true, false or"):
+        SamplingParams.from_optional(extra_args={"stopscan_repeat": "yes"})
 
 
 def test_one_set_for_the_check_the_request_its_children_and_retries(pieces: tuple[Any, Reciter]) -> None:

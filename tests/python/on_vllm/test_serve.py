@@ -335,6 +335,12 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, "STOPSCAN_VLLM_PROTECT must be"),
         ({"STOPSCAN_VLLM_LIMITS": "patterns=-"}, "STOPSCAN_VLLM_LIMITS must be like"),
+        ({"STOPSCAN_VLLM_REPEAT": "2"}, "STOPSCAN_VLLM_REPEAT: '2' is not COUNT,PERIOD,LENGTH"),
+        # Any program is a Rust front to vLLM, which starts it last.
+        (
+            {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
+            "stopscan: with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python",
+        ),
     ],
 )
 def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(

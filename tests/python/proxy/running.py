@@ -37,7 +37,8 @@ class Running:
             while (left := end - time.monotonic()) > 0:
                 assert self.process.poll() is None, self.stop()
                 with contextlib.suppress(httpx.TransportError):
-                    assert client.get("/health", timeout=left).json() == {"status": "ok"}
+                    # Short, for another process may have taken the port meanwhile: then this one has ended.
+                    assert client.get("/health", timeout=min(left, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)
         raise TimeoutError(f"the proxy has not answered for {seconds} seconds")

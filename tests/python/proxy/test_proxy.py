@@ -18,7 +18,7 @@ from replay import Recording, Replay
 from running import Running, raw_server, running
 from test_clients_close import endless, left
 from test_clients_loops import LOOP, loop
-from test_truncate_response import PATHS, WHOLES
+from wholes import PATHS, WHOLES
 
 from stopscan import Repeat
 from stopscan.proxy.__main__ import parser

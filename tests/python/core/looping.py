@@ -1,0 +1,32 @@
+"""Models that loop, as scripts for the reciter, and what is left of them where ``Repeat`` ends them."""
+
+from __future__ import annotations
+
+from stopscan import Repeat, StopMatch, StopSet
+
+# As in the report of vLLM 35451: one sentence until the limit. As in that of llama.cpp 26039: a block of lines.
+SENTENCE = "Wait, let me check the sum again. "
+LINES = "".join(f"    total += values[{number}] * weights[{number}]\n" for number in range(7))
+
+
+def pieces(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+# The pieces are tokens, which begin and end anywhere in the block.
+LOOPS = {
+    "sentence": ["Let me think. ", *pieces(SENTENCE * 20, 9)],
+    "lines": ["def dot(values, weights):\n", *pieces(LINES * 8, 13)],
+    "thoughts": ["<think>", "Hm. ", *pieces(SENTENCE * 20, 7), "</think>", "5"],
+}
+
+
+def ended(name: str, repeat: Repeat | None = None) -> tuple[str, int, StopMatch]:
+    """The text to the character that proves the loop, how many tokens it takes, and the match."""
+    script = LOOPS[name]
+    match = StopSet(repeat=repeat or Repeat()).find("".join(script))
+    assert match is not None
+    assert match.period is not None
+    tokens = next(count for count in range(len(script)) if len("".join(script[:count])) >= match.end)
+    assert tokens < len(script) - 10, "much of the script is left when the loop is proven"
+    return "".join(script)[: match.end], tokens, match
