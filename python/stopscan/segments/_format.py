@@ -18,8 +18,8 @@ class Format(Mapping[str, Mapping[str, str]]):
     __slots__ = ("_markers", "source")
 
     def __init__(self, markers: Mapping[str, Mapping[str, str]], /, *, source: str) -> None:
-        self._markers = markers
-        self.source = source
+        self._markers: Mapping[str, Mapping[str, str]] = markers
+        self.source: str = source
 
     def __getitem__(self, region: str) -> Mapping[str, str]:
         return self._markers[region]
