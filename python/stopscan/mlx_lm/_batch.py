@@ -3,16 +3,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlx_lm.generate import BatchGenerator
-from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 from stopscan import StopSet
 from stopscan._engine.tokens import ids, own_options
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
 from stopscan.mlx_lm._versions import BATCHES, require
+
+if TYPE_CHECKING:
+    from stopscan._engine.untyped import Untyped as MlxBatchResponse
+else:
+    from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 Stops = StopSet | str | Iterable[str] | None
 

@@ -11,10 +11,9 @@ from argparse import ArgumentParser
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from mlx_lm.generate import GenerationResponse as MlxResponse
 from mlx_lm.generate import main as mlx_main
 from mlx_lm.generate import stream_generate as mlx_stream_generate
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -26,7 +25,12 @@ from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, wrapped
 from stopscan.repeats import add_repeat
 
-ENDS = {None: None, "stop": Finish("eos"), "length": Finish("length")}
+if TYPE_CHECKING:
+    from stopscan._engine.untyped import Untyped as MlxResponse
+else:
+    from mlx_lm.generate import GenerationResponse as MlxResponse
+
+ENDS: dict[str | None, Finish | None] = {None: None, "stop": Finish("eos"), "length": Finish("length")}
 
 
 @dataclass
@@ -53,9 +57,8 @@ def stream_generate(
 
     ``stop`` and ``patterns`` are those of ``StopSet`` (a ``StopSet`` may have a ``repeat``); ``stop_token_ids``,
     ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` those of ``RowScanner``, and bad ones raise at
-    once. Without a stop, ``text`` is
-    untouched. With one it is what ``tokenizer.decode`` makes of the tokens; mlx-lm's own drops a leading space. The
-    other ``kwargs`` are mlx-lm's, ``max_tokens`` and ``draft_model`` among them.
+    once. Without a stop, ``text`` is untouched. With one it is what ``tokenizer.decode`` makes of the tokens; mlx-lm's
+    own drops a leading space. The other ``kwargs`` are mlx-lm's, ``max_tokens`` and ``draft_model`` among them.
 
     >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
     ...     print(response.text, end="", flush=True)

@@ -44,11 +44,13 @@ class Options:
         elif region is not None:
             raise ValueError("region: only a SegmentSet has regions")
         # Processors of several kinds of input carry their tokenizer.
-        self.tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
+        self.tokenizer: Any = getattr(tokenizer, "tokenizer", tokenizer)
         self._vocabulary = Vocabulary(self.tokenizer)
-        self.stops = stop if isinstance(stop, SegmentSet) else self._outside(StopSet(stop), protect)
+        self.stops: StopSet | SegmentSet = (
+            stop if isinstance(stop, SegmentSet) else self._outside(StopSet(stop), protect)
+        )
         eos = options.get("eos_token_ids")
-        self.eos_token_ids = ids(self.tokenizer.eos_token_id if eos is None else eos)
+        self.eos_token_ids: tuple[int, ...] = ids(self.tokenizer.eos_token_id if eos is None else eos)
         # What trimmed rows are filled with, as transformers fills those that ended.
         pad = self.tokenizer.pad_token_id
         self.pad_token_id: int = pad if pad is not None else next(iter(self.eos_token_ids), 0)

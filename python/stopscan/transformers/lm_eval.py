@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from lm_eval.__main__ import cli_evaluate
@@ -17,11 +17,16 @@ from stopscan.transformers._options import Options
 from stopscan.transformers._row import Row
 from stopscan.transformers._stops import Stops
 
+if TYPE_CHECKING:
+    from stopscan._engine.untyped import Untyped as HFLM
+else:
+    HFLM = huggingface.HFLM
+
 __all__ = ["ExactHFLM"]
 
 
 @register_model("hf-stopscan")
-class ExactHFLM(huggingface.HFLM):
+class ExactHFLM(HFLM):
     """lm_eval's ``HFLM``, whose answers end before the first stop of ``until`` that the model completes.
 
     A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before it; to lm_eval
