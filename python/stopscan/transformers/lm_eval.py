@@ -18,15 +18,15 @@ from stopscan.transformers._row import Row
 from stopscan.transformers._stops import Stops
 
 if TYPE_CHECKING:
-    from stopscan._engine.untyped import Untyped as HFLM
+    from stopscan._engine.untyped import Untyped as EvalModel
 else:
-    HFLM = huggingface.HFLM
+    EvalModel = huggingface.HFLM
 
 __all__ = ["ExactHFLM"]
 
 
 @register_model("hf-stopscan")
-class ExactHFLM(HFLM):
+class ExactHFLM(EvalModel):
     """lm_eval's ``HFLM``, whose answers end before the first stop of ``until`` that the model completes.
 
     A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before it; to lm_eval
