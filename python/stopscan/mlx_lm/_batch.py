@@ -14,7 +14,15 @@ from stopscan.mlx_lm._row import RowScanner, wrapped
 from stopscan.mlx_lm._versions import BATCHES, require
 
 if TYPE_CHECKING:
-    from stopscan._engine.untyped import Untyped as MlxBatchResponse
+
+    @dataclass
+    class MlxBatchResponse:  # mlx-lm comes without types
+        texts: list[str]
+        stats: Any
+        caches: Any = None
+        token_ids: Any = None
+        logprobs: Any = None
+
 else:
     from mlx_lm.generate import BatchResponse as MlxBatchResponse
 

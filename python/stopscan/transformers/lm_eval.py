@@ -41,7 +41,7 @@ class ExactHFLM(EvalModel):
     def generate_until(self, requests: Any, disable_tqdm: bool = False) -> Any:
         """The answer to each request, in their order."""
         try:
-            return super().generate_until(requests, disable_tqdm)
+            return super().generate_until(requests, disable_tqdm)  # type: ignore[misc]
         finally:
             self._answers = None
 
@@ -53,14 +53,14 @@ class ExactHFLM(EvalModel):
             region = []  # lm_eval cuts the ids there, and has the rest decoded
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
-            sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)
+            sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]
         # A decoder's first token is no answer, and often an EOS.
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
         """The text of ``tokens``; while answers are generated only to the stop, which leaves lm_eval nothing to cut."""
         if self._answers is None or not skip_special_tokens:
-            return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)
+            return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
         # Without the prompt, as lm_eval decodes it: SentencePiece then drops the first space.
         row = Row(self._answers, ())
         row.feed(tokens)
