@@ -4,7 +4,7 @@
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
 and makes the tables anew; without a NAME it only makes the tables. A server is added with an entry in `SERVERS`. For
-llama-cpp-python, this environment needs gguf, too.
+llama.cpp, this environment needs gguf, too.
 """
 
 from __future__ import annotations
@@ -63,6 +63,12 @@ SGLANG = (
 )
 SGLANG_PROTECT = {"STOPSCAN_SGLANG": "1", "STOPSCAN_SGLANG_PROTECT": '["<think>", "</think>"]'}
 PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
+# The wheel has no command. On a busy machine its threads, which wait for each other, take 30 times as long as one.
+LLAMA_CPP = (
+    "import threading, xllamacpp as x; p = x.CommonParams(); "
+    'p.model.path, p.model_alias, p.port, p.n_ctx, p.n_parallel = "{gguf}", ["reciter"], {port}, 32768, 4; '
+    "p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1; s = x.Server(p); threading.Event().wait()"
+)
 SERVERS = {
     "example": Column(
         "example server",
@@ -92,6 +98,11 @@ SERVERS = {
         "llama-cpp-python",
         "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 4096 --port {port}",
         ("llama-cpp-python",),
+    ),
+    "xllamacpp": Column(
+        "llama.cpp's server",
+        f"{{python}} -c '{LLAMA_CPP}'",
+        ("xllamacpp", "gguf"),
     ),
     "transformers-stopscan": Column(
         "transformers + stopscan",
