@@ -10,7 +10,7 @@ from body import OPENAI, Lenient, Limit, Message, Stopping, Tool, given
 from engine import Engine
 from parts import Call
 from pydantic import Discriminator, Field, Tag
-from reply import Ask, Reply
+from reply import Ask, Reply, Whole
 from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -83,60 +83,70 @@ class OpenAI(Api):
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 
 
-class Chat(OpenAI):
-    path = "/v1/chat/completions"
-    body = ChatBody
+class _Choices(OpenAI):
+    """What the two have in common: one choice, whole or in chunks."""
+
+    kinds: tuple[str, str]  # of the whole, and of a chunk
+    last: dict[str, Any]  # what the chunk with the reason has beside it
+
+    def content(self, whole: Whole) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def deltas(self, reply: Reply) -> AsyncIterator[dict[str, Any]]:
+        raise NotImplementedError
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        answer, reasoning, calls = await reply.whole()
-        message: dict[str, Any] = {"role": "assistant", "content": answer}
-        if reasoning:
-            message["reasoning_content"] = reasoning
-        if calls:
-            message["tool_calls"] = [_call(call) for call in calls]
-        choice = {"index": 0, "message": message, "logprobs": None, **to_openai(reply.finish)}
-        return {**_head(reply, "chat.completion"), "choices": [choice], "usage": _usage(reply)}
+        choice = {"index": 0, **self.content(await reply.whole()), "logprobs": None, **to_openai(reply.finish)}
+        return {**_head(reply, self.kinds[0]), "choices": [choice], "usage": _usage(reply)}
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
-        head = _head(reply, "chat.completion.chunk")
+        head = _head(reply, self.kinds[1])
 
-        def chunk(delta: dict[str, Any], **finish: Any) -> ServerSentEvent:
-            choice = {"index": 0, "delta": delta, "finish_reason": None, **finish}
+        def chunk(content: dict[str, Any], **finish: Any) -> ServerSentEvent:
+            choice = {"index": 0, **content, "logprobs": None, "finish_reason": None, **finish}
             return event({**head, "choices": [choice]})
 
-        yield chunk({"role": "assistant", "content": ""})
+        async for delta in self.deltas(reply):
+            yield chunk(delta)
+        yield chunk(self.last, **to_openai(reply.finish))
+        if reply.ask.usage:
+            yield event({**head, "choices": [], "usage": _usage(reply)})
+        yield ServerSentEvent("[DONE]")
+
+
+class Chat(_Choices):
+    path, body = "/v1/chat/completions", ChatBody
+    kinds, last = ("chat.completion", "chat.completion.chunk"), {"delta": {}}
+
+    def content(self, whole: Whole) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": whole.answer}
+        if whole.reasoning:
+            message["reasoning_content"] = whole.reasoning
+        if whole.calls:
+            message["tool_calls"] = [_call(call) for call in whole.calls]
+        return {"message": message}
+
+    async def deltas(self, reply: Reply) -> AsyncIterator[dict[str, Any]]:
+        yield {"delta": {"role": "assistant", "content": ""}}
         calls = 0
         async for kind, text, call in reply:
-            if call is not None:
-                yield chunk({"tool_calls": [{"index": calls, **_call(call)}]})
-                calls += 1
+            if call is None:
+                yield {"delta": {"content" if kind == "answer" else "reasoning_content": text}}
             else:
-                yield chunk({"content" if kind == "answer" else "reasoning_content": text})
-        yield chunk({}, **to_openai(reply.finish))
-        for last in _last(reply, head):
-            yield last
+                yield {"delta": {"tool_calls": [{"index": calls, **_call(call)}]}}
+                calls += 1
 
 
-class Completions(OpenAI):
-    path = "/v1/completions"
-    body = CompletionBody
+class Completions(_Choices):
+    path, body = "/v1/completions", CompletionBody
+    kinds, last = ("text_completion", "text_completion"), {"text": ""}
 
-    async def whole(self, reply: Reply) -> dict[str, Any]:
-        choice = {"index": 0, "text": (await reply.whole()).answer, "logprobs": None, **to_openai(reply.finish)}
-        return {**_head(reply, "text_completion"), "choices": [choice], "usage": _usage(reply)}
+    def content(self, whole: Whole) -> dict[str, Any]:
+        return {"text": whole.answer}
 
-    async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
-        head = _head(reply, "text_completion")
-
-        def chunk(text: str, **finish: Any) -> ServerSentEvent:
-            choice = {"index": 0, "text": text, "logprobs": None, "finish_reason": None, **finish}
-            return event({**head, "choices": [choice]})
-
+    async def deltas(self, reply: Reply) -> AsyncIterator[dict[str, Any]]:
         async for _, text, _ in reply:
-            yield chunk(text)
-        yield chunk("", **to_openai(reply.finish))
-        for last in _last(reply, head):
-            yield last
+            yield {"text": text}
 
 
 def about(engine: Engine) -> list[Route]:
@@ -152,11 +162,6 @@ def about(engine: Engine) -> list[Route]:
         return JSONResponse({"object": "list", "data": [model]} if name is None else model)
 
     return [Route("/v1/models", models), Route("/v1/models/{name:path}", models)]
-
-
-def _last(reply: Reply, head: dict[str, Any]) -> list[ServerSentEvent]:
-    usage = [event({**head, "choices": [], "usage": _usage(reply)})] if reply.ask.usage else []
-    return [*usage, ServerSentEvent("[DONE]")]
 
 
 def _call(call: Call) -> dict[str, Any]:
