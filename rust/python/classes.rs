@@ -133,6 +133,17 @@ macro_rules! token_class {
                 self.stream.close(py, reason)
             }
 
+            /// What is safe to emit now that a token without text was counted, which ends the stream if there is a
+            /// ``reason``. It is for engines: their models have more ids than their tokenizers.
+            #[pyo3(signature = (reason = None))]
+            fn _count<'py>(
+                &self,
+                py: Python<'py>,
+                reason: Option<Bound<'py, PyAny>>,
+            ) -> PyResult<Bound<'py, $out>> {
+                self.stream.count(py, reason)
+            }
+
             /// Goes back to the start of the stream, after the prompt.
             fn reset(&self) -> PyResult<()> {
                 self.stream.reset()

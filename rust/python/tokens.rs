@@ -136,6 +136,18 @@ impl<E: Show> Tokens<E> {
         })?
     }
 
+    pub(super) fn count<'py>(
+        &self,
+        py: Python<'py>,
+        reason: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, E::Out>> {
+        let reason = reason.as_ref().map(reason_of).transpose()?;
+        self.with(|stream| {
+            stream.count(reason)?;
+            E::safe(py, self.set.get(), stream.safe())
+        })?
+    }
+
     pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Tokens<E>> {
         let stream = self.with(|stream| stream.fork())??;
         Ok(Tokens::of(self.vocabulary.clone_ref(py), self.set.clone_ref(py), stream))

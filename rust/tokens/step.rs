@@ -62,6 +62,21 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.flush(Finish::Ended(reason), self.decoded.was_armed())
     }
 
+    /// Counts a token that has no text, and ends the stream if there is a `reason`; `safe` is then what was held.
+    #[cfg(feature = "python")]
+    pub(crate) fn count(&mut self, reason: Option<EndReason>) -> Result<(), D::Error> {
+        self.decoded.out.clear();
+        if self.decoded.is_over() {
+            return Ok(());
+        }
+        let armed = self.decoded.is_armed();
+        let last = self.decoded.count();
+        match reason.or(last.then_some(EndReason::Length)) {
+            Some(reason) => self.flush(Finish::Ended(reason), armed),
+            None => Ok(()),
+        }
+    }
+
     fn flush(&mut self, finish: Finish, armed: bool) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         if !decoded.is_over() {
