@@ -101,12 +101,18 @@ pub(super) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
 /// From so many code points on, CPython is not asked for the UTF-8 of a string: it would keep that as long as the string.
 const KEPT: usize = 256;
 
+/// The text of `string`, if it is short.
+#[inline(always)]
+pub(super) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
+    if string.len()? <= KEPT { string.to_str().map(Some) } else { Ok(None) }
+}
+
 /// What `action` does with the text of `string`. Nothing of a long one is left in memory afterwards.
 #[inline(always)]
 pub(super) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
-    match string.len()? <= KEPT {
-        true => action(string.to_str()?),
-        false => with_long_text(string, action),
+    match short_text(string)? {
+        Some(text) => action(text),
+        None => with_long_text(string, action),
     }
 }
 

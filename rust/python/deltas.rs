@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::arguments::{read_text, string, with_text};
+use super::arguments::{read_text, short_text, string, with_text};
 use super::guarded::{Core, Guarded, State};
 use super::show::{Show, new_string, same_or_new};
 use super::stop_match::StopMatch;
@@ -46,10 +46,18 @@ impl<E: Show> Deltas<E> {
     #[inline(always)]
     pub(super) fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
         let delta = string(delta, "delta")?;
-        with_text(delta, |text| match self.pass_over(text) {
-            Some(node) if E::EMPTY || !text.is_empty() => E::whole(self.set.get(), node, delta),
-            _ => self.read(delta, text, armed).map(|read| read.0),
-        })
+        if let Some(text) = short_text(delta)?
+            && (E::EMPTY || !text.is_empty())
+            && let Some(node) = self.pass_over(text)
+        {
+            return E::whole(self.set.get(), node, delta);
+        }
+        self.read_any(delta, armed)
+    }
+
+    #[cold]
+    fn read_any<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
+        with_text(delta, |text| self.read(delta, text, armed).map(|read| read.0))
     }
 
     /// What `delta` gives, and whether a stop has fired.
