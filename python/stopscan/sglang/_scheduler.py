@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from stopscan._engine.options import PREFIX
 from stopscan.sglang._everywhere import Everywhere
 from stopscan.sglang._requests import KEY, Requests
 from stopscan.sglang._spec import Spec
@@ -157,7 +158,7 @@ class Scheduler:
         """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
         watch = req.__dict__.get("_stopscan")
         req._stopscan = False
-        beyond = bool(watch and (watch.spec.patterns or watch.spec.protect or watch.spec.repeat))
+        beyond = _beyond(req.sampling_params) or bool(watch and (watch.spec.protect or watch.spec.repeat))
         self._requests.circuit.note(error, "ends with an error" if beyond else "goes on with sglang's own stops")
         if beyond and not req.finished():
             _abort(req, "stopscan failed in this request", 500, "InternalServerError")
@@ -167,6 +168,11 @@ def _abort(req: Any, message: str, status: int, kind: str) -> None:
     from sglang.srt.managers.schedule_batch import FINISH_ABORT
 
     req.finished_reason = FINISH_ABORT(message, status, kind)
+
+
+def _beyond(params: Any) -> bool:
+    """Whether sglang cannot keep what is asked; its own `stop_regex` leaks, and may take the whole server's time."""
+    return bool(params.stop_regex_strs) or any(name.startswith(PREFIX) for name in params.custom_params or ())
 
 
 def _confirms(reason: Any) -> bool:

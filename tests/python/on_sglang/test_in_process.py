@@ -21,7 +21,7 @@ from stopscan import Repeat
 from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import Settings
 from stopscan.sglang import _plugin
-from stopscan.sglang._requests import KEY
+from stopscan.sglang._requests import KEY, Requests
 from stopscan.sglang._selftest import Host, installed, problems
 from stopscan.tokens import TokenScanner
 
@@ -232,6 +232,21 @@ def test_a_stream_that_fails_goes_on_with_sglangs_own_stops(
     with installed(_plugin.hooks(Settings())):
         texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"]})})["r"]
     assert ("".join(texts), reason["matched"]) == ("ab", "END")
+
+
+@pytest.mark.parametrize("params", [{"stop_regex": ["(a+)+b"]}, {"custom_params": {"stopscan_patterns": ["E"]}}])
+def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
+    host: Host, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: Any, **options: Any) -> None:
+        raise LookupError("injected")
+
+    monkeypatch.setattr(Circuit, "strict", False)
+    monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
+    monkeypatch.setattr(Requests, "spec", broken)
+    with installed(_plugin.hooks(Settings())):
+        _, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "a"]), params)})["r"]
+    assert (reason["type"], reason["status_code"]) == ("abort", 500)
 
 
 @pytest.fixture
