@@ -1,6 +1,8 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::room::NoRoom;
+
 /// The most text that a set compiles, in bytes of UTF-8: the stops and markers of each of its regions together.
 ///
 /// Stops come from the users of a server, so this bounds the memory that one request can take.
@@ -47,6 +49,8 @@ pub enum StopSetErrorKind {
     Start,
     /// There is too much of something.
     TooLarge,
+    /// There is no memory for it.
+    NoMemory,
 }
 
 impl StopSetError {
@@ -73,6 +77,7 @@ impl StopSetError {
             ErrorKind::Pattern { .. } | ErrorKind::PatternsTooLarge { .. } => StopSetErrorKind::Pattern,
             ErrorKind::Repeat { .. } => StopSetErrorKind::Repeat,
             ErrorKind::TooLarge { .. } | ErrorKind::TooManyRegions { .. } => StopSetErrorKind::TooLarge,
+            ErrorKind::NoMemory => StopSetErrorKind::NoMemory,
         }
     }
 
@@ -110,11 +115,18 @@ pub(crate) enum ErrorKind {
     Repeat { name: &'static str, value: usize, bound: &'static str, limit: usize },
     TooLarge { bytes: usize },
     TooManyRegions { regions: usize },
+    NoMemory,
 }
 
 impl From<ErrorKind> for StopSetError {
     fn from(kind: ErrorKind) -> StopSetError {
         StopSetError(kind)
+    }
+}
+
+impl From<NoRoom> for StopSetError {
+    fn from(NoRoom: NoRoom) -> StopSetError {
+        ErrorKind::NoMemory.into()
     }
 }
 
@@ -152,6 +164,7 @@ impl fmt::Display for StopSetError {
             ErrorKind::TooManyRegions { regions } => {
                 write!(f, "there are {regions} regions, and the limit is {MAX_REGIONS}")
             }
+            ErrorKind::NoMemory => write!(f, "there is no memory for the set"),
         }
     }
 }

@@ -50,6 +50,7 @@ mod plain;
 #[cfg(feature = "python")]
 mod python;
 mod repeat;
+mod room;
 #[cfg(feature = "python")]
 mod shape;
 mod stream;

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use crate::graph::Words;
 use crate::plain::Plain;
+use crate::room::{self, NoRoom};
 
 mod prefilter;
 mod trie;
@@ -75,18 +76,19 @@ pub(crate) struct Automaton {
 impl Automaton {
     /// The automaton of `words`, which are distinct and not empty, and which of them can never complete. Those that are
     /// `hopeless` for another reason are left out.
-    pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
-        let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
+    pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> Result<(Automaton, Vec<bool>), NoRoom> {
+        let mut order = room::collect(0..words.len_with_literals() as u32)?;
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by_key(|&word| words.text(word as usize));
-        let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
+        let (mut automaton, pruned) = Trie::new(&words, &order, config)?.build()?;
         if pruned.contains(&true) {
             // A pruned stop must not hold text either, so its states may not exist: build again without it.
             order.retain(|&word| !pruned[word as usize]);
-            (automaton, _) = Trie::new(&words, &order, config).build();
+            drop(automaton);
+            (automaton, _) = Trie::new(&words, &order, config)?.build()?;
         }
         automaton.words = words;
-        (automaton, pruned)
+        Ok((automaton, pruned))
     }
 
     pub(crate) fn words(&self) -> &Words {
@@ -171,11 +173,14 @@ impl Automaton {
     }
 
     /// The first state of each length of text, from 0 on: longer ones have greater states.
-    pub(crate) fn levels(&self) -> Vec<State> {
+    pub(crate) fn levels(&self) -> Result<Box<[State]>, NoRoom> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
         };
-        std::iter::successors(Some(0), below).map(|number| number << self.shift).collect()
+        let levels = || std::iter::successors(Some(0), below).map(|number| number << self.shift);
+        let mut all = room::list(levels().count())?;
+        all.extend(levels());
+        Ok(all.into())
     }
 
     /// The state of the longest proper suffix.

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT};
 use crate::graph::{WordKind, Words};
 use crate::plain::Plain;
+use crate::room::{self, NoRoom};
 
 /// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
 pub(super) struct Trie<'a> {
@@ -17,11 +18,11 @@ pub(super) struct Trie<'a> {
 }
 
 impl<'a> Trie<'a> {
-    pub(super) fn new(words: &'a Words, order: &'a [u32], config: Config) -> Trie<'a> {
+    pub(super) fn new(words: &'a Words, order: &'a [u32], config: Config) -> Result<Trie<'a>, NoRoom> {
         let (columns, shift) = columns(words);
         let automaton = Automaton {
             words: Words::default(),
-            markers: vec![NONE; words.len_with_literals()],
+            markers: room::collect((0..words.len_with_literals()).map(|_| NONE))?,
             plain: Plain::new(order.iter().map(|&word| words.text(word as usize).as_bytes()[0])),
             columns,
             shift,
@@ -35,29 +36,58 @@ impl<'a> Trie<'a> {
             marker_holds: Vec::new(),
             prefilter: OnceLock::new(),
         };
-        let mut trie = Trie { words, order, config, pruned: vec![false; words.len_with_literals()], automaton };
+        let pruned = room::collect((0..words.len_with_literals()).map(|_| false))?;
+        let mut trie = Trie { words, order, config, pruned, automaton };
         trie.automaton.marker_holds.extend(trie.holds_markers().then_some(0));
-        trie
+        trie.reserve()?;
+        Ok(trie)
+    }
+
+    /// Asks for the room of all states before the first is made.
+    fn reserve(&mut self) -> Result<(), NoRoom> {
+        let states = self.states();
+        let dense = (states << self.automaton.shift).min(self.config.dense_limit);
+        let holds_markers = self.holds_markers();
+        let Automaton { dense: rows, first_child, labels, fallbacks, outputs, holds, marker_holds, .. } =
+            &mut self.automaton;
+        rows.try_reserve_exact(dense)?;
+        labels.try_reserve_exact(states)?;
+        for numbers in [first_child, fallbacks, outputs, holds] {
+            numbers.try_reserve_exact(states)?;
+        }
+        marker_holds.try_reserve_exact(if holds_markers { states } else { 0 })?;
+        Ok(())
+    }
+
+    /// How many states there are at most: one for each byte of a word but those with which the word before it in order
+    /// begins, too.
+    fn states(&self) -> usize {
+        let alike = |at: usize| {
+            let before = at.checked_sub(1).map_or(&[][..], |before| self.bytes(before));
+            self.bytes(at).iter().zip(before).take_while(|(one, other)| one == other).count()
+        };
+        1 + (0..self.order.len()).map(|at| self.bytes(at).len() - alike(at)).sum::<usize>()
     }
 
     /// The automaton, and which words can never complete.
-    pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
-        let mut level: Vec<Range<usize>> = std::iter::once(0..self.order.len()).collect();
+    pub(super) fn build(mut self) -> Result<(Automaton, Vec<bool>), NoRoom> {
+        // A level has at most as many states as there are words.
+        let (mut level, mut below) = (room::list(self.order.len().max(1))?, room::list(self.order.len())?);
+        level.push(0..self.order.len());
         let mut first = 0;
         for depth in 0.. {
-            let mut below = Vec::new();
-            for (parent, range) in (first..).zip(&level) {
-                self.add_children(parent, range.clone(), depth, &mut below);
+            for (parent, range) in (first..).zip(level.drain(..)) {
+                self.add_children(parent, range, depth, &mut below);
                 self.automaton.first_child.push(self.automaton.labels.len() as u32);
                 self.add_row(parent);
             }
-            first += level.len();
             if below.is_empty() {
                 break;
             }
-            level = below;
+            first = self.automaton.labels.len() - below.len();
+            std::mem::swap(&mut level, &mut below);
         }
-        (self.automaton, self.pruned)
+        Ok((self.automaton, self.pruned))
     }
 
     fn bytes(&self, at: usize) -> &'a [u8] {

@@ -4,6 +4,8 @@ use super::compile::compile;
 use super::nodes::{Draft, Target};
 use super::set::Set;
 use crate::error::StopSetError;
+#[cfg(feature = "python")]
+use crate::patterns::Compiler;
 use crate::patterns::PatternList;
 use crate::repeat::Repeat;
 use crate::stream::{Emit, Segmented, Text};
@@ -185,6 +187,12 @@ impl<E: Emit> SetBuilder<E> {
     pub fn stop_in(mut self, regions: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
         self.stop_in.get_or_insert_default().extend(owned(regions));
         self
+    }
+
+    /// The error of the patterns, if there is one, before strings of so many bytes are read: those may be long.
+    #[cfg(feature = "python")]
+    pub(crate) fn check_patterns(&self, strings: usize) -> Result<(), StopSetError> {
+        Compiler::new(&self.patterns.distinct()?, strings).map(drop)
     }
 
     /// Compiles the set. What is given twice counts once.

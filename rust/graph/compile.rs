@@ -7,6 +7,7 @@ use super::{Graph, Node, Words};
 use crate::automaton::{Config, DENSE_LIMIT};
 use crate::error::{ErrorKind, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
+use crate::room::NoRoom;
 
 pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, StopSetError> {
     let protects = given.regions.is_empty() && stay;
@@ -16,6 +17,10 @@ pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, Sto
     let plans = if protects { of_pairs(&given.protect)? } else { of_regions(&given.regions)? };
     let live = live(given.stop_in.as_deref(), &plans, protects)?;
     check_size(given, &plans, &live)?;
+    // Before the strings: they may be long, and patterns that are refused are to be refused at once.
+    let patterns = given.patterns.distinct()?;
+    let strings = given.stop.iter().chain(&given.visible).map(String::len).sum();
+    let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
     let mut roles = Roles::default();
     let hidden = roles.stops(&given.stop, Role::Hidden)?;
     let visible = roles.stops(&given.visible, Role::Visible)?;
@@ -23,12 +28,10 @@ pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, Sto
         roles.add(marker.text, marker.role)?;
     }
     let config = Config { holds_markers: !stay, dense_limit: DENSE_LIMIT / plans.len() };
-    let patterns = given.patterns.distinct();
-    let mut compiler = Compiler::new(&patterns)?;
     let mut regions: Vec<&str> = Vec::new();
     let mut nodes = Vec::new();
     for (plan, &live) in plans.iter().zip(&live) {
-        let words = plan.words(&hidden, &visible, live);
+        let words = plan.words(&hidden, &visible, live)?;
         let Compiled { automaton, pruned, machine } = compiler.region(words, live, config)?;
         if !protects {
             plan.check_reachable(automaton.words(), &pruned)?;
@@ -40,11 +43,15 @@ pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, Sto
         let leads = plan.markers.iter().map(|marker| marker.lead).collect();
         nodes.push(Node { name: plan.name.into(), region: region as u32, live, automaton, machine, leads });
     }
-    let idle = if live.contains(&true) { Words::default() } else { Words::new(&hidden.texts, &visible.texts, []) };
+    let idle = if live.contains(&true) {
+        Words::default()
+    } else {
+        Words::new(&hidden.texts, &visible.texts, [].into_iter())?
+    };
     Ok(Graph {
         nodes: nodes.into(),
         regions: regions.into_iter().map(Into::into).collect(),
-        indices: [hidden.indices, visible.indices].concat().into(),
+        indices: hidden.indices_before(visible)?,
         patterns,
         repeat: given.repeat,
         idle,
@@ -80,7 +87,7 @@ fn check_size<E>(given: &SetBuilder<E>, plans: &[Plan<'_>], live: &[bool]) -> Re
 }
 
 impl<'a> Plan<'a> {
-    fn words(&self, hidden: &Distinct<'a>, visible: &Distinct<'a>, live: bool) -> Words {
+    fn words(&self, hidden: &Distinct<'a>, visible: &Distinct<'a>, live: bool) -> Result<Words, NoRoom> {
         let markers = self.markers.iter().map(|marker| marker.text);
         match live {
             true => Words::new(&hidden.texts, &visible.texts, markers),

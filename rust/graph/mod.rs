@@ -5,22 +5,25 @@
 //! sets each region has one. The markers of a `StopSet` stay in the text; those of a `SegmentSet` are taken out, or kept
 //! as the beginning of the text of the region that they lead to.
 
-use crate::automaton::{Automaton, ROOT, State};
-use crate::patterns::{Found, Machine, PatternHit, PatternList, Threads};
+use crate::automaton::Automaton;
+use crate::patterns::{Machine, PatternList};
 use crate::plain::Plain;
-use crate::repeat::{Loop, Repeat};
-use crate::stream::{More, Place, StopMatch};
+use crate::repeat::Repeat;
+use crate::stream::{Place, StopMatch};
 
 mod builder;
 mod compile;
 mod fingerprint;
 mod nodes;
+mod reading;
 mod roles;
 mod set;
+mod stop_set;
 mod words;
 
 pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 pub use nodes::{Target, keep};
+pub(crate) use reading::{Completed, Completion, Cursor, Word};
 pub use set::{SegmentSet, Set, StopSet};
 pub(crate) use words::{WordKind, Words};
 
@@ -65,50 +68,6 @@ pub(crate) struct Lead {
     pub(crate) node: u32,
     /// Whether the marker is the beginning of the text there. Otherwise it is taken out, unless all markers stay.
     pub(crate) kept: bool,
-}
-
-/// Where reading stands: at which node, and in what state of its automaton.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    pub(crate) node: u32,
-    pub(crate) state: State,
-}
-
-/// A word of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) node: u32,
-    pub(crate) index: u32,
-}
-
-/// What completed.
-pub(crate) enum Completed {
-    Stop(Word),
-    /// A marker that does not stay.
-    Marker(Word),
-    Pattern(PatternHit),
-    Loop(Loop),
-}
-
-/// What completed, and where it ends in the text that was read, in bytes.
-pub(crate) struct Completion {
-    pub(crate) completed: Completed,
-    pub(crate) end: usize,
-}
-
-/// What completes next: nothing that a caller is told if it is a marker that stays.
-struct Next {
-    completed: Option<Completed>,
-    /// Where it ends, and where the character ends with which it completes.
-    end: usize,
-    character: usize,
-}
-
-impl Cursor {
-    /// The start of a node.
-    pub(crate) fn start(node: u32) -> Cursor {
-        Cursor { node, state: ROOT }
-    }
 }
 
 impl Graph {
@@ -175,103 +134,6 @@ impl Graph {
         machine.as_ref().map_or_else(|| automaton.plain(), Machine::plain)
     }
 
-    /// Reads `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
-    /// that does not stay. Behind a marker, the cursor is where the marker leads.
-    #[inline]
-    pub(crate) fn read(
-        &self,
-        cursor: &mut Cursor,
-        more: Option<&mut More>,
-        text: &str,
-        place: Place,
-        armed: bool,
-    ) -> Option<Completion> {
-        match more {
-            None => self.read_words(cursor, text, armed),
-            Some(more) => self.read_more(cursor, more, text, place, armed),
-        }
-    }
-
-    /// As `read`, for sets of strings alone.
-    #[inline]
-    pub(crate) fn read_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
-        let mut end = 0;
-        loop {
-            let automaton = &self.node(cursor.node).automaton;
-            let (index, length) = automaton.read(&mut cursor.state, &text[end..], armed)?;
-            end += length;
-            if let Some(completed) = self.arrive(cursor, index) {
-                return Some(Completion { completed, end });
-            }
-        }
-    }
-
-    fn read_more(
-        &self,
-        cursor: &mut Cursor,
-        more: &mut More,
-        text: &str,
-        mut place: Place,
-        armed: bool,
-    ) -> Option<Completion> {
-        let mut end = 0;
-        loop {
-            let rest = &text[end..];
-            let node = cursor.node;
-            let found = self.find_next(cursor, more.threads.as_mut(), rest, place, armed);
-            if let Some(loops) = &mut more.loops {
-                // With the same character, a string, a pattern or a marker comes first.
-                let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
-                let looped = loops.feed(&rest[..until], armed).filter(|found| first || found.end < until);
-                if let Some(found) = looped {
-                    *cursor = Cursor::start(node);
-                    return Some(Completion { end: end + found.end, completed: Completed::Loop(found) });
-                }
-            }
-            let found = found?;
-            end += found.end;
-            if let Some(completed) = found.completed {
-                return Some(Completion { completed, end });
-            }
-            more.forget_loops();
-            place.pass(&rest[..found.end]);
-        }
-    }
-
-    /// The next string, pattern or marker that completes.
-    fn find_next(
-        &self,
-        cursor: &mut Cursor,
-        threads: Option<&mut Threads>,
-        text: &str,
-        place: Place,
-        armed: bool,
-    ) -> Option<Next> {
-        let Node { automaton, machine, .. } = self.node(cursor.node);
-        let found = match threads {
-            None => automaton.read(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
-            Some(threads) => threads.read_beside(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
-        };
-        Some(match found? {
-            Found::Word { index, end } => Next { completed: self.arrive(cursor, index), end, character: end },
-            Found::Pattern(hit) => {
-                Next { completed: Some(Completed::Pattern(hit)), end: hit.end, character: hit.completed }
-            }
-        })
-    }
-
-    /// What it means that a word completes. Behind a marker, the cursor is where the marker leads.
-    #[inline]
-    fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
-        let Node { automaton, leads, .. } = self.node(cursor.node);
-        let word = Word { node: cursor.node, index: index as u32 };
-        let Some(marker) = index.checked_sub(automaton.words().stops()) else {
-            return Some(Completed::Stop(word));
-        };
-        *cursor = Cursor::start(leads[marker].node);
-        (!self.stay).then_some(Completed::Marker(word))
-    }
-
     /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
     /// into a marker that does not stay.
     #[inline]
@@ -299,16 +161,6 @@ impl Graph {
     /// Where the marker `word` leads.
     pub(crate) fn lead_of(&self, word: Word) -> Lead {
         self.node(word.node).leads[word.index as usize - self.words(word.node).stops()]
-    }
-
-    /// The node after the assistant's own part of a prompt.
-    pub(crate) fn node_after(&self, prefix: &str) -> u32 {
-        let mut cursor = Cursor::default();
-        let mut rest = prefix;
-        while let Some(marker) = self.read_words(&mut cursor, rest, false) {
-            rest = &rest[marker.end..];
-        }
-        cursor.node
     }
 
     pub(crate) fn kind(&self, word: Word) -> WordKind {

@@ -1,5 +1,7 @@
 //! The strings that are live in a region, in one allocation: a set may hold millions of them.
 
+use crate::room::NoRoom;
+
 /// What completing a word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
@@ -27,23 +29,30 @@ impl Words {
     pub(crate) fn new<'a>(
         hidden: &[&'a str],
         visible: &[&'a str],
-        markers: impl IntoIterator<Item = &'a str>,
-    ) -> Words {
+        markers: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<Words, NoRoom> {
         let mut words = Words { hidden: hidden.len(), visible: visible.len(), ..Words::default() };
-        for text in hidden.iter().chain(visible).copied().chain(markers) {
-            words.text.push_str(text);
-            words.ends.push(words.text.len() as u32);
+        words.add(hidden.iter().chain(visible).copied().chain(markers))?;
+        Ok(words)
+    }
+
+    fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Result<(), NoRoom> {
+        self.text.try_reserve_exact(texts.clone().map(str::len).sum())?;
+        self.ends.try_reserve_exact(texts.clone().count())?;
+        for text in texts {
+            self.text.push_str(text);
+            self.ends.push(self.text.len() as u32);
         }
-        words
+        Ok(())
     }
 
     /// Adds patterns that are plain text: stops that are hidden.
-    pub(crate) fn add_literals<'a>(&mut self, literals: impl IntoIterator<Item = &'a str>) {
-        for text in literals {
-            self.text.push_str(text);
-            self.ends.push(self.text.len() as u32);
-            self.literals += 1;
-        }
+    pub(crate) fn add_literals<'a>(
+        &mut self,
+        literals: impl ExactSizeIterator<Item = &'a str> + Clone,
+    ) -> Result<(), NoRoom> {
+        self.literals += literals.len();
+        self.add(literals)
     }
 
     /// How many words there are, without literals.

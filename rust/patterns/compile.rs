@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::alphabet::Alphabet;
 use super::dfa::dfa;
+use super::draft::StateId;
 use super::kind::Kind;
 use super::least::{Refined, least};
 use super::list::PatternList;
@@ -13,12 +14,20 @@ use super::places::Places;
 use super::reader::read;
 use super::syntax::{Parsed, parse, too_many_states};
 use super::work::{
-    MOST_BYTES, MOST_CLASS_WORK, MOST_LEAST_WORK, MOST_POSITIONS, MOST_PRUNING_WORK, MOST_WORK, TooLarge, Work,
+    MOST_BYTES, MOST_CELLS, MOST_CLASS_WORK, MOST_LEAST_WORK, MOST_POSITIONS, MOST_PRUNING_WORK, MOST_WORK, TooLarge,
+    Work,
 };
 use crate::automaton::{Automaton, Config};
 use crate::error::{ErrorKind, StopSetError};
 use crate::graph::Words;
+use crate::room::{self, NoRoom};
 use crate::stream::Place;
+
+/// The tables of fewer characters and classes are small.
+const FEW_POSITIONS: usize = 64;
+
+/// The most bytes of a table, and of that of the least hold.
+const MOST_TABLE: usize = 2 * MOST_CELLS * size_of::<StateId>();
 
 /// Compiles regions one after the other.
 pub(crate) struct Compiler<'a> {
@@ -44,8 +53,13 @@ struct Source {
 }
 
 impl<'a> Compiler<'a> {
-    pub(crate) fn new(list: &'a PatternList) -> Result<Compiler<'a>, StopSetError> {
+    /// A compiler for regions in which strings of so many bytes are live.
+    pub(crate) fn new(list: &'a PatternList, strings: usize) -> Result<Compiler<'a>, StopSetError> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list)?) };
+        // A string that completes inside a match ends it, but these are too long to look for that.
+        if strings > MOST_LEAST_WORK && source.as_ref().is_some_and(|source| source.machine.lives_on) {
+            return Err(unbounded(list, None));
+        }
         Ok(Compiler { list, source, least_work: Work(MOST_LEAST_WORK), pruning_work: Work(MOST_PRUNING_WORK) })
     }
 
@@ -57,32 +71,34 @@ impl<'a> Compiler<'a> {
         config: Config,
     ) -> Result<Compiled, StopSetError> {
         let Some(source) = self.source.as_ref().filter(|_| with_patterns) else {
-            let (automaton, pruned) = Automaton::new(words, &[], config);
+            let (automaton, pruned) = Automaton::new(words, &[], config)?;
             return Ok(Compiled { automaton, pruned, machine: None });
         };
         let mut words = words;
         let literals: Vec<usize> = match self.list.literals().next() {
             None => Vec::new(),
             Some(_) => {
+                room::ask(words.len() * (size_of::<&str>() + 2) * 2)?;
                 // A string that is a pattern, too, comes first.
                 let strings: HashSet<&str> = words.iter().collect();
                 self.list.literals().filter(|&index| !strings.contains(&*self.list.patterns[index])).collect()
             }
         };
-        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
+        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]))?;
         // A stop in which a match completes can never fire. A marker can, in unarmed text.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
-        let hopeless: Vec<bool> = (words.with_literals().enumerate())
-            .map(|(index, text)| !is_marker(index) && completes_inside(source, text, &mut self.pruning_work))
-            .collect();
-        let (automaton, pruned) = Automaton::new(words, &hopeless, config);
+        let mut hopeless = room::list(words.len_with_literals())?;
+        for (index, text) in words.with_literals().enumerate() {
+            hopeless.push(!is_marker(index) && completes_inside(source, text, &mut self.pruning_work));
+        }
+        let (automaton, pruned) = Automaton::new(words, &hopeless, config)?;
         let mut machine = source.machine_beside(&automaton, self.list.max_held, &mut self.least_work);
         if machine.lives_on {
-            return Err(unbounded(self.list, &automaton));
+            return Err(unbounded(self.list, Some(&automaton)));
         }
-        machine.shortest = shortest_ends(&automaton);
+        machine.shortest = shortest_ends(&automaton)?;
+        machine.levels = automaton.levels()?;
         machine.plain = machine.plain_beside(&automaton);
-        machine.levels = automaton.levels().into();
         machine.literals = literals.into();
         Ok(Compiled { automaton, pruned, machine: Some(machine) })
     }
@@ -109,6 +125,9 @@ fn source(list: &PatternList) -> Result<Source, StopSetError> {
             return Err(together());
         }
         parsed.push((index, one));
+    }
+    if positions > FEW_POSITIONS {
+        room::ask(MOST_TABLE)?;
     }
     Source::new(&parsed, list.max_held).map_err(|TooLarge| {
         let longest = (0..parsed.len()).max_by_key(|&at| parsed[at].1.positions).unwrap_or_default();
@@ -165,27 +184,32 @@ fn completes_inside(source: &Source, stop: &str, work: &mut Work) -> bool {
 }
 
 /// For each stop or literal, how many bytes the shortest stop has with which it ends.
-fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
+fn shortest_ends(automaton: &Automaton) -> Result<Box<[u32]>, NoRoom> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
-    let mut order: Vec<usize> = (0..words.len_with_literals()).filter(is_stop).collect();
+    let mut order: Vec<usize> = room::list(words.len_with_literals())?;
+    order.extend((0..words.len_with_literals()).filter(is_stop));
     order.sort_unstable_by_key(|&stop| words.text(stop).len());
-    let mut shortest = vec![0; words.len_with_literals()];
+    let mut shortest = room::collect((0..words.len_with_literals()).map(|_| 0))?;
     for stop in order {
         let end = automaton.word_inside(stop).filter(is_stop);
         shortest[stop] = end.map_or(words.text(stop).len() as u32, |end| shortest[end]);
     }
-    shortest.into()
+    Ok(shortest.into())
 }
 
-/// The error that names the pattern which holds text for ever.
+/// The error that names the pattern which holds text for ever, beside the strings of a region where they matter.
 #[cold]
-fn unbounded(list: &PatternList, automaton: &Automaton) -> StopSetError {
-    let lives_on = |pattern: &usize| {
-        let parsed = parse(&list.patterns[*pattern], &mut Work(MOST_CLASS_WORK)).ok();
+fn unbounded(list: &PatternList, strings: Option<&Automaton>) -> StopSetError {
+    let (mut class_work, mut work) = (Work(MOST_CLASS_WORK), Work(MOST_LEAST_WORK));
+    let mut lives_on = |pattern: &usize| {
+        let parsed = parse(&list.patterns[*pattern], &mut class_work).ok();
         let source = parsed.and_then(|parsed| Source::new(&[(*pattern, parsed)], list.max_held).ok());
-        source.is_some_and(|source| source.machine_beside(automaton, None, &mut Work(MOST_LEAST_WORK)).lives_on)
+        source.is_some_and(|source| match strings {
+            Some(strings) if source.machine.lives_on => source.machine_beside(strings, None, &mut work).lives_on,
+            _ => source.machine.lives_on,
+        })
     };
-    let index = list.expressions().find(lives_on).unwrap_or_default();
+    let index = list.expressions().find(|pattern| lives_on(pattern)).unwrap_or_default();
     list.refused(index, "it can hold text for ever; max_held says for how many characters it may".into())
 }

@@ -1,6 +1,7 @@
 use std::collections::HashSet;
 
 use crate::error::{ErrorKind, StopSetError};
+use crate::room::{self, NoRoom};
 
 /// What has a meaning in a pattern.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
@@ -24,11 +25,13 @@ impl PatternList {
     }
 
     /// The same, each pattern once.
-    pub(crate) fn distinct(&self) -> PatternList {
+    pub(crate) fn distinct(&self) -> Result<PatternList, NoRoom> {
+        // For the copies, and what tells them apart.
+        room::ask(self.patterns.iter().map(|pattern| pattern.len() + 128).sum())?;
         let mut seen = HashSet::new();
         let distinct = self.patterns.iter().enumerate().filter(|(_, pattern)| seen.insert(*pattern));
         let (indices, patterns) = distinct.map(|(index, pattern)| (index, pattern.clone())).unzip();
-        PatternList { patterns, indices, max_held: self.max_held }
+        Ok(PatternList { patterns, indices, max_held: self.max_held })
     }
 
     /// The patterns that are plain text, by their index. They are read like strings: nothing of them needs to be parsed.

@@ -22,6 +22,8 @@ mod size;
 mod snapshot;
 mod syntax;
 mod threads;
+#[cfg(feature = "python")]
+mod undo;
 mod work;
 
 pub(crate) use compile::{Compiled, Compiler};
@@ -29,3 +31,5 @@ pub(crate) use list::PatternList;
 pub(crate) use machine::Machine;
 pub(crate) use snapshot::SavedThreads;
 pub(crate) use threads::{Found, PatternHit, Threads};
+#[cfg(feature = "python")]
+pub(crate) use undo::Clear;

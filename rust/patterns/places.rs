@@ -22,12 +22,12 @@ pub(super) struct Places {
     /// What stands before the next character.
     pub(super) before: Kind,
     /// Where reading stands.
-    here: Place,
-    begun: Vec<Begun>,
+    pub(super) here: Place,
+    pub(super) begun: Vec<Begun>,
     /// What began before this index is over.
     first: usize,
     /// The roots of the groups, in order, and the state of each: 0 if it ended and was not dropped yet.
-    roots: Vec<u32>,
+    pub(super) roots: Vec<u32>,
     states: Vec<StateId>,
     /// From so many roots on, equal states are looked for.
     merge_at: usize,

@@ -22,17 +22,29 @@ pub(super) fn check(pattern: &str, ast: &Ast) -> Result<(), String> {
 /// Says what to do about a pattern whose automaton has too many states.
 #[cold]
 pub(super) fn too_many_states(pattern: &str, ast: &Ast) -> String {
-    let (part, positions) = longest_repetition(ast).unwrap_or((ast.span(), positions(ast)));
-    too_large(pattern, part, positions)
+    match longest_repetition(ast) {
+        Some((part, positions)) => too_large(pattern, part, positions),
+        None => {
+            let (part, positions) = (quoted(pattern, ast.span()), positions(ast));
+            format!(
+                "its automaton is too large: {part:?} is {positions} characters long; give its alternatives as stops, \
+                 or as patterns of their own: those without meta characters cost what stops cost"
+            )
+        }
+    }
 }
 
 fn too_large(pattern: &str, part: &Span, positions: usize) -> String {
-    let part = &pattern[part.start.offset..part.end.offset];
-    let part: String = if part.len() > 60 { part.chars().take(40).chain(['…']).collect() } else { part.into() };
+    let part = quoted(pattern, part);
     format!(
         "its automaton is too large: {part:?} alone is {positions} characters long, written out; repeat less often, or \
          without a limit, as in [a-z]+, with max_held"
     )
+}
+
+fn quoted(pattern: &str, part: &Span) -> String {
+    let part = &pattern[part.start.offset..part.end.offset];
+    if part.len() > 60 { part.chars().take(40).chain(['…']).collect() } else { part.into() }
 }
 
 /// How many characters and classes a pattern has, repetitions written out.

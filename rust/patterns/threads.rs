@@ -11,14 +11,14 @@ use crate::stream::{Held, Place};
 pub(crate) struct Threads {
     pub(super) places: Places,
     /// The text since the first thread began, for streams that hide no stop and so hold none of it.
-    text: Held,
+    pub(super) text: Held,
     /// Where the strings would stand if no match had completed in unarmed text, if that is elsewhere: such a match ends
     /// the stops that contain it, and no marker.
     pub(super) markers: Option<State>,
     /// How many bytes are held for those markers.
     held_for_markers: usize,
     /// How many bytes may be the beginning of a pattern that is plain text, if there are such patterns.
-    begun_by_literals: usize,
+    pub(super) begun_by_literals: usize,
 }
 
 /// What completes first.

@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMapping, PyString};
+use pyo3::types::{PyBytes, PyIterator, PyMapping, PyString};
 
+use super::objects::{collect, room};
 use crate::{Options, Snapshot, SnapshotError};
 
 /// A list of strings that are named by their place in it: stops, or markers.
@@ -29,15 +30,22 @@ impl<'py> Strings<'py> {
         if object.is_instance_of::<PyBytes>() {
             return Err(no_string(object, name));
         }
-        for (index, item) in object.try_iter().map_err(|_| no_string(object, name))?.enumerate() {
-            strings.items.push(string(&item?, &format!("{name} {index}"))?.clone());
-        }
+        let items = iterated(object, || no_string(object, name))?.enumerate();
+        strings.items = collect(items.map(|(index, item)| match item?.cast_into::<PyString>() {
+            Ok(string) => Ok(string),
+            Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
+        }))?;
         Ok(strings)
     }
 
     pub(super) fn texts(&self) -> PyResult<Vec<&str>> {
         let text = |(index, item)| text(item, || format!("{} {index}", self.name));
-        self.items.iter().enumerate().map(text).collect()
+        collect(self.items.iter().enumerate().map(text))
+    }
+
+    /// How many code points they have.
+    pub(super) fn code_points(&self) -> PyResult<usize> {
+        self.items.iter().map(|item| item.len()).sum()
     }
 }
 
@@ -74,6 +82,17 @@ pub(super) fn items<'py, 'a>(
         items.push((string(&key, &format!("{name}: key"))?.clone(), value));
     }
     Ok(items)
+}
+
+/// An iterator over `object`, or the error that says what came instead. An error of its own comes through.
+pub(super) fn iterated<'py>(
+    object: &Bound<'py, PyAny>,
+    unexpected: impl FnOnce() -> PyErr,
+) -> PyResult<Bound<'py, PyIterator>> {
+    object.try_iter().map_err(|error| match error.is_instance_of::<PyTypeError>(object.py()) {
+        true => unexpected(),
+        false => error,
+    })
 }
 
 /// `object` as a string, or the error that says what came instead.
@@ -126,12 +145,12 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     action(std::str::from_utf8(bytes.as_bytes()).map_err(|error| PyValueError::new_err(error.to_string()))?)
 }
 
+/// Reading so many bytes can take a millisecond: with patterns each takes up to a microsecond.
+pub(super) const LONG: usize = 1_024;
+
 /// What `action` gives. Other threads run meanwhile if the text is so long that it takes a millisecond.
 #[inline(always)]
 pub(super) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce() -> T + Send) -> T {
-    /// In bytes; patterns take up to a microsecond for each.
-    const LONG: usize = 1_024;
-
     if text.len() < LONG { action() } else { py.detach(action) }
 }
 
@@ -164,18 +183,14 @@ pub(super) fn options(
     }
 }
 
+/// How many times its size a snapshot takes while it is written or read: its bytes, the state, and what is begun.
+pub(super) const SNAPSHOT: usize = 4;
+
 /// `object` as a snapshot.
 pub(super) fn read_snapshot(object: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
     let bytes = object.cast::<PyBytes>().map_err(|_| unexpected(object, "snapshot", "bytes", ""))?;
+    room(SNAPSHOT * bytes.as_bytes().len())?;
     Ok(Snapshot::from_bytes(bytes.as_bytes())?)
-}
-
-/// New bytes, or the error that there is no memory.
-pub(super) fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, bytes.len(), |target| {
-        target.copy_from_slice(bytes);
-        Ok(())
-    })
 }
 
 impl From<SnapshotError> for PyErr {

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyBytes;
 
+use super::objects::{self, new_string};
 use super::token_arguments::{token_id, unknown};
 use super::vocabulary::Vocabulary;
 use crate::TokenOptionsError;
@@ -37,7 +38,7 @@ impl Decoding {
         let py = vocabulary.py();
         let Vocabulary { core, native, .. } = vocabulary.get();
         if !native {
-            let prompt = PyList::new(py, prompt)?;
+            let prompt = objects::list(py, prompt.iter().cloned().map(Ok))?;
             let start = vocabulary.call_method1("_window", (skips_special, prompt))?.unbind();
             return Ok(Decoding::Window(Window { now: fork(py, &start)?, start, skips_special }));
         }
@@ -56,7 +57,7 @@ impl Decoding {
         let marker = match self {
             Decoding::Native(native) => return native.check(stream).map_err(refused),
             Decoding::Window(window) => {
-                let markers = PyList::new(py, stream.graph().all_markers())?;
+                let markers = objects::list(py, stream.graph().all_markers().map(|marker| new_string(py, marker)))?;
                 window.now.bind(py).call_method1("spelled", (markers,))?.extract::<Option<String>>()?
             }
         };

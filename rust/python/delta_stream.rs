@@ -7,7 +7,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 
 use super::arguments::{string, with_text};
 use super::deltas::Deltas;
-use super::guarded::in_use;
+use super::guarded::lock;
 use super::show::segment;
 use super::source::Source;
 use super::stop_match::StopMatch;
@@ -44,7 +44,7 @@ impl DeltaStream {
         }
         while !self.source.ended() {
             let Some(delta) = self.source.next(py) else {
-                return self.flush(py);
+                return self.flush(py).inspect_err(|_| self.source.end_again());
             };
             let delta = delta?;
             let delta = string(&delta, "delta")?;
@@ -53,7 +53,8 @@ impl DeltaStream {
                     Ok(Some(delta.clone().into_any()))
                 }
                 _ => self.read(delta, text),
-            })?;
+            });
+            let safe = safe.inspect_err(|error| self.source.give_again(delta, error))?;
             if safe.is_some() {
                 return Ok(safe);
             }
@@ -133,7 +134,8 @@ impl DeltaStream {
                 if let Some(node) = stream.pass_over(text)
                     && !text.is_empty()
                 {
-                    return segment(stream.set.get(), node, delta).map(|segment| Some(segment.into_any()));
+                    let segment = segment(stream.set.get(), node, delta).inspect_err(|_| stream.take_back(text));
+                    return segment.map(|segment| Some(segment.into_any()));
                 }
                 let (segments, stopped) = stream.read(delta, text, true)?;
                 (first(segments, ready)?, stopped)
@@ -154,7 +156,7 @@ impl DeltaStream {
 }
 
 fn not_empty(text: Bound<'_, PyString>) -> Option<Bound<'_, PyAny>> {
-    (!text.to_str().is_ok_and(str::is_empty)).then(|| text.into_any())
+    (!text.len().is_ok_and(|length| length == 0)).then(|| text.into_any())
 }
 
 /// The first of `segments`; the others are ready for the next calls.
@@ -162,12 +164,12 @@ fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) 
     let mut segments = segments.iter();
     let first = segments.next();
     if segments.len() > 0 {
-        let mut ready = ready.try_lock().map_err(|_| in_use("stream", "thread"))?;
+        let mut ready = lock(ready)?;
         ready.extend(segments.map(Bound::unbind));
     }
     Ok(first)
 }
 
 fn take(ready: &Mutex<VecDeque<Py<PyAny>>>) -> PyResult<Option<Py<PyAny>>> {
-    Ok(ready.try_lock().map_err(|_| in_use("stream", "thread"))?.pop_front())
+    Ok(lock(ready)?.pop_front())
 }

@@ -3,10 +3,12 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::arguments::{read_text, short_text, string, with_text};
+use super::arguments::{SNAPSHOT, read_text, short_text, string, with_text};
 use super::guarded::{Core, Guarded, State};
-use super::show::{Show, new_string, same_or_new};
+use super::objects::{self, new_string};
+use super::show::{Show, same_or_new};
 use super::stop_match::StopMatch;
+use crate::stream::Mark;
 use crate::{Emit, Options, Snapshot, Stream};
 
 #[repr(C)]
@@ -43,6 +45,11 @@ impl<E: Show> Deltas<E> {
         self.guarded.pass_over(E::core(self.set.get()).graph(), text)
     }
 
+    /// Takes `text` back, which has just passed.
+    pub(super) fn take_back(&self, text: &str) {
+        self.guarded.take_back(text);
+    }
+
     #[inline(always)]
     pub(super) fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
         let delta = string(delta, "delta")?;
@@ -50,7 +57,7 @@ impl<E: Show> Deltas<E> {
             && (E::EMPTY || !text.is_empty())
             && let Some(node) = self.pass_over(text)
         {
-            return E::whole(self.set.get(), node, delta);
+            return E::whole(self.set.get(), node, delta).inspect_err(|_| self.guarded.take_back(text));
         }
         self.read_any(delta, armed)
     }
@@ -70,22 +77,24 @@ impl<E: Show> Deltas<E> {
     ) -> PyResult<(Bound<'py, E::Out>, bool)> {
         self.guarded.with(|state| {
             let stream = &mut state.core;
+            stream.ask_room(text)?;
+            let before = stream.mark();
             let output = read_text(delta.py(), text, || match armed {
                 true => stream.feed(text),
                 false => stream.feed_unarmed(text),
             });
-            let safe = E::delta(self.set.get(), output, delta, text)?;
-            state.note_match(delta.py())?;
+            let safe = E::delta(self.set.get(), output, delta, text);
+            let safe = noted(state, delta.py(), safe, before)?;
             Ok((safe, state.found.is_some()))
         })?
     }
 
     pub(super) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, E::Out>> {
         self.guarded.with(|state| {
-            let none = PyString::intern(py, "");
-            let safe = E::delta(self.set.get(), state.core.flush(), &none, "\0")?;
-            state.note_match(py)?;
-            Ok(safe)
+            let none = new_string(py, "")?;
+            let before = state.core.mark();
+            let safe = E::delta(self.set.get(), state.core.flush(), &none, "\0");
+            noted(state, py, safe, before)
         })?
     }
 
@@ -101,14 +110,19 @@ impl<E: Show> Deltas<E> {
     }
 
     pub(super) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
-        self.guarded.with(|state| state.core.snapshot())
+        self.guarded.with(|state| {
+            objects::room(SNAPSHOT * state.core.size())?;
+            Ok(state.core.snapshot())
+        })?
     }
 
     pub(super) fn restore(&self, py: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
         self.guarded.with(|state| {
             let core = state.core.like(snapshot)?;
-            *state = State { core, found: None };
-            state.note_match(py)
+            let mut restored = State { core, found: None };
+            restored.note_match(py)?;
+            *state = restored;
+            Ok(())
         })?
     }
 
@@ -131,20 +145,45 @@ impl<E: Show> Deltas<E> {
 
     /// What makes such a stream again.
     pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let options = PyDict::new(py);
+        let options = objects::dict(py)?;
         self.guarded.with(|state| {
             options.set_item("include_stop", state.core.include_stop)?;
             set_start(&state.core, &options)
         })??;
-        Ok((PyTuple::new(py, [&self.set])?, options))
+        Ok((objects::tuple(py, [Ok(self.set.bind(py).clone())])?, options))
     }
 }
 
 impl Deltas<crate::Text> {
     pub(super) fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
         let delta = string(text, "text")?;
-        with_text(delta, |text| self.guarded.with(|state| same_or_new(delta, text, state.core.bypass(text).text))?)
+        with_text(delta, |text| {
+            self.guarded.with(|state| {
+                state.core.ask_room(text)?;
+                let before = state.core.mark();
+                let safe = same_or_new(delta, text, state.core.bypass(text).text);
+                noted(state, delta.py(), safe, before)
+            })?
+        })
     }
+}
+
+/// `safe`, and the match is made for Python. If there is no memory for one of them, the stream is as it was `before`.
+#[inline]
+fn noted<E: Emit, T>(
+    state: &mut State<Stream<E>>,
+    py: Python<'_>,
+    safe: PyResult<T>,
+    before: Option<Mark>,
+) -> PyResult<T> {
+    let noted = safe.and_then(|safe| state.note_match(py).map(|()| safe));
+    if noted.is_err()
+        && let Some(before) = before
+    {
+        state.core.undo(before);
+        state.found = None;
+    }
+    noted
 }
 
 /// The option that says where `stream` began.

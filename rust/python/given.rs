@@ -2,15 +2,16 @@
 
 use std::collections::HashSet;
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::arguments::{Strings, items, pairs, string, text};
+use super::objects::{self, collect, dict, new_string, owned, room};
 use super::repeat::Repeat;
-use super::show::new_string;
-use crate::{Emit, Set, SetBuilder, StopSetError, Target, keep};
+use crate::room::NoRoom;
+use crate::{Emit, Set, SetBuilder, StopSetError, StopSetErrorKind, Target, Text, keep};
 
 /// The arguments of a set, each thing once.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
@@ -38,27 +39,35 @@ const LONG: usize = 16_384;
 
 impl Given {
     pub(super) fn read(
+        py: Python<'_>,
         stop: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         patterns: Option<&Bound<'_, PyAny>>,
         max_held: Option<&Bound<'_, PyAny>>,
         repeat: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Given> {
-        let strings = |object, name| Ok::<_, PyErr>(owned(Strings::new(object, name)?.texts()?));
+        let max_held = max_held.map(|max_held| size(max_held, "max_held")).transpose()?;
+        let [stop, visible] = [Strings::new(stop, "stop")?, Strings::new(visible, "visible stop")?];
+        let patterns = owned_all(&Strings::new(patterns, "pattern")?)?;
+        let given = Given { patterns, max_held, ..Given::default() };
+        let length = stop.code_points()? + visible.code_points()?;
+        if length >= LONG && !given.patterns.is_empty() {
+            // Patterns that are refused are to be refused before long strings are copied.
+            let patterns = given.builder::<Text>();
+            py.detach(|| patterns.check_patterns(length))?;
+        }
         Ok(Given {
-            stop: strings(stop, "stop")?,
-            visible: strings(visible, "visible stop")?,
-            patterns: strings(patterns, "pattern")?,
-            max_held: max_held.map(|max_held| size(max_held, "max_held")).transpose()?,
+            stop: owned_all(&stop)?,
+            visible: owned_all(&visible)?,
             repeat: repeat.map(Repeat::of).transpose()?,
-            ..Given::default()
+            ..given
         })
     }
 
     pub(super) fn read_pairs(&mut self, protect: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         for pair in &pairs(protect)? {
             let markers = pair.texts()?;
-            self.protect.push((markers[0].to_owned(), markers[1].to_owned()));
+            self.protect.push((owned(markers[0])?, owned(markers[1])?));
         }
         Ok(())
     }
@@ -82,7 +91,7 @@ impl Given {
 
     pub(super) fn read_stop_in(&mut self, stop_in: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         if let Some(stop_in) = stop_in.filter(|stop_in| !stop_in.is_none()) {
-            self.stop_in = Some(owned(Strings::new(Some(stop_in), "stop_in")?.texts()?));
+            self.stop_in = Some(owned_all(&Strings::new(Some(stop_in), "stop_in")?)?);
         }
         Ok(())
     }
@@ -110,16 +119,23 @@ impl Given {
         py: Python<'_>,
         with: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>,
     ) -> PyResult<Set<E>> {
-        let builder = with(self.builder());
         let bytes: usize = self.stop.iter().chain(&self.visible).map(String::len).sum();
+        room(self.size())?; // for the builder's copy
+        let builder = with(self.builder());
         let long = bytes >= LONG || !self.patterns.is_empty();
         let set = if long { py.detach(|| builder.build()) } else { builder.build() }?;
         for texts in [&mut self.stop, &mut self.visible, &mut self.patterns] {
-            let mut seen = HashSet::new();
-            texts.retain(|text| seen.insert(text.clone()));
+            forget_repeated(texts)?;
         }
         self.stop_in = Some(set.stop_in().map(str::to_owned).collect());
         Ok(set)
+    }
+
+    /// About how many bytes its strings take.
+    fn size(&self) -> usize {
+        let markers = self.regions.iter().flatten().flat_map(|(_, leads)| leads).map(|lead| &lead.marker);
+        let texts = self.stop.iter().chain(&self.visible).chain(&self.patterns).chain(markers);
+        texts.map(|text| text.len() + 2 * size_of::<String>()).sum()
     }
 
     /// The graph as a new dict.
@@ -127,14 +143,17 @@ impl Given {
         let Some(regions) = &self.regions else {
             return Ok(None);
         };
-        let graph = PyDict::new(py);
+        let graph = dict(py)?;
         for (region, leads) in regions {
-            let markers = PyDict::new(py);
+            let markers = dict(py)?;
             for Lead { marker, target, kept } in leads {
                 let target = new_string(py, target)?;
-                markers.set_item(marker, if *kept { keep_class(py)?.call1((target,))? } else { target.into_any() })?;
+                markers.set_item(
+                    new_string(py, marker)?,
+                    if *kept { keep_class(py)?.call1((target,))? } else { target.into_any() },
+                )?;
             }
-            graph.set_item(region, markers)?;
+            graph.set_item(new_string(py, region)?, markers)?;
         }
         Ok(Some(graph))
     }
@@ -161,7 +180,7 @@ pub(super) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, given: &[Bound<'_, Py
 }
 
 pub(super) fn tuple(py: Python<'_>, texts: &[String]) -> PyResult<Py<PyTuple>> {
-    Ok(PyTuple::new(py, texts)?.unbind())
+    Ok(objects::tuple(py, texts.iter().map(|text| new_string(py, text)))?.unbind())
 }
 
 fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -173,7 +192,7 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<Lead>> {
     let name = format!("markers of region {region:?}");
     let mut leads = Vec::new();
     for (marker, target) in items(object, &name)? {
-        let marker = text(&marker, || name.clone())?.to_owned();
+        let marker = owned(text(&marker, || name.clone())?)?;
         let target_name = format!("marker {marker:?}");
         let kept = !target.is_exact_instance_of::<PyString>() && target.is_instance(keep_class(object.py())?)?;
         let target = text(string(&target, &target_name)?, || target_name.clone())?.to_owned();
@@ -182,8 +201,17 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<Lead>> {
     Ok(leads)
 }
 
-fn owned(texts: Vec<&str>) -> Vec<String> {
-    texts.into_iter().map(str::to_owned).collect()
+fn owned_all(strings: &Strings<'_>) -> PyResult<Vec<String>> {
+    collect(strings.texts()?.into_iter().map(owned))
+}
+
+/// Keeps the first of equal texts.
+fn forget_repeated(texts: &mut Vec<String>) -> PyResult<()> {
+    let mut seen = HashSet::new();
+    seen.try_reserve(texts.len()).map_err(NoRoom::from)?;
+    let mut first = collect(texts.iter().map(|text| Ok(seen.insert(text.as_str()))))?.into_iter();
+    texts.retain(|_| first.next().unwrap_or_default());
+    Ok(())
 }
 
 /// `object` as a size.
@@ -199,7 +227,10 @@ pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
 
 impl From<StopSetError> for PyErr {
     fn from(error: StopSetError) -> PyErr {
-        PyValueError::new_err(error.to_string())
+        match error.kind() {
+            StopSetErrorKind::NoMemory => PyMemoryError::new_err(error.to_string()),
+            _ => PyValueError::new_err(error.to_string()),
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use super::arguments::LONG;
+use super::objects::room;
 use super::stop_match::StopMatch;
 use super::unread_text::UnreadText;
 use crate::graph::{Cursor, Graph};
@@ -75,11 +77,7 @@ impl<C: Core> Guarded<C> {
 
     /// What `action` does with the state, unless another thread is at it.
     pub(super) fn with<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::Poisoned(state)) => state.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(in_use("scanner", "thread")),
-        };
+        let mut state = lock_of(&self.state, "scanner")?;
         self.tell(state.core.stream_mut());
         let result = action(&mut state);
         if GIL && state.core.is_idle() {
@@ -164,6 +162,14 @@ impl<C: Core> Guarded<C> {
         self.filter.store(filter, Relaxed);
     }
 
+    /// Takes `text` back, which has just passed.
+    #[cold]
+    pub(super) fn take_back(&self, text: &str) {
+        let (passed, continued) = (self.passed.load(Relaxed), text.len() - code_points(text));
+        self.passed.store(passed.saturating_sub(text.len()), Relaxed);
+        self.continued.store(self.continued.load(Relaxed).saturating_sub(continued), Relaxed);
+    }
+
     pub(super) fn is_idle(&self) -> bool {
         self.room.load(Relaxed) > 0
     }
@@ -172,13 +178,19 @@ impl<C: Core> Guarded<C> {
     where
         C: Clone,
     {
-        self.with(|state| Guarded::new(state.core.clone(), state.found.as_ref().map(|found| found.clone_ref(py))))
+        self.with(|state| {
+            room(2 * state.core.stream().size())?;
+            Ok(Guarded::new(state.core.clone(), state.found.as_ref().map(|found| found.clone_ref(py))))
+        })?
     }
 
     pub(super) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
         match self.is_idle() {
             true => Ok(None),
-            false => self.with(|state| state.found.as_ref().map(|found| found.clone_ref(py))),
+            false => self.with(|state| {
+                state.note_match(py)?; // there may have been no memory for it
+                Ok(state.found.as_ref().map(|found| found.clone_ref(py)))
+            })?,
         }
     }
 }
@@ -196,10 +208,27 @@ impl<C: Core> State<C> {
 /// As for plain text, but for any that changes nothing: one in which words begin, but none ends and none goes on.
 #[inline(never)]
 fn read_over(graph: &Graph, node: u32, text: &str) -> Option<usize> {
+    if text.len() >= LONG {
+        return None; // other threads are to run meanwhile
+    }
     let mut cursor = Cursor::start(node);
     let has_patterns = graph.machines(node).1.is_some();
     let ended = has_patterns || graph.read_words(&mut cursor, text, true).is_some();
     (!ended && cursor == Cursor::start(node)).then(|| code_points(text))
+}
+
+/// What is behind the lock of a stream, unless another thread has it. A call that failed leaves no lock behind.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
+    lock_of(mutex, "stream")
+}
+
+#[inline]
+fn lock_of<'a, T>(mutex: &'a Mutex<T>, name: &str) -> PyResult<MutexGuard<'a, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(in_use(name, "thread")),
+    }
 }
 
 #[cold]

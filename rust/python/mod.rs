@@ -11,6 +11,7 @@ mod finish;
 mod formats;
 mod given;
 mod guarded;
+mod objects;
 mod repeat;
 mod segment_set;
 mod segment_stream;

@@ -1,8 +1,9 @@
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyTuple;
 
 use super::arguments::{hash, unexpected};
 use super::given::size;
+use super::objects::dict;
 use super::stop_set::{Rebuild, rebuild};
 
 /// Loops of the model as a stop: it fires at the first character that proves that the text repeats itself.
@@ -79,7 +80,7 @@ impl Repeat {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
         let Repeat(repeat) = slf.get();
-        let options = PyDict::new(slf.py());
+        let options = dict(slf.py())?;
         options.set_item("max_period", repeat.max_period())?;
         options.set_item("min_length", repeat.min_length())?;
         rebuild(slf.get_type(), PyTuple::new(slf.py(), [repeat.count()])?, options)

@@ -2,10 +2,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use super::arguments::{hash, string};
+use super::arguments::{hash, string, with_text};
 use super::given::{Given, names, shown, tuple};
+use super::objects::{Draft, dict, new_string};
 use super::repeat::Repeat;
-use super::show::new_string;
 use super::stop_set::{Rebuild, rebuild};
 
 /// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
@@ -34,6 +34,10 @@ pub(super) struct SegmentSet {
     pub(super) regions: Vec<Py<PyString>>,
     /// The name of each node's region.
     pub(super) names: Vec<Py<PyString>>,
+    /// The segments of each node, without their text.
+    pub(super) drafts: Vec<Draft>,
+    /// A list of one segment, without it.
+    pub(super) one: Draft,
     /// The hidden stops.
     #[pyo3(get)]
     stop: Py<PyTuple>,
@@ -69,7 +73,7 @@ impl SegmentSet {
                 false => Err(PyTypeError::new_err("a SegmentSet is complete: it takes no stops or options")),
             };
         }
-        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        let mut given = Given::read(markers.py(), stop, visible, patterns, max_held, repeat)?;
         let names = given.read_regions(markers, "markers")?;
         given.read_stop_in(stop_in)?;
         Py::new(markers.py(), SegmentSet::compile(markers.py(), given, &names)?)
@@ -82,7 +86,8 @@ impl SegmentSet {
     /// 'reasoning'
     #[pyo3(signature = (prefix, /))]
     fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        new_string(prefix.py(), self.core.region_after(string(prefix, "prefix")?.to_str()?))
+        let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
+        new_string(prefix.py(), region)
     }
 
     /// The names of the regions; a stream begins in the first.
@@ -143,6 +148,8 @@ impl SegmentSet {
         let core = given.compile(py, |builder: crate::SegmentSetBuilder| builder)?;
         let (names, regions) = names(py, &core, keys)?;
         Ok(SegmentSet {
+            drafts: names.iter().map(|name| Draft::new(py, Some(name))).collect::<PyResult<_>>()?,
+            one: Draft::new(py, None)?,
             names,
             regions,
             stop: tuple(py, &given.stop)?,
@@ -161,7 +168,7 @@ impl SegmentSet {
 
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let options = PyDict::new(py);
+        let options = dict(py)?;
         options.set_item("stop", &self.stop)?;
         options.set_item("visible", &self.visible)?;
         options.set_item("patterns", &self.patterns)?;

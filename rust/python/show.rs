@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyList, PyString, PyTuple};
 
+use super::objects::{self, new_string};
 use super::segment_set::SegmentSet;
 use super::stop_set::StopSet;
 use crate::{Emit, Output, Segmented, Segments, Set, Text};
@@ -61,7 +62,7 @@ impl Show for Text {
     }
 
     fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyString>> {
-        Ok(PyString::intern(py, ""))
+        new_string(py, "")
     }
 
     fn delta<'py>(
@@ -95,11 +96,11 @@ impl Show for Segmented {
 
     #[inline(always)]
     fn whole<'py>(set: &SegmentSet, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(text.py(), [segment(set, node, text)?])
+        set.one.list(segment(set, node, text)?.as_any())
     }
 
     fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-        PyList::new(py, [] as [Bound<'_, PyTuple>; 0])
+        objects::list::<PyTuple>(py, [])
     }
 
     fn delta<'py>(
@@ -119,7 +120,7 @@ impl Show for Segmented {
 /// The segment of a text at a node.
 #[inline(always)]
 pub(super) fn segment<'py>(set: &SegmentSet, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(text.py(), [set.names[node as usize].bind(text.py()), text])
+    set.drafts[node as usize].tuple(text)
 }
 
 fn segments<'py>(
@@ -131,14 +132,9 @@ fn segments<'py>(
     let tuple = |segment: crate::Segment<'_>| {
         let name = set.regions.iter().zip(set.core.regions()).find(|(_, name)| *name == segment.region);
         let name = name.map_or_else(|| new_string(py, segment.region), |(object, _)| Ok(object.bind(py).clone()))?;
-        PyTuple::new(py, [name, string(&segment.text)?])
+        objects::tuple(py, [Ok(name), string(&segment.text)])
     };
-    PyList::new(py, segments.into_iter().map(tuple).collect::<PyResult<Vec<_>>>()?)
-}
-
-/// `text` as a Python string, or the error that there is no memory.
-pub(super) fn new_string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
-    PyString::from_bytes(py, text.as_bytes())
+    objects::list(py, segments.into_iter().map(tuple))
 }
 
 /// The text that `delta` released as a Python string: the delta's own object when it is the whole of its text.

@@ -4,11 +4,12 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
+use pyo3::exceptions::PyMemoryError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
-use super::guarded::{GIL, in_use};
+use super::guarded::{GIL, in_use, lock};
 
 pub(super) struct Source {
     deltas: Py<PyAny>,
@@ -18,6 +19,9 @@ pub(super) struct Source {
     /// Whether nothing more is read: it has ended, a stop has fired, or it was closed.
     ended: AtomicBool,
     closed: AtomicBool,
+    /// A delta for which there was no memory. It comes again.
+    again: Mutex<Option<Py<PyAny>>>,
+    has_again: AtomicBool,
     /// Why it could not be closed after a stop. The text before the stop comes first.
     error: Mutex<Option<PyErr>>,
 }
@@ -40,6 +44,8 @@ impl Source {
             running: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            again: Mutex::new(None),
+            has_again: AtomicBool::new(false),
             error: Mutex::new(None),
         })
     }
@@ -63,11 +69,37 @@ impl Source {
     /// The next delta; `None` is the end.
     #[inline(always)]
     pub(super) fn next<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
+        if self.has_again.load(Relaxed) {
+            return self.take_again(py).transpose();
+        }
         let delta = self.iterator.bind(py).clone().next();
         if delta.is_none() {
             self.ended.store(true, Relaxed);
         }
         delta
+    }
+
+    #[cold]
+    fn take_again<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.has_again.store(false, Relaxed);
+        Ok(lock(&self.again)?.take().map(|delta| delta.into_bound(py)))
+    }
+
+    /// Gives `delta` once more, if there was no memory to read it.
+    #[cold]
+    pub(super) fn give_again(&self, delta: &Bound<'_, PyAny>, error: &PyErr) {
+        if error.is_instance_of::<PyMemoryError>(delta.py())
+            && let Ok(mut again) = lock(&self.again)
+        {
+            *again = Some(delta.clone().unbind());
+            self.has_again.store(true, Relaxed);
+        }
+    }
+
+    /// Says the end once more: what came out of it was not given.
+    #[cold]
+    pub(super) fn end_again(&self) {
+        self.ended.store(false, Relaxed);
     }
 
     /// Closes the source. If that fails, nothing changes: it can be read on, and closed again.
@@ -83,16 +115,13 @@ impl Source {
     pub(super) fn close_after_stop(&self, py: Python<'_>) -> PyResult<()> {
         self.ended.store(true, Relaxed);
         let closed = self.close_once(py);
-        *self.error.try_lock().map_err(|_| in_use("stream", "thread"))? = closed.err();
+        *lock(&self.error)? = closed.err();
         Ok(())
     }
 
     /// The error of closing the source after a stop, once.
     pub(super) fn take_error(&self) -> PyResult<()> {
-        match self.error.try_lock() {
-            Ok(mut error) => error.take().map_or(Ok(()), Err),
-            Err(_) => Err(in_use("stream", "thread")),
-        }
+        lock(&self.error)?.take().map_or(Ok(()), Err)
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {

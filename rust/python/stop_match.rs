@@ -7,7 +7,7 @@ use pyo3::types::{PyString, PyType};
 
 use super::arguments::{hash, string};
 use super::given::size;
-use super::show::new_string;
+use super::objects::new_string;
 use crate::stream::code_points;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.

@@ -1,9 +1,10 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::arguments::{bytes, options, read_snapshot};
+use super::arguments::{options, read_snapshot};
 use super::classes::{delta_class, stream_class};
 use super::deltas::Deltas;
+use super::objects::bytes;
 use super::stop_match::StopMatch;
 use super::stop_set::{Pickle, StopSet, rebuild};
 use crate::Text;

@@ -4,8 +4,8 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::arguments::{hash, options, read_text, string, with_text};
 use super::given::{Given, names, shown, tuple};
+use super::objects::{self, dict, new_string};
 use super::repeat::Repeat;
-use super::show::new_string;
 use super::stop_match::StopMatch;
 
 /// A compiled set of stops: immutable, hashable, picklable, shared by any number of threads and scanners.
@@ -78,7 +78,7 @@ impl StopSet {
                 false => Err(PyTypeError::new_err("a StopSet is complete: it takes no other stops or options")),
             };
         }
-        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        let mut given = Given::read(py, stop, visible, patterns, max_held, repeat)?;
         given.read_pairs(protect)?;
         let mut names = Vec::new();
         if let Some(regions) = regions.filter(|regions| !regions.is_none()) {
@@ -113,7 +113,8 @@ impl StopSet {
     /// '<think>'
     #[pyo3(signature = (prefix, /))]
     fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        new_string(prefix.py(), self.core.region_after(string(prefix, "prefix")?.to_str()?))
+        let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
+        new_string(prefix.py(), region)
     }
 
     /// The match that a scanner reports for the whole of ``text``, or ``None``.
@@ -148,15 +149,20 @@ impl StopSet {
         include_stop: bool,
         start_protected: bool,
         region: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(Bound<'py, PyString>, Option<Py<StopMatch>>)> {
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let options = options(include_stop, start_protected, region)?;
         let string = string(text, "text")?;
         with_text(string, |text| {
-            let (kept, found) = read_text(string.py(), text, || self.core.truncate_with(text, &options))?;
-            match found {
-                None => Ok((string.clone(), None)),
-                Some(found) => Ok((new_string(string.py(), kept)?, Some(StopMatch::from_core(string.py(), found)?))),
-            }
+            let py = string.py();
+            let (kept, found) = read_text(py, text, || self.core.truncate_with(text, &options))?;
+            let both = match found {
+                None => [string.as_any().clone(), py.None().into_bound(py)],
+                Some(found) => {
+                    let kept = new_string(py, kept)?.into_any();
+                    [kept, StopMatch::from_core(py, found)?.into_bound(py).into_any()]
+                }
+            };
+            objects::tuple(py, both.map(Ok))
         })
     }
 
@@ -214,7 +220,7 @@ impl StopSet {
             stop: tuple(py, &given.stop)?,
             visible: tuple(py, &given.visible)?,
             patterns: tuple(py, &given.patterns)?,
-            protect: PyTuple::new(py, &given.protect)?.unbind(),
+            protect: objects::tuple(py, given.protect.iter().map(|pair| pair_of(py, pair)))?.unbind(),
             stop_in: tuple(py, given.stop_in.as_deref().unwrap_or_default())?,
             core,
             given,
@@ -228,7 +234,7 @@ impl StopSet {
 
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let options = PyDict::new(py);
+        let options = dict(py)?;
         options.set_item("patterns", &self.patterns)?;
         options.set_item("visible", &self.visible)?;
         options.set_item("protect", &self.protect)?;
@@ -240,6 +246,10 @@ impl StopSet {
         options.set_item("repeat", self.repeat())?;
         Ok(options)
     }
+}
+
+fn pair_of<'py>(py: Python<'py>, (open, close): &(String, String)) -> PyResult<Bound<'py, PyTuple>> {
+    objects::tuple(py, [new_string(py, open), new_string(py, close)])
 }
 
 /// What a pickle calls, with what, and the state that it sets.
@@ -271,6 +281,6 @@ pub(super) fn truncate<'py>(
     include_stop: bool,
     start_protected: bool,
     region: Option<&Bound<'py, PyAny>>,
-) -> PyResult<(Bound<'py, PyString>, Option<Py<StopMatch>>)> {
+) -> PyResult<Bound<'py, PyTuple>> {
     StopSet::of(stop)?.get().truncate(text, include_stop, start_protected, region)
 }

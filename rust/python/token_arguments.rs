@@ -4,7 +4,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::arguments::unexpected;
+use super::arguments::{iterated, unexpected};
+use super::objects::collect;
 use crate::UnknownToken;
 use crate::tokens::{Ends, Limits};
 
@@ -33,7 +34,11 @@ fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> 
     let Some(object) = object.filter(|object| !object.is_none()) else {
         return Ok(Vec::new());
     };
-    let ids = if object.try_iter().is_ok() { items(object, name)? } else { vec![object.clone()] };
+    let ids = match object.try_iter() {
+        Ok(_) => items(object, name)?,
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => vec![object.clone()],
+        Err(error) => return Err(error),
+    };
     let id = |id| match token_id(id, name)? {
         Some(id) => Ok(id),
         None => Err(PyValueError::new_err(format!("{name}: {id} is no token id"))),
@@ -46,7 +51,7 @@ pub(super) fn items<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
     if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
         return Err(unexpected(object, name, "token ids", ""));
     }
-    object.try_iter().map_err(|_| unexpected(object, name, "token ids", ""))?.collect()
+    collect(iterated(object, || unexpected(object, name, "token ids", ""))?)
 }
 
 /// `object` as a number of tokens.

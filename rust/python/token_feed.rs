@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::show::{Show, new_string};
+use super::objects::new_string;
+use super::show::Show;
 use super::tokens::Tokens;
 use super::vocabulary::Ready;
 use crate::graph::Cursor;
@@ -22,7 +23,7 @@ impl<E: Show> Tokens<E> {
         let text = text.bind(token_id.py());
         if let Some(node) = self.guarded.pass_by(*shape) {
             self.seen.store(seen, Relaxed);
-            return E::whole(self.set.get(), node, text);
+            return E::whole(self.set.get(), node, text).inspect_err(|_| self.take_back(id));
         }
         match self.walk(id, text)? {
             Some(safe) => {
@@ -54,7 +55,8 @@ impl<E: Show> Tokens<E> {
         let vocabulary = &self.vocabulary.get().core;
         let text = vocabulary.text(id);
         let Some(node) = self.guarded.node_to_count_at() else {
-            return self.guarded.pass_over(graph, text).map(|node| E::whole(set, node, ready)).transpose();
+            let whole = self.guarded.pass_over(graph, text).map(|node| E::whole(set, node, ready)).transpose();
+            return whole.inspect_err(|_| self.guarded.take_back(text));
         };
         let before = Cursor { node, state: self.unread.state() };
         let mut after = before;

@@ -1,8 +1,9 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use super::arguments::{bytes, options, read_snapshot};
+use super::arguments::{options, read_snapshot};
 use super::classes::{stream_class, token_class};
+use super::objects::bytes;
 use super::segment_set::SegmentSet;
 use super::stop_match::StopMatch;
 use super::stop_set::{Pickle, rebuild};

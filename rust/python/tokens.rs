@@ -7,17 +7,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use super::arguments::SNAPSHOT;
 use super::decoding::Decoding;
 use super::deltas::set_start;
 use super::finish::{finished, reason_of};
 use super::guarded::{Core, Guarded};
-use super::show::{Show, new_string};
+use super::objects::{self, new_string};
+use super::show::Show;
 use super::stop_match::StopMatch;
 use super::token_arguments::{items, token_id, unknown};
 use super::unread_tokens::UnreadTokens;
 use super::vocabulary::Vocabulary;
 use crate::stream::{Emit, SettledText};
-use crate::tokens::{Decode, Limits, TokenStream};
+use crate::tokens::{Decode, Limits, Mark, Native, TokenStream};
 use crate::{Options, Snapshot, Stream};
 
 /// What most tokens need comes first, as in `Guarded`.
@@ -85,16 +87,24 @@ impl<E: Show> Tokens<E> {
         }
     }
 
+    /// Takes a token back that has just passed.
+    #[cold]
+    pub(super) fn take_back(&self, token_id: u32) {
+        self.guarded.take_back(self.vocabulary.get().core.text(token_id));
+        self.seen.fetch_sub(1, Relaxed);
+    }
+
     #[cold]
     pub(super) fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         self.with(|stream| {
+            let before = mark(stream);
             if stream.decoded.is_over() {
                 stream.decoded.out.clear();
             } else {
                 let id = token_id(token, "token_id")?.ok_or_else(|| unknown(token))?;
                 stream.step(id)?;
             }
-            E::safe(token.py(), self.set.get(), stream.safe())
+            self.safe(token.py(), stream, before)
         })?
     }
 
@@ -102,9 +112,15 @@ impl<E: Show> Tokens<E> {
         let tokens = items(token_ids, "token_ids")?;
         let vocabulary = self.vocabulary.get();
         self.with(|stream| {
+            objects::room(size_of::<u32>() * 2 * tokens.len() + 2 * stream.decoded.stream.size())?;
             let ids: Option<Vec<u32>> = tokens.iter().map(|token| token.extract().ok()).collect();
+            let before = mark(stream);
             match ids.filter(|ids| vocabulary.native && ids.iter().all(|&id| vocabulary.core.contains(id))) {
                 Some(ids) => {
+                    // What comes out, and what is kept of each token.
+                    let bytes: usize =
+                        ids.iter().map(|&id| 16 + vocabulary.core.bytes(id).map_or(0, <[u8]>::len)).sum();
+                    objects::room(4 * bytes)?;
                     stream.decoded.out.clear();
                     ids.into_iter().try_for_each(|id| stream.read(id))?;
                 }
@@ -117,10 +133,12 @@ impl<E: Show> Tokens<E> {
                         }
                         trial.read(token_id(token, "token_ids")?.ok_or_else(|| unknown(token))?)?;
                     }
+                    let safe = E::safe(token_ids.py(), self.set.get(), trial.safe())?;
                     *stream = trial;
+                    return Ok(safe);
                 }
             }
-            E::safe(token_ids.py(), self.set.get(), stream.safe())
+            self.safe(token_ids.py(), stream, before)
         })?
     }
 
@@ -131,8 +149,9 @@ impl<E: Show> Tokens<E> {
     ) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason_of(&reason.unwrap_or_else(|| PyString::intern(py, "eos").into_any()))?;
         self.with(|stream| {
+            let before = mark(stream);
             stream.end(reason)?;
-            E::safe(py, self.set.get(), stream.safe())
+            self.safe(py, stream, before)
         })?
     }
 
@@ -143,13 +162,34 @@ impl<E: Show> Tokens<E> {
     ) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason.as_ref().map(reason_of).transpose()?;
         self.with(|stream| {
+            let before = mark(stream);
             stream.count(reason)?;
-            E::safe(py, self.set.get(), stream.safe())
+            self.safe(py, stream, before)
         })?
     }
 
+    /// What is safe behind the last step; if there is no memory for that, the stream is as it was `before`.
+    fn safe<'py>(
+        &self,
+        py: Python<'py>,
+        stream: &mut TokenStream<E, Decoding>,
+        before: Option<(Mark, Native)>,
+    ) -> PyResult<Bound<'py, E::Out>> {
+        let safe = E::safe(py, self.set.get(), stream.safe());
+        if safe.is_err()
+            && let Some((decoded, native)) = before
+        {
+            stream.decoded.undo(decoded);
+            stream.decoder = Decoding::Native(native);
+        }
+        safe
+    }
+
     pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Tokens<E>> {
-        let stream = self.with(|stream| stream.fork())??;
+        let stream = self.with(|stream| {
+            objects::room(2 * stream.decoded.stream.size())?;
+            stream.fork()
+        })??;
         Ok(Tokens::of(self.vocabulary.clone_ref(py), self.set.clone_ref(py), stream))
     }
 
@@ -158,7 +198,10 @@ impl<E: Show> Tokens<E> {
     }
 
     pub(super) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
-        self.with(|stream| stream.to_snapshot())?
+        self.with(|stream| {
+            objects::room(SNAPSHOT * stream.decoded.stream.size())?;
+            stream.to_snapshot()
+        })?
     }
 
     pub(super) fn restore(&self, _: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
@@ -196,7 +239,7 @@ impl<E: Show> Tokens<E> {
     /// What makes such a stream again.
     pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let (stop_token_ids, eos_token_ids) = self.limits.ends.ids();
-        let options = PyDict::new(py);
+        let options = objects::dict(py)?;
         options.set_item("stop_token_ids", stop_token_ids)?;
         options.set_item("eos_token_ids", eos_token_ids)?;
         options.set_item("min_tokens", self.limits.min_tokens)?;
@@ -206,7 +249,8 @@ impl<E: Show> Tokens<E> {
             options.set_item("include_stop", stream.decoded.stream.include_stop)?;
             set_start(&stream.decoded.stream, &options)
         })??;
-        Ok((PyTuple::new(py, [self.vocabulary.as_any(), self.set.as_any()])?, options))
+        let arguments = [self.vocabulary.bind(py).as_any().clone(), self.set.bind(py).as_any().clone()];
+        Ok((objects::tuple(py, arguments.map(Ok))?, options))
     }
 
     /// What `action` does with the state, unless another thread is at it.
@@ -228,12 +272,20 @@ impl<E: Show> Tokens<E> {
 
 impl Tokens<crate::Segmented> {
     pub(super) fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = PyDict::new(py);
+        let counts = objects::dict(py)?;
         self.with(|stream| {
             let tally = stream.decoded.ledger.tally.iter().flat_map(|tally| &tally.counts);
             self.set.get().regions.iter().zip(tally).try_for_each(|(name, count)| counts.set_item(name, count))
         })??;
         Ok(counts)
+    }
+}
+
+/// How a stream stands that decodes itself. A tokenizer's own `decode` takes no step back.
+fn mark<E: Emit>(stream: &TokenStream<E, Decoding>) -> Option<(Mark, Native)> {
+    match &stream.decoder {
+        Decoding::Native(native) => Some((stream.decoded.mark()?, native.clone())),
+        Decoding::Window(_) => None,
     }
 }
 

@@ -1,12 +1,17 @@
 use std::collections::{HashMap, HashSet};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
 
+use super::objects::{self, collect, list, new_string, room};
 use crate::shape::Shape;
 use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, tokenizer_json};
+
+/// How many bytes reading a `tokenizer.json` takes for each of its own, and how many a token of a list takes.
+const JSON: usize = 4;
+const TOKEN: usize = 64;
 
 /// The bytes of each token id, and the ready text of those that are whole characters.
 ///
@@ -42,7 +47,8 @@ impl Vocabulary {
     ) -> PyResult<Vocabulary> {
         if let Some(json) = tokens.and_then(|tokens| tokens.cast::<PyBytes>().ok()) {
             let json = json.as_bytes();
-            return Ok(Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json)).map_err(refused)?));
+            room(JSON * json.len())?;
+            return Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json)).map_err(refused)?);
         }
         let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
             return Err(PyValueError::new_err(format!("strays: no such way as {strays:?}")));
@@ -52,8 +58,9 @@ impl Vocabulary {
             .strip_first_space(strip_first_space)
             .special_ends_character(special_ends_character);
         let Some(tokens) = tokens else {
-            return Ok(Vocabulary { native: false, ..Vocabulary::compiled(py, builder.build().map_err(refused)?) });
+            return Ok(Vocabulary { native: false, ..Vocabulary::compiled(py, builder.build().map_err(refused)?)? });
         };
+        room(TOKEN * tokens.len()?)?;
         for (id, token) in tokens.cast::<PyList>()?.iter().enumerate() {
             let id = id as u32;
             builder = add(builder, &token, special.contains(&id))?;
@@ -61,14 +68,14 @@ impl Vocabulary {
                 builder = builder.at_start(&**first);
             }
         }
-        Ok(Vocabulary::compiled(py, builder.build().map_err(refused)?))
+        Vocabulary::compiled(py, builder.build().map_err(refused)?)
     }
 
     /// What makes this vocabulary once more.
     fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options)> {
         let core = &self.core;
         let mut special = HashSet::new();
-        let tokens = PyList::empty(py);
+        let tokens = list::<PyAny>(py, [])?;
         for id in 0..core.len() as u32 {
             let kind = core.kind(id);
             if kind.is_some_and(|kind| kind.has(TokenKind::SPECIAL)) {
@@ -78,9 +85,9 @@ impl Vocabulary {
                 (Some(kind), Some(bytes)) if kind.has(TokenKind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
                 (Some(kind), _) if kind.has(TokenKind::WHOLE) => match &self.ready[id as usize] {
                     Some(ready) => ready.text.bind(py).clone().into_any(),
-                    None => PyString::new(py, core.text(id)).into_any(),
+                    None => new_string(py, core.text(id))?.into_any(),
                 },
-                (_, Some(bytes)) => PyBytes::new(py, bytes).into_any(),
+                (_, Some(bytes)) => objects::bytes(py, bytes)?.into_any(),
                 _ => py.None().into_bound(py),
             })?;
         }
@@ -105,12 +112,13 @@ impl Vocabulary {
 }
 
 impl Vocabulary {
-    fn compiled(py: Python<'_>, core: crate::Vocabulary) -> Vocabulary {
-        let ready = (0..core.len() as u32).map(|id| {
+    fn compiled(py: Python<'_>, core: crate::Vocabulary) -> PyResult<Vocabulary> {
+        let ready = collect((0..core.len() as u32).map(|id| {
             let (plain, text) = (core.kind(id).is_some_and(TokenKind::is_plain), core.text(id));
-            plain.then(|| Ready { shape: Shape::of(text), text: PyString::new(py, text).unbind() })
-        });
-        Vocabulary { ready: ready.collect(), core, native: true }
+            let ready = || Ok::<_, PyErr>(Ready { shape: Shape::of(text), text: new_string(py, text)?.unbind() });
+            plain.then(ready).transpose()
+        }))?;
+        Ok(Vocabulary { ready: ready.into(), core, native: true })
     }
 
     /// `tokenizer` itself if it is a vocabulary, or the one that Python makes of it.
@@ -157,5 +165,8 @@ fn add(builder: VocabularyBuilder, token: &Bound<'_, PyAny>, special: bool) -> P
 }
 
 fn refused(error: VocabularyError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    match error {
+        VocabularyError::NoMemory => PyMemoryError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
 }

@@ -78,6 +78,12 @@ impl Loops {
         (self.base, self.limit, self.followed, self.continuing) = (0, 0, 0, 0);
     }
 
+    /// About how many bytes it has.
+    #[cfg(feature = "python")]
+    pub(crate) fn size(&self) -> usize {
+        self.text.len() + self.runs.len() * size_of::<Run>()
+    }
+
     /// The state, for [`from_bytes`](Loops::from_bytes): the text that is kept, and what follows no shorter text.
     ///
     /// ```

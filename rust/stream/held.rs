@@ -35,6 +35,18 @@ impl Released {
 }
 
 impl Held {
+    #[cfg(feature = "python")]
+    pub(crate) fn of(text: String) -> Held {
+        Held { buffer: text, start: 0 }
+    }
+
+    /// How many bytes the buffer takes when so many come in for which it has no room.
+    #[cfg(feature = "python")]
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        let needed = self.buffer.len() + bytes;
+        if needed > self.buffer.capacity() { 2 * needed } else { 0 }
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.buffer[self.start..]
     }

@@ -14,6 +14,8 @@ mod segmenter;
 mod snapshot;
 mod state;
 mod stop_match;
+#[cfg(feature = "python")]
+mod undo;
 
 pub use emit::{Emit, Output, Segment, Segmented, Segments, Text};
 pub use options::Options;
@@ -21,6 +23,8 @@ pub use scanner::StopScanner;
 pub use segmenter::Segmenter;
 pub use snapshot::{Snapshot, SnapshotError};
 pub use stop_match::StopMatch;
+#[cfg(feature = "python")]
+pub(crate) use undo::Mark;
 pub(crate) use {
     bytes::{Fingerprint, Reader, Writer},
     emit::{Settled, SettledText},

@@ -2,6 +2,8 @@
 
 use super::{Place, StopMatch};
 use crate::graph::{Completed, Cursor, Graph, Word};
+#[cfg(feature = "python")]
+use crate::patterns::Clear;
 use crate::patterns::Threads;
 use crate::repeat::{Loop, Loops};
 
@@ -109,5 +111,34 @@ impl More {
     /// What the end of the text confirms.
     pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
+    }
+}
+
+#[cfg(feature = "python")]
+impl More {
+    /// What is to be known of it while no match has begun and loops are no stop.
+    pub(super) fn clear(&self) -> Option<Clear> {
+        match (&self.threads, &self.loops) {
+            (Some(threads), None) => threads.clear(),
+            _ => None,
+        }
+    }
+
+    /// What `clear` is of.
+    pub(super) fn cleared(graph: &Graph, clear: Clear) -> Option<Box<More>> {
+        let mut more = More::new(graph)?;
+        more.threads = Some(Threads::cleared(clear));
+        Some(more)
+    }
+
+    /// About how many bytes it has.
+    pub(super) fn size(&self) -> usize {
+        self.threads.as_ref().map_or(0, Threads::size) + self.loops.as_ref().map_or(0, Loops::size)
+    }
+
+    /// How many bytes it grows by at most with so many bytes of text.
+    pub(super) fn growth(&self, bytes: usize) -> usize {
+        self.threads.as_ref().map_or(0, |threads| threads.growth(bytes))
+            + self.loops.as_ref().map_or(0, |loops| 2 * (loops.size() + bytes))
     }
 }

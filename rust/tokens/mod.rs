@@ -11,6 +11,8 @@ mod report;
 mod snapshot;
 mod step;
 mod stream;
+#[cfg(feature = "python")]
+mod undo;
 
 pub use decoder::TokenDecoder;
 pub use finish::{EndReason, Finish};
@@ -22,4 +24,5 @@ pub(crate) use {
     ends::Ends,
     native::{Decode, Native},
     options::Limits,
+    undo::Mark,
 };

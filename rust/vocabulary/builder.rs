@@ -2,6 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::byte_level::Spelling;
 use super::{Strays, Table, TokenKind, Vocabulary, VocabularyError};
+use crate::room::{self, NoRoom};
 
 /// Collects the tokens of a [`Vocabulary`], in the order of their ids.
 ///
@@ -178,6 +179,8 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
+        // The text twice, while it is put together, and the numbers of each token.
+        room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|NoRoom| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);
         let mut halves = Vec::new();

@@ -17,6 +17,8 @@ pub enum VocabularyError {
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,
+    /// There is no memory for the vocabulary.
+    NoMemory,
     /// The text is no `tokenizer.json`; what is wrong with it, and where.
     NoTokenizer(String),
     /// The text of a stream cannot be made from the bytes of single ids; which decoder it is that makes it otherwise.
@@ -28,6 +30,7 @@ impl fmt::Display for VocabularyError {
         match self {
             VocabularyError::NoUtf8(id) => write!(f, "token {id} is no UTF-8, and only a byte token may be none"),
             VocabularyError::TooLong => write!(f, "the tokens have 4 GiB of text or more"),
+            VocabularyError::NoMemory => write!(f, "there is no memory for the vocabulary"),
             VocabularyError::NoTokenizer(what) => write!(f, "no tokenizer.json: {what}"),
             VocabularyError::NotNative(decoder) => {
                 write!(f, "the text of a stream is not that of single tokens: the decoder is {decoder}")

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT};
 use crate::graph::Words;
+use crate::room::{self, NoRoom};
 
 mod builder;
 pub(crate) mod byte_level;
@@ -247,17 +248,30 @@ impl Vocabulary {
 
     /// Whether a special token has a part in a text that is not one itself.
     pub(crate) fn spells_with_special(&self, text: &str) -> bool {
-        let automaton = self.0.special.get_or_init(|| {
-            let special =
-                (0..self.len() as u32).filter(|&id| self.kind(id).is_some_and(|kind| kind.has(TokenKind::SPECIAL)));
-            let mut texts: Vec<&str> = special.map(|id| self.text(id)).filter(|text| !text.is_empty()).collect();
-            texts.sort_unstable();
-            texts.dedup();
-            let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
-            Automaton::new(Words::new(&texts, &[], []), &[], config).0
-        });
+        let automaton = match self.0.special.get() {
+            Some(automaton) => automaton,
+            None => match self.special_texts() {
+                Ok(automaton) => self.0.special.get_or_init(|| automaton),
+                Err(NoRoom) => return self.special().any(|special| special != text && text.contains(special)),
+            },
+        };
         let is_one = automaton.words().iter().any(|special| special == text);
         !is_one && automaton.read(&mut { ROOT }, text, true).is_some()
+    }
+
+    fn special_texts(&self) -> Result<Automaton, NoRoom> {
+        let mut texts = room::list(self.special().count())?;
+        texts.extend(self.special());
+        texts.sort_unstable();
+        texts.dedup();
+        let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
+        Ok(Automaton::new(Words::new(&texts, &[], [].into_iter())?, &[], config)?.0)
+    }
+
+    /// The texts of the special tokens that have any.
+    fn special(&self) -> impl Iterator<Item = &str> {
+        let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));
+        (0..self.len() as u32).filter(special).map(|id| self.text(id)).filter(|text| !text.is_empty())
     }
 
     pub(crate) fn strays(&self) -> Strays {

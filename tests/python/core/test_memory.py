@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from stopscan import StopScanner, StopSet, StopStream, scan, truncate
+from stopscan.segments import Segmenter, SegmentSet, split
 
 MEGABYTE = 1 << 20
 STATM = Path("/proc/self/statm")
@@ -139,6 +140,45 @@ def test_a_stream_in_a_cycle_with_its_source_is_collected() -> None:
 def test_a_scanner_is_small() -> None:
     for scanner in (StopScanner(None), StopScanner("END"), StopScanner(STOPS), StopScanner(["x" * 20] * 1_000)):
         assert sys.getsizeof(scanner) <= 256
+
+
+SEGMENTS = SegmentSet({"a": {"<b>": "b"}, "b": {"</b>": "a"}}, stop=["END"])
+
+
+@pytest.mark.parametrize("letter", ["字", "é", "🦀"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        STOPS.find,
+        STOPS.truncate,
+        STOPS.region_after,
+        lambda text: truncate(text, "END"),
+        lambda text: StopScanner(STOPS).feed(text),
+        lambda text: StopScanner(StopSet(patterns=["[0-9]+:"])).feed(text),
+        lambda text: StopScanner("END").bypass(text),
+        lambda text: list(scan([text, "E", text], "END")),
+        lambda text: list(scan([text + "END"], "END")),
+        lambda text: Segmenter(SEGMENTS).feed(text),
+        lambda text: list(split([text, "<", text], SEGMENTS)),
+        SEGMENTS.region_after,
+    ],
+)
+def test_no_utf8_of_a_long_text_is_left_behind(letter: str, read: Callable[[str], object]) -> None:
+    """Issue 22: CPython keeps the UTF-8 that it was asked for, and counts it: a data set in memory doubled."""
+
+    def strings(found: object) -> Iterator[str]:
+        if isinstance(found, str):
+            yield found
+        elif isinstance(found, (list, tuple)):
+            for item in found:
+                yield from strings(item)
+
+    text = letter * 1_000
+    before = sys.getsizeof(text)
+    found = read(text)
+    assert sys.getsizeof(text) == before
+    for given in strings(found):
+        assert sys.getsizeof(given) == sys.getsizeof("".join([given[:1], given[1:]]))
 
 
 @on_linux

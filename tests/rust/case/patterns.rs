@@ -2,7 +2,9 @@ use std::collections::HashSet;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-use crate::reference::patterns::{Look, Pattern, Reference, Rules, check};
+use crate::reference::pattern::{Look, Pattern};
+use crate::reference::patterns::{Reference, Rules};
+use crate::reference::patterns_check::check;
 
 const ALPHABETS: [&[char]; 3] = [&['a', 'b', '.'], &['a', 'é', '\n'], &['a', ' ', 'b']];
 

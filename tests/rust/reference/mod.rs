@@ -3,7 +3,9 @@
 //! The whole text is kept as one string. After every character a reference asks, with `ends_with`, which stops and
 //! markers complete there. There is no automaton, no state but the text itself, and nothing is ever undone.
 
+pub mod pattern;
 pub mod patterns;
+pub mod patterns_check;
 pub mod repeat;
 pub mod segments;
 pub mod stops;

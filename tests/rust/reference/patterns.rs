@@ -1,12 +1,12 @@
-//! A scanner for patterns by the book, and the library's beside it.
+//! A scanner for patterns by the book.
 //!
-//! A pattern is a tree, and what it matches is found by trying every way through it. After every character each place
+//! After every character each place
 //! of the text is asked which stops begin there and complete here, and what is held is found by trying every
 //! continuation.
 
-use std::collections::BTreeSet;
+use stopscan::{StopSet, StopSetError};
 
-use stopscan::{Options, StopScanner, StopSet, StopSetError};
+use super::pattern::Pattern;
 
 /// What a scanner is told.
 #[derive(Clone, Debug, Default)]
@@ -18,115 +18,6 @@ pub struct Rules {
     pub include_stop: bool,
     /// An opening and a closing marker.
     pub protect: Option<(String, String)>,
-}
-
-#[derive(Clone, Debug)]
-pub enum Pattern {
-    Char(char),
-    Not(char),
-    Plus(char),
-    Look(Look),
-    Both(Box<Pattern>, Box<Pattern>),
-    Either(Box<Pattern>, Box<Pattern>),
-    Maybe(Box<Pattern>),
-    Twice(Box<Pattern>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    Start,
-    End,
-    LineStart,
-    LineEnd,
-    Word,
-    NotWord,
-}
-
-/// What stands at a place: a character, or nothing, at the beginning and at the end.
-type Beside = Option<char>;
-
-/// What may stand behind a text, a character of each kind that looks tell apart.
-const BEHIND: [Beside; 4] = [Some('\n'), Some('a'), Some('.'), None];
-
-impl Pattern {
-    pub fn text(&self) -> String {
-        match self {
-            Pattern::Char(letter) => regex::escape(&letter.to_string()),
-            Pattern::Not(letter) => format!("[^{}]", regex::escape(&letter.to_string())),
-            Pattern::Plus(letter) => format!("(?:{})+", regex::escape(&letter.to_string())),
-            Pattern::Look(Look::Start) => "^".into(),
-            Pattern::Look(Look::End) => "$".into(),
-            Pattern::Look(Look::LineStart) => "(?m:^)".into(),
-            Pattern::Look(Look::LineEnd) => "(?m:$)".into(),
-            Pattern::Look(Look::Word) => r"\b".into(),
-            Pattern::Look(Look::NotWord) => r"\B".into(),
-            Pattern::Both(one, other) => one.text() + &other.text(),
-            Pattern::Either(one, other) => format!("(?:{}|{})", one.text(), other.text()),
-            Pattern::Maybe(one) => format!("(?:{})?", one.text()),
-            Pattern::Twice(one) => format!("(?:{}){{2}}", one.text()),
-        }
-    }
-
-    /// How many characters it has at most, each loop taken once.
-    pub fn length(&self) -> usize {
-        match self {
-            Pattern::Char(_) | Pattern::Not(_) | Pattern::Plus(_) => 1,
-            Pattern::Look(_) => 0,
-            Pattern::Both(one, other) => one.length() + other.length(),
-            Pattern::Either(one, other) => one.length().max(other.length()),
-            Pattern::Maybe(one) => one.length(),
-            Pattern::Twice(one) => 2 * one.length(),
-        }
-    }
-
-    /// Where what begins at `at` can end, if `behind` stands behind the text.
-    fn ends(&self, text: &[char], behind: Beside, at: usize) -> BTreeSet<usize> {
-        let one = |fits: bool| if fits { BTreeSet::from([at + 1]) } else { BTreeSet::new() };
-        let both = |one: &Pattern, other: &Pattern| {
-            one.ends(text, behind, at).into_iter().flat_map(|at| other.ends(text, behind, at)).collect()
-        };
-        match self {
-            Pattern::Char(letter) => one(text.get(at) == Some(letter)),
-            Pattern::Not(letter) => one(text.get(at).is_some_and(|other| other != letter)),
-            Pattern::Plus(letter) => (at..text.len()).take_while(|&at| text[at] == *letter).map(|at| at + 1).collect(),
-            Pattern::Look(look) => {
-                let before = at.checked_sub(1).map(|before| text[before]);
-                let behind = text.get(at).copied().or(behind);
-                if look.holds(before, behind) { BTreeSet::from([at]) } else { BTreeSet::new() }
-            }
-            Pattern::Both(one, other) => both(one, other),
-            Pattern::Either(one, other) => &one.ends(text, behind, at) | &other.ends(text, behind, at),
-            Pattern::Maybe(one) => &one.ends(text, behind, at) | &BTreeSet::from([at]),
-            Pattern::Twice(one) => both(one, one),
-        }
-    }
-
-    /// Whether this matches the end of `text` from `start` on, if `behind` stands behind it.
-    fn matches(&self, text: &[char], start: usize, behind: Beside) -> bool {
-        self.ends(text, behind, start).contains(&text.len())
-    }
-
-    /// Whether this matches the end of `text` from `start` on, whatever stands behind it.
-    fn matches_surely(&self, text: &[char], start: usize) -> bool {
-        BEHIND.iter().all(|&behind| self.matches(text, start, behind))
-    }
-}
-
-impl Look {
-    fn holds(self, before: Beside, behind: Beside) -> bool {
-        match self {
-            Look::Start => before.is_none(),
-            Look::End => behind.is_none(),
-            Look::LineStart => before.is_none_or(|letter| letter == '\n'),
-            Look::LineEnd => behind.is_none_or(|letter| letter == '\n'),
-            Look::Word => is_word(before) != is_word(behind),
-            Look::NotWord => is_word(before) == is_word(behind),
-        }
-    }
-}
-
-fn is_word(character: Beside) -> bool {
-    character.is_some_and(|character| character == '_' || character.is_ascii_alphanumeric())
 }
 
 impl Rules {
@@ -157,7 +48,7 @@ pub struct Fired {
     pub pattern: Option<String>,
     pub start: usize,
     pub end: usize,
-    hidden: bool,
+    pub(super) hidden: bool,
 }
 
 pub struct Reference<'a> {
@@ -169,8 +60,8 @@ pub struct Reference<'a> {
 }
 
 /// How a text was read.
-struct Reading {
-    fired: Option<Fired>,
+pub(super) struct Reading {
+    pub(super) fired: Option<Fired>,
     /// Where the region began that is open at the end, or `None` in a protected one.
     region: Option<usize>,
     /// What begins here or earlier contains a match that completed in unarmed text.
@@ -183,7 +74,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Reads `text`, the first characters of which are unarmed.
-    fn read(&self, text: &[char], unarmed: usize) -> Reading {
+    pub(super) fn read(&self, text: &[char], unarmed: usize) -> Reading {
         let mut reading = Reading { fired: None, region: Some(0), over: None };
         for end in 1..=text.len() {
             let seen = &text[..end];
@@ -262,7 +153,7 @@ impl<'a> Reference<'a> {
     }
 
     /// What the end of `text` confirms.
-    fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
+    pub(super) fn at_end(&self, text: &[char], reading: &Reading) -> Option<Fired> {
         let region = reading.region?;
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
         let mut starts = starts.filter(|start| self.rules.max_held.is_none_or(|most| text.len() - start <= most));
@@ -276,7 +167,7 @@ impl<'a> Reference<'a> {
 
     /// How many characters at the end of `text`, which fires nothing, may still become a hidden stop. A beginning is
     /// judged by what follows it: not by what began before, and not by how long it may become.
-    fn held(&self, text: &[char], reading: &Reading) -> usize {
+    pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;
         };
@@ -318,58 +209,4 @@ impl<'a> Reference<'a> {
 
 fn ends_with(text: &[char], end: &str) -> bool {
     text.ends_with(&end.chars().collect::<Vec<_>>())
-}
-
-/// Panics unless the library does what the reference does, for the text in each of the given cuts, its first characters
-/// unarmed.
-pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usize, cuts: &[Vec<usize>], held: bool) {
-    let context = || format!("in {text:?}, {unarmed} unarmed, with {rules:#?}");
-    let letters: Vec<char> = text.chars().collect();
-    let string = |from: usize, to: usize| letters[from..to].iter().collect::<String>();
-    let reading = reference.read(&letters, unarmed);
-    let expected = reading.fired.clone().or_else(|| reference.at_end(&letters, &reading));
-    let kept = match &expected {
-        Some(fired) => string(0, if fired.hidden { fired.start } else { fired.end }),
-        None => text.into(),
-    };
-    let place = |fired: &Fired| (fired.start, string(fired.start, fired.end), fired.pattern.clone());
-    let set = rules.set().expect("these rules compile");
-    let options = Options::default().include_stop(rules.include_stop);
-    let least = |end: usize| reference.held(&letters[..end], &reference.read(&letters[..end], unarmed.min(end)));
-    let least: Vec<usize> = (0..=letters.len()).map(|end| if held { least(end) } else { 0 }).collect();
-    for cut in cuts {
-        let mut scanner = StopScanner::with_options(&set, &options).expect("no region is asked for");
-        let (mut out, mut at) = (String::new(), 0);
-        let mut ends: Vec<usize> = cut.iter().copied().chain([unarmed, letters.len()]).collect();
-        ends.sort_unstable();
-        for end in ends {
-            let delta = string(at, end);
-            let output = if end <= unarmed { scanner.feed_unarmed(&delta) } else { scanner.feed(&delta) };
-            out += output.text;
-            at = end;
-            if scanner.stop_match().is_some() {
-                continue;
-            }
-            let seen = string(0, end);
-            assert_eq!(format!("{out}{}", scanner.held()), seen, "lost {}", context());
-            if held {
-                assert_eq!(scanner.held().chars().count(), least[end], "held after {seen:?} {}", context());
-            }
-            scanner = StopScanner::restore(scanner.stops(), &scanner.snapshot()).expect("it is its own");
-        }
-        let found = |scanner: &StopScanner| {
-            let found = scanner.stop_match()?;
-            Some((found.offset(), found.sequence().to_owned(), found.pattern().map(str::to_owned)))
-        };
-        assert_eq!(found(&scanner), reading.fired.as_ref().map(place), "{}", context());
-        out += scanner.flush().text;
-        assert_eq!(found(&scanner), expected.as_ref().map(place), "at the end {}", context());
-        assert_eq!(out, kept, "output {}", context());
-    }
-    if unarmed == 0 {
-        let found = set
-            .find(text)
-            .map(|found| (found.offset(), found.sequence().to_owned(), found.pattern().map(str::to_owned)));
-        assert_eq!(found, expected.as_ref().map(place), "find {}", context());
-    }
 }

@@ -1,0 +1,127 @@
+//! New Python objects, or the error that there is no memory for them. PyO3's own constructors of strings, tuples, lists
+//! and dicts panic then.
+
+use pyo3::PyTypeCheck;
+use pyo3::exceptions::PyMemoryError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PySequence, PyString, PyTuple};
+
+use crate::room::{self, NoRoom};
+
+impl From<NoRoom> for PyErr {
+    fn from(NoRoom: NoRoom) -> PyErr {
+        PyMemoryError::new_err(())
+    }
+}
+
+pub(super) fn new_string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+    PyString::from_bytes(py, text.as_bytes())
+}
+
+pub(super) fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, bytes.len(), |target| {
+        target.copy_from_slice(bytes);
+        Ok(())
+    })
+}
+
+pub(super) fn list<'py, T: PyTypeCheck>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = py.get_type::<PyList>().call0()?.cast_into::<PyList>()?;
+    for item in items {
+        list.append(item?)?;
+    }
+    Ok(list)
+}
+
+pub(super) fn tuple<'py, T: PyTypeCheck>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    list(py, items)?.as_sequence().to_tuple()
+}
+
+pub(super) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    Ok(py.get_type::<PyDict>().call0()?.cast_into::<PyDict>()?)
+}
+
+/// What an iterator gives, in a list that grows only while there is room.
+pub(super) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
+    let mut all = Vec::new();
+    for item in items {
+        all.try_reserve(1).map_err(NoRoom::from)?;
+        all.push(item?);
+    }
+    Ok(all)
+}
+
+/// A copy of `text`.
+pub(super) fn owned(text: &str) -> PyResult<String> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).map_err(NoRoom::from)?;
+    copy.push_str(text);
+    Ok(copy)
+}
+
+/// Asks for so many bytes.
+pub(super) fn room(bytes: usize) -> PyResult<()> {
+    Ok(room::ask(bytes)?)
+}
+
+/// New tuples or lists that differ in their last item alone, for what is made at every delta: a list of theirs is
+/// filled, copied and emptied.
+pub(super) struct Draft {
+    items: Py<PyList>,
+    last: usize,
+}
+
+impl Draft {
+    /// A draft that has `first`, if there is one, before the last item.
+    pub(super) fn new(py: Python<'_>, first: Option<&Py<PyString>>) -> PyResult<Draft> {
+        let first = first.map(|first| first.bind(py).as_any().clone());
+        let items = list(py, first.into_iter().chain([py.None().into_bound(py)]).map(Ok))?;
+        Ok(Draft { last: items.len() - 1, items: items.unbind() })
+    }
+
+    #[inline]
+    pub(super) fn tuple<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+        let tuple = self.filled(last, |items| items.to_tuple())?;
+        match tuple.get_borrowed_item(self.last)?.is(last) {
+            true => Ok(tuple),
+            false => self.of_its_own(last)?.as_sequence().to_tuple(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn list<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let list = self.filled(last, |items| items.to_list())?;
+        match list.get_item(self.last)?.is(last) {
+            true => Ok(list),
+            false => self.of_its_own(last),
+        }
+    }
+
+    /// What `copy` makes of the items. Without the GIL another thread may fill them at the same time, and with it a
+    /// finalizer that runs within `copy`: then the last item is another one.
+    #[inline]
+    fn filled<'py, T>(
+        &self,
+        last: &Bound<'py, PyAny>,
+        copy: impl FnOnce(&Bound<'py, PySequence>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let items = self.items.bind(last.py());
+        items.set_item(self.last, last)?;
+        let copied = copy(items.as_sequence());
+        items.set_item(self.last, last.py().None())?;
+        copied
+    }
+
+    #[cold]
+    fn of_its_own<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let list = self.items.bind(last.py()).as_sequence().to_list()?;
+        list.set_item(self.last, last)?;
+        Ok(list)
+    }
+}

@@ -1,0 +1,43 @@
+//! Room in memory, asked for before it is needed: where a caller decides how much something takes, and there is none,
+//! that is an error. The standard library would end the process.
+
+use std::collections::TryReserveError;
+use std::hint::black_box;
+
+/// There is no memory for what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+impl From<TryReserveError> for NoRoom {
+    fn from(_: TryReserveError) -> NoRoom {
+        NoRoom
+    }
+}
+
+/// Whoever needs less does not ask: a process without so many bytes is at its end.
+const SMALL: usize = 1 << 16;
+
+/// Asks for so many bytes and gives them back, for what cannot be told that there is no room.
+pub(crate) fn ask(bytes: usize) -> Result<(), NoRoom> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let mut room: Vec<u8> = Vec::new();
+    let answer = room.try_reserve_exact(bytes);
+    black_box(&mut room); // or the compiler would leave it out
+    Ok(answer?)
+}
+
+/// An empty list with room for so many items.
+pub(crate) fn list<T>(items: usize) -> Result<Vec<T>, NoRoom> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(items)?;
+    Ok(list)
+}
+
+/// What an iterator gives, whose length is known.
+pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, NoRoom> {
+    let mut all = list(items.len())?;
+    all.extend(items);
+    Ok(all)
+}

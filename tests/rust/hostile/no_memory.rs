@@ -1,0 +1,61 @@
+//! Memory that cannot be had while a set is compiled is an error, and does not end the process.
+
+use stopscan::{SegmentSet, SetBuilder, StopSet, StopSetErrorKind, Text};
+
+use crate::{ALLOCATOR, MIB, alone};
+
+/// What the library does not ask for: what is small, and as patterns are compiled, what their bounds allow.
+const UNASKED: usize = 1 << 16;
+const UNASKED_OF_PATTERNS: usize = MIB;
+
+/// Lets each allocation fail in turn: as much may be allocated as it takes before it, and no more.
+fn fails_in_turn(name: &str, unasked: usize, builder: impl Fn() -> SetBuilder<Text>) {
+    let mut failed = 0;
+    let mut room = unasked;
+    loop {
+        let builder = builder();
+        println!("{name} with {room} bytes"); // where an allocation was not asked for, the process aborts
+        ALLOCATOR.set_limit(ALLOCATOR.allocated() + room).unwrap();
+        let set = builder.build();
+        ALLOCATOR.set_limit(usize::MAX).unwrap();
+        match set {
+            Ok(_) => break,
+            Err(error) => assert_eq!(error.kind(), StopSetErrorKind::NoMemory, "{name}: {error}"),
+        }
+        failed += 1;
+        room += room / 16;
+    }
+    assert!(failed > 0, "{name}");
+}
+
+#[test]
+fn a_set_without_memory() {
+    let _alone = alone();
+    let long = "ab".repeat(MIB / 2);
+    let many: Vec<String> = (0..30_000).map(|number| format!("<stop number {number:06}>")).collect();
+    let nested: Vec<String> = (1..=1_000).map(|length| "a".repeat(length)).collect();
+    fails_in_turn("one long stop", UNASKED, || StopSet::builder().stop([&long]));
+    fails_in_turn("many stops", UNASKED, || StopSet::builder().stop(&many));
+    fails_in_turn("many visible stops", UNASKED, || StopSet::builder().visible(&many));
+    fails_in_turn("nested stops", UNASKED, || StopSet::builder().stop(&nested));
+    fails_in_turn("many words as patterns", UNASKED_OF_PATTERNS, || StopSet::builder().patterns(&many));
+    fails_in_turn("a long stop beside a pattern", UNASKED_OF_PATTERNS, || {
+        StopSet::builder().stop([&long]).patterns(["<[^>]{1,200}>"])
+    });
+    fails_in_turn("a long marker", UNASKED, || StopSet::builder().stop(["b"]).protect([(&long, "c")]));
+    fails_in_turn("many stops in two regions", UNASKED, || {
+        StopSet::builder().stop(&many).region("a", [("|", "b")]).region("b", [("|", "a")])
+    });
+    fails_in_turn("a large pattern", UNASKED_OF_PATTERNS, || StopSet::builder().patterns(["[a-z ]{900}!"]));
+}
+
+#[test]
+fn a_set_of_segments_without_memory() {
+    let _alone = alone();
+    let stops: Vec<String> = (0..10_000).map(|number| format!("<stop number {number:06}>")).collect();
+    let builder = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]).stop(&stops);
+    ALLOCATOR.set_limit(ALLOCATOR.allocated() + UNASKED).unwrap();
+    let set = builder.build();
+    ALLOCATOR.set_limit(usize::MAX).unwrap();
+    assert_eq!(set.unwrap_err().kind(), StopSetErrorKind::NoMemory);
+}
