@@ -28,6 +28,14 @@ pub(crate) fn ask(bytes: usize) -> Result<(), NoRoom> {
     Ok(answer?)
 }
 
+/// A copy of `text`.
+pub(crate) fn text(text: &str) -> Result<String, NoRoom> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len())?;
+    copy.push_str(text);
+    Ok(copy)
+}
+
 /// An empty list with room for so many items.
 pub(crate) fn list<T>(items: usize) -> Result<Vec<T>, NoRoom> {
     let mut list = Vec::new();

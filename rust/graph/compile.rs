@@ -7,13 +7,17 @@ use super::{Graph, Node, Words};
 use crate::automaton::{Config, DENSE_LIMIT};
 use crate::error::{ErrorKind, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
-use crate::room::NoRoom;
+use crate::room::{self, NoRoom};
+
+/// How many bytes a marker takes beside its text while it is read.
+const MARKER: usize = 256;
 
 pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, StopSetError> {
     let protects = given.regions.is_empty() && stay;
     if !protects && !given.protect.is_empty() {
         return Err(ErrorKind::RegionsAndPairs.into());
     }
+    room::ask(given.regions.iter().map(|region| region.markers.len() * MARKER).sum())?;
     let plans = if protects { of_pairs(&given.protect)? } else { of_regions(&given.regions)? };
     let live = live(given.stop_in.as_deref(), &plans, protects)?;
     check_size(given, &plans, &live)?;
@@ -40,17 +44,22 @@ pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, Sto
         if region == regions.len() {
             regions.push(plan.region);
         }
+        let name = room::text(plan.name)?.into();
         let leads = plan.markers.iter().map(|marker| marker.lead).collect();
-        nodes.push(Node { name: plan.name.into(), region: region as u32, live, automaton, machine, leads });
+        nodes.push(Node { name, region: region as u32, live, automaton, machine, leads });
     }
     let idle = if live.contains(&true) {
         Words::default()
     } else {
         Words::new(&hidden.texts, &visible.texts, [].into_iter())?
     };
+    let mut names = Vec::new();
+    for region in regions {
+        names.push(room::text(region)?.into());
+    }
     Ok(Graph {
         nodes: nodes.into(),
-        regions: regions.into_iter().map(Into::into).collect(),
+        regions: names.into(),
         indices: hidden.indices_before(visible)?,
         patterns,
         repeat: given.repeat,

@@ -59,10 +59,7 @@ pub(super) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
 
 /// A copy of `text`.
 pub(super) fn owned(text: &str) -> PyResult<String> {
-    let mut copy = String::new();
-    copy.try_reserve_exact(text.len()).map_err(NoRoom::from)?;
-    copy.push_str(text);
-    Ok(copy)
+    Ok(room::text(text)?)
 }
 
 /// Asks for so many bytes.

@@ -82,6 +82,8 @@ def refused(patterns: list[str]) -> None:
         "truncate",
         "truncate()",
         "feed",
+        "feed with patterns",
+        "scan",
         "Segmenter",
         "json",
     ],
