@@ -13,14 +13,17 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
+PAGES = [
+    *("README.md", "DESIGN.md", "CONTRIBUTING.md"),
+    *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md")),
+]
 BLOCK = re.compile(r"^```(\w+) ?([\w ]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(language: str) -> list[Any]:
     """The blocks of a language; the words after it name the optional packages that a block needs."""
     found = []
-    pages = sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))
-    for document in ("README.md", "DESIGN.md", "CONTRIBUTING.md", *pages):
+    for document in PAGES:
         text = (ROOT / document).read_text(encoding="utf-8")
         for match in BLOCK.finditer(text):
             if match[1] == language:
@@ -56,6 +59,16 @@ def test_ci_runs_the_shell_blocks() -> None:
     commands = [block.values[1].strip() for block in blocks("sh")]
     assert len(commands) == len(words)
     assert all([word in command for command in commands].count(True) == 1 for word in words)
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    """pip only warns of an extra that is not there, and installs nothing for it."""
+    manifest = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = manifest.split("[project.optional-dependencies]")[1].split("[project.scripts]")[0]
+    extras = {*re.findall(r"^([\w-]+) = \[", table, re.MULTILINE)}
+    texts = [manifest, *((ROOT / page).read_text(encoding="utf-8") for page in PAGES)]
+    named = re.findall(r"(?:stopscan|'\.|\"\.)\[([\w,-]+)\]", "\n".join(texts))
+    assert {name for names in named for name in names.split(",")} <= extras
 
 
 def test_there_are_blocks_to_run() -> None:
