@@ -134,8 +134,9 @@ def known(graph: Graph | None, protect: Protect) -> list[Any]:
     return [*(name for name in names if name in _regions(graph or {})), *pairs]
 
 
-def read(protect: object) -> tuple[list[str], list[tuple[str, str]]]:
-    """The names and the pairs of markers in ``protect``. Raises ``ValueError`` for what is neither.
+def read(protect: object, regions: Sequence[str] = NAMES) -> tuple[list[str], list[tuple[str, str]]]:
+    """The names, which are in ``regions``, and the pairs of markers in ``protect``. Raises ``ValueError`` for what is
+    neither.
 
     >>> read(["reasoning", "<a>", "</a>"])
     (['reasoning'], [('<a>', '</a>')])
@@ -147,7 +148,7 @@ def read(protect: object) -> tuple[list[str], list[tuple[str, str]]]:
     names, pairs = [], []
     items: Iterator[object] = iter(protect)
     for item in items:
-        if item in NAMES:
+        if item in regions:
             names.append(str(item))
         elif isinstance(item, list | tuple):
             if len(item) != 2:

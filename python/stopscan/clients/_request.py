@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from stopscan.clients._framing import dumps
 from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machine import Options
 from stopscan.clients._native import native_stops
-from stopscan.regions import begins, protected, read
+from stopscan.regions import NAMES, begins, read
 from stopscan.repeats import requested
 
 
@@ -164,11 +164,19 @@ def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopS
     }
     regions, stop_in = told.get("regions"), told.get("stop_in")
     protect: Any = told.get("protect")
-    names, pairs = read(protect or [])
-    if names and stop_in is not None:
-        raise ValueError("stopscan.protect and stopscan.stop_in exclude each other where protect names regions")
+    graph = regions or own.regions or {}
+    states = graph if isinstance(graph, Mapping) else ()  # what is none, the set complains of
+    there = list(dict.fromkeys(state.partition("/")[0] for state in states))
+    names, pairs = read(protect or [], (*NAMES, *there))
+    for name in names:
+        if name not in there:
+            raise ValueError(f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions")
+    if names and (stop_in is not None or pairs):
+        other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
+        raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
     if names:
-        return protected(StopSet([*own.stop, *stops], **options), regions or own.regions, protect)
+        live = [name for name in there if name not in names]
+        return StopSet([*own.stop, *stops], regions=graph, stop_in=live, **options)
     if regions is None and protect is None:
         stop_in = own.stop_in if stop_in is None else stop_in
         regions, pairs = own.regions, [*own.protect]

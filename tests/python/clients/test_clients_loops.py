@@ -157,7 +157,8 @@ BAD: list[tuple[Any, str]] = [
     ({"regions": THINKING, "protect": ["tool_call"]}, "tool_call"),
     ({"regions": THINKING, "protect": ["<a>", "</a>"]}, "protect"),
     ({"regions": THINKING, "protect": ["reasoning"], "stop_in": ["answer"]}, "exclude"),
-    ({"protect": ["<a>", "</a>", "<b>"]}, "pairs of markers"),
+    ({"protect": ["<a>", "</a>", "<b>"]}, "closing marker"),
+    ({"regions": THINKING, "protect": ["reasoning", "<a>", "</a>"]}, "pairs of markers"),
     ({"start_protected": True}, "start_protected"),
 ]
 
