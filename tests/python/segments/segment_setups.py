@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 from reference import SegmentReference
-from test_properties import ALPHABETS
+from test_properties import ALPHABETS, graphs, region_of, repeats
 
+from stopscan import Repeat
 from stopscan.segments import Segmenter, SegmentSet
-
-REGIONS = ("answer", "reasoning", "tool_call")
 
 Markers = dict[str, dict[str, str]]
 
@@ -20,6 +19,7 @@ class Setup(NamedTuple):
     stop: tuple[str, ...] = ()
     visible: tuple[str, ...] = ()
     stop_in: tuple[str, ...] | None = None
+    repeat: Repeat | None = None
     region: str | None = None
     include_stop: bool = False
 
@@ -28,18 +28,21 @@ class Setup(NamedTuple):
         return [*self.stop, *self.visible, *(marker for leads in self.markers.values() for marker in leads)]
 
     @property
+    def arguments(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("stop", "visible", "stop_in", "repeat")}
+
+    @property
     def options(self) -> dict[str, Any]:
         return {"region": self.region, "include_stop": self.include_stop}
 
     def segment_set(self) -> SegmentSet:
-        return SegmentSet(self.markers, stop=self.stop, visible=self.visible, stop_in=self.stop_in)
+        return SegmentSet(self.markers, **self.arguments)
 
     def segmenter(self) -> Segmenter:
         return Segmenter(self.segment_set(), **self.options)
 
     def reference(self) -> SegmentReference:
-        options = {"stop": self.stop, "visible": self.visible, "stop_in": self.stop_in}
-        return SegmentReference(self.markers, **options, **self.options)
+        return SegmentReference(self.markers, **self.arguments, **self.options)
 
 
 @st.composite
@@ -48,14 +51,9 @@ def setups(draw: st.DrawFn) -> Setup:
     # Words of shared syllables contain and overlap one another more often than chance would have it.
     shared = st.sampled_from(draw(st.lists(syllables, min_size=1, max_size=3)))
     words = st.lists(st.one_of(shared, syllables), min_size=1, max_size=3).map("".join)
-    regions = REGIONS[: draw(st.integers(1, 3))]
     stop = draw(st.lists(words, max_size=3, unique=True))
     visible = [word for word in draw(st.lists(words, max_size=2, unique=True)) if word not in stop]
-    markers: Markers = {}
-    for region in regions:
-        given = [word for word in draw(st.lists(words, max_size=3, unique=True)) if word not in [*stop, *visible]]
-        reachable = [word for word in given if not any(other in word[:-1] for other in given)]
-        markers[region] = {marker: draw(st.sampled_from(regions)) for marker in reachable}
-    stop_in = draw(st.none() | st.lists(st.sampled_from(regions), unique=True).map(tuple))
-    begin = draw(st.none() | st.sampled_from(regions))
-    return Setup(markers, tuple(stop), tuple(visible), stop_in, begin, draw(st.booleans()))
+    markers = draw(graphs(words, [*stop, *visible]))
+    stop_in = draw(st.none() | st.lists(st.sampled_from([*map(region_of, markers)]), unique=True).map(tuple))
+    begin = draw(st.none() | st.sampled_from([*markers]))
+    return Setup(markers, tuple(stop), tuple(visible), stop_in, draw(repeats), begin, draw(st.booleans()))
