@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from stopscan import Repeat, StopMatch, StopSet
 
-# As in the report of vLLM 35451: one sentence until the limit. As in that of llama.cpp 26039: a block of lines.
 SENTENCE = "Wait, let me check the sum again. "
 LINES = "".join(f"    total += values[{number}] * weights[{number}]\n" for number in range(7))
 

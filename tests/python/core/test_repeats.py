@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 
 import pytest
+from reported_loops import REPORTS
 
-from stopscan import Repeat
+from stopscan import Repeat, StopSet
 from stopscan.repeats import add_repeat, in_environment, requested, written
 
 OTHER = Repeat(5, max_period=100, min_length=64)
@@ -65,3 +66,14 @@ def test_the_environment_asks_with_a_number_or_with_three() -> None:
     assert in_environment("5,100,64") == written("5,100,64") == OTHER
     with pytest.raises(ValueError, match="'yes' is not COUNT,PERIOD,LENGTH"):
         in_environment("yes")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_loops_of_reports(name: str) -> None:
+    report = REPORTS[name]
+    text, stops = "".join(report.script), StopSet(repeat=report.repeat)
+    assert stops.find(text) == report.match
+    assert stops.truncate(text)[0] == report.once
+    by_default = StopSet(repeat=Repeat()).find(text)
+    # A block of more than 1,024 characters is none by default.
+    assert (by_default is None) == (name == "llama.cpp-26039")

@@ -14,6 +14,7 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 import mlx_lm
 from looping import LOOPS, ended
 from mlx_harness import NEW, Steps, load
+from reported_loops import REPORTS
 
 from stopscan import Repeat, StopSet
 from stopscan.finish import Finish
@@ -26,7 +27,7 @@ STOPS = StopSet("never", repeat=Repeat())
 
 @pytest.fixture(scope="module")
 def reciter() -> Reciter:
-    return Reciter(LOOPS)
+    return Reciter(LOOPS | {name: report.script for name, report in REPORTS.items()})
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,16 @@ def test_the_single_loop_ends_with_the_token_that_proves_it(
     # mlx-lm runs one step ahead, as it does at an EOS.
     assert (len(responses), len(model)) == (tokens, tokens + 1)
     assert generate(looping[0], tokenizer, reciter.prompt(name), stop=STOPS, max_tokens=5000) == text
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_loops_of_reports(looping: tuple[Any, Any], reciter: Reciter, name: str) -> None:
+    report, model = REPORTS[name], Steps(looping[0])
+    stops = StopSet(repeat=report.repeat)
+    responses = list(stream_generate(model, looping[1], reciter.prompt(name), stop=stops, max_tokens=5000))
+    assert "".join(response.text for response in responses) == report.streamed
+    assert responses[-1].match == report.match
+    assert (len(responses), len(model)) == (report.tokens, report.tokens + 1)
 
 
 @pytest.mark.parametrize("name", LOOPS)

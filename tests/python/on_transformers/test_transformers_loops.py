@@ -11,6 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env
 
 from forms_said import FORMS, write
 from looping import LOOPS, ended
+from reported_loops import REPORTS
 from transformers import ContinuousBatchingConfig
 from transformers_harness import Engine
 
@@ -27,7 +28,7 @@ THINK = SegmentSet(FORMATS["think"], stop="never", stop_in=["answer"], repeat=Re
 
 @pytest.fixture(scope="module")
 def reciter() -> Reciter:
-    return Reciter({**LOOPS, "think": SCRIPTS["think"]})
+    return Reciter(LOOPS | {name: report.script for name, report in REPORTS.items()} | {"think": SCRIPTS["think"]})
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,16 @@ def test_a_generation_ends_with_the_token_that_proves_the_loop(looping: Engine, 
             looping.generate(reciter.prompt(name), stops, max_new_tokens=900)
         assert (stops.texts, stops.tokens_seen, len(steps)) == ([text], [tokens], tokens)
         assert stops.finishes == [Finish("repetition", offset=match.offset)]
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_loops_of_reports(looping: Engine, reciter: Reciter, name: str) -> None:
+    report = REPORTS[name]
+    stops = Stops(looping.tokenizer, StopSet(repeat=report.repeat))
+    with looping.counted() as steps:
+        looping.generate(reciter.prompt(name), stops, max_new_tokens=900)
+    assert (stops.texts, stops.finishes) == ([report.streamed], [Finish("repetition", offset=report.match.offset)])
+    assert (stops.tokens_seen, len(steps)) == ([report.tokens], report.tokens)
 
 
 def test_the_one_call_and_segments(looping: Engine, reciter: Reciter) -> None:

@@ -13,13 +13,26 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
 import cloudpickle
+from reported_loops import REPORTS
 from vllm import LLM, SamplingParams
 from vllm.exceptions import VLLMValidationError
 from vllm_streams import STREAMS
 
 from stopscan.vllm import install
+from stopscan_conformance import Reciter
+from stopscan_conformance.scripts import default_scripts
 
 pytestmark = pytest.mark.vllm
+
+
+@pytest.fixture(scope="module")
+def reciter() -> Reciter:
+    return Reciter(default_scripts() | {name: report.script for name, report in REPORTS.items()})
+
+
+@pytest.fixture(scope="module")
+def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return reciter.write(tmp_path_factory.mktemp("reciter"))
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +83,18 @@ def test_many_requests_at_once_with_two_answers_each(llm: LLM, reciter: Any, sto
     assert [[answer.text for answer in output.outputs] for output in outputs] == [
         [text] * 2 for text in scripts.values()
     ]
+
+
+def test_the_loops_of_reports(llm: LLM, reciter: Any) -> None:
+    install()
+    repeats = [report.repeat for report in REPORTS.values()]
+    asked = [[repeat.count, repeat.max_period, repeat.min_length] for repeat in repeats]
+    params = [SamplingParams(temperature=0, max_tokens=500, extra_args={"stopscan_repeat": repeat}) for repeat in asked]
+    outputs = llm.generate([reciter.prompt(name) for name in REPORTS], params, use_tqdm=False)
+    for output, report in zip(outputs, REPORTS.values(), strict=True):
+        (answer,) = output.outputs
+        assert (answer.text, len(answer.token_ids)) == (report.streamed, report.tokens)
+        assert (answer.finish_reason, answer.stop_reason) == ("repetition", "repetition_detected")
 
 
 def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter: Any) -> None:

@@ -1,0 +1,74 @@
+"""The loops of reports, rebuilt as scripts for the reciter, with what the rule says of each by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from looping import pieces
+
+from stopscan import Repeat, StopMatch
+
+DEFAULT = Repeat()
+
+
+@dataclass(frozen=True)
+class Report:
+    """A model that writes ``before`` and then ``block`` again and again, in tokens of ``size`` characters."""
+
+    before: str
+    block: str
+    size: int
+    repeat: Repeat = DEFAULT
+
+    @cached_property
+    def script(self) -> list[str]:
+        copies = max(self.end, 400) // len(self.block) + 3
+        return [*pieces(self.before, 7), *pieces(self.block * copies, self.size)]
+
+    @property
+    def end(self) -> int:
+        """Where the loop is proven; it begins with the block, because ``before`` ends otherwise than the block."""
+        assert self.before[-1] != self.block[-1]
+        return len(self.before) + max(self.repeat.count * len(self.block), self.repeat.min_length)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens there are when the loop is proven."""
+        return len(pieces(self.before, 7)) + -(-(self.end - len(self.before)) // self.size)
+
+    @property
+    def match(self) -> StopMatch:
+        text, start = "".join(self.script), len(self.before)
+        return StopMatch(text[start : self.end], start, period=len(self.block))
+
+    @property
+    def streamed(self) -> str:
+        return "".join(self.script)[: self.end]
+
+    @property
+    def once(self) -> str:
+        """What is left where the answer comes as a whole."""
+        return self.before + self.block
+
+
+# A whole file, 92 lines, as a coding agent writes it.
+FILE = "".join(f"    def test_case_{number}(self): self.check({number}, {number * 37 % 101})\n" for number in range(92))
+CALL = '<tool_call>{"name": "read_file", "arguments": {"path": "src/items.py"}}</tool_call>\n'
+
+REPORTS = {
+    # Qwen3 VL on pictures: a sentence until the limit.
+    "vllm-35451": Report("The picture shows a receipt. ", "The total is at the bottom of the receipt.\n", 9),
+    # Gemma 4 with a JSON schema: a word within a string, which never ends.
+    "vllm-40097": Report('{"description": "The sun dips low, casting a path of amber', " own", 4),
+    # Qwen3-Coder-Next: a block of 92 lines, 32 times. Its period is too long for the defaults.
+    "llama.cpp-26039": Report("Here is the file:\n```python", "\n" + FILE[:-1], 61, Repeat(max_period=8192)),
+    # DeepSeek with 400,000 tokens of context: a character, in the reasoning.
+    "hermes-agent-94224": Report("<think>The cost is shown twice, so", "\uff01", 3),
+    # A request that says itself what a loop is.
+    "dynamo-10939": Report("The request goes to the router", ", which asks the cache", 5, Repeat(3, min_length=32)),
+    # Qwen3.8: a word, behind variants of it that are no loop yet.
+    "vllm-mlx-723": Report("The its items itemsThe items its itemsThe", " items", 6),
+    # Qwen3.8: a tool call that is tried again.
+    "vllm-mlx-723-calls": Report("Let me read the file.", CALL, 11),
+}
