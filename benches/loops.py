@@ -35,6 +35,12 @@ def feeding(name: str, repeat: Repeat | None) -> Case:
     return Case(name, lambda deltas: (stopscan.StopScanner(stops), fresh_all(deltas)), own(feed_each), check)
 
 
+def without_loops(streams: list[list[str]]) -> list[list[str]]:
+    """Streams that no setting ends: after a stop, `feed` does other work."""
+    sets = [stopscan.StopSet(repeat=repeat) for repeat in SETTINGS.values()]
+    return [deltas for deltas in streams if not any(stops.find("".join(deltas)) for stops in sets)]
+
+
 def timed(streams: list[list[str]]) -> dict[str, Timing]:
     """Nanoseconds a delta, without the loop over the list."""
     cases = [streaming("loop", lambda deltas: deltas), feeding("`feed`", None)]
@@ -48,7 +54,7 @@ def main() -> None:
     rows: list[tuple[str, ...]] = [("deltas", "`feed`", *(name for name in SETTINGS))]
     musts: list[tuple[str, ...]] = [("in English", "must", "measured", "holds")]
     for language, name in [("english", "English prose and code"), ("cjk", "Chinese and Japanese")]:
-        net = timed(windows(language)[:16])
+        net = timed(without_loops(windows(language))[:16])
         rows.append((name, *map(nanoseconds, net.values())))
         if language == "english":
             for setting, must in MUSTS.items():
