@@ -7,12 +7,12 @@ from stopscan._stopscan import StopScanner, StopSet
 
 
 class AsyncStopStream(AsyncDeltaStream[str]):
-    """An async iterator of non-empty safe text over an async iterable of deltas, and an async context manager;
+    """An async iterator of non-empty safe text over an async iterable of deltas, and an async context manager.
     ``ascan`` makes it.
 
-    It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
-    comes through and ``held`` still has the withheld text. If a task is cancelled while the source is closed, the text
-    before the stop comes with the next step.
+    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
+    raises, the error reaches the caller, and ``held`` still has the withheld text. If a task is cancelled while the
+    source is closed, the text before the stop comes with the next step.
     """
 
     __slots__ = ()
@@ -37,9 +37,9 @@ def ascan(
     start_protected: bool = False,
     region: str | None = None,
 ) -> AsyncStopStream:
-    """An async iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
+    """Returns an async iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
 
-    The source is closed as soon as a stop fires. ``stop`` and the options are those of ``StopScanner``.
+    As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 
     >>> async with ascan(deltas, "END") as stream:
     ...     async for text in stream:

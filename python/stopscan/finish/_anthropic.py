@@ -8,14 +8,15 @@ SILENT = ("content_block_delta", "text", "thinking", "input_json")
 
 
 def from_anthropic(payload: object, /) -> Finish | None:
-    """Returns the finish of a message or a stream event, None while the stream goes on. `message_start` has a null
-    reason, `message_delta` has the real one.
+    """Returns the finish of a message or of a stream event, or None while the stream goes on.
 
-    A `stop_sequence` without a string stays one, with no `matched_stop`. An "end_turn" beside a `tool_use`, as some
-    servers write it, is "tool_calls". Old text completions are read, too: they have the string in `stop`.
+    - `message_start` has a null reason, and `message_delta` has the real reason.
+    - A `stop_sequence` without a string stays a "stop_sequence", with no `matched_stop`.
+    - An "end_turn" beside a `tool_use`, as some servers write it, is "tool_calls".
+    - Old text completions are read, too. They have the string in `stop`.
 
-    `payload` is a dict or any object with the same fields, the official client's included; anything else is a
-    `TypeError`, and nothing else is an error. An error event is an "abort". So it is with every `from_*`.
+    `payload` is a dict, or an object with the same fields, such as the official client's. Any other payload is a
+    `TypeError`. There is no other error. An error event is an "abort". This paragraph holds for every `from_*`.
 
     >>> from_anthropic({"type": "message_delta", "delta": {"stop_reason": "pause_turn", "stop_sequence": None}})
     Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')

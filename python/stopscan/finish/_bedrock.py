@@ -14,11 +14,12 @@ EXCEPTIONS = (
 
 
 def from_bedrock(payload: object, /) -> Finish | None:
-    """Returns the finish of a Converse response or of an event of ConverseStream: `messageStop` has it. Which stop it
-    was, Bedrock says only if the request asks for it: `additionalModelResponseFieldPaths=["/stop_sequence"]`.
+    """Returns the finish of a Converse response or of the `messageStop` event of ConverseStream, or None while the
+    stream goes on.
 
-    An "end_turn" beside a `toolUse` is "tool_calls": some models say so. An answer of InvokeModel is in the form of its
-    model's own API.
+    Bedrock names the stop only if the request asks for the stop:
+    `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn" beside a `toolUse` is "tool_calls", because
+    some models say so. An answer of InvokeModel has the form of the model's own API.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
     'content_filter'

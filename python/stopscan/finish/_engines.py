@@ -10,9 +10,10 @@ OLD_LLAMA_CPP = ("stopped_word", "stopped_eos", "stopped_limit")
 
 
 def from_ollama(payload: object, /) -> Finish | None:
-    """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`. "stop" is an "eos", whatever
-    stopped it, and so is a line without a reason, as older servers write it; with calls in the line, it is
-    "tool_calls".
+    """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`, or None for any other line.
+
+    "stop" is an "eos", whatever stopped the answer. A line without a reason, as older servers write it, is an "eos",
+    too. With calls in the line the reason is "tool_calls".
 
     >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
     'length'
@@ -35,8 +36,10 @@ OLLAMA: Reader = Reader("Ollama done_reason", whole, _line_ended, _line_content)
 
 
 def from_sglang(payload: object, /) -> Finish | None:
-    """Returns the finish of an object of `/generate`, or of its `meta_info`. An EOS is a "stop_token": sglang gives it
-    as its token's id, too. The bare strings of sglang before 0.4 are read as well.
+    """Returns the finish of an object of `/generate`, or of its `meta_info`, or None while the stream goes on.
+
+    An EOS is a "stop_token", because sglang sends the id of the EOS. The bare strings of sglang before 0.4 are read,
+    too.
 
     >>> from_sglang({"text": "A", "meta_info": {"finish_reason": {"type": "stop", "matched": "END"}}}).matched_stop
     'END'
@@ -69,8 +72,10 @@ def _matched(reason: str) -> str | int | None:
 
 
 def from_llama_cpp(payload: object, /) -> Finish | None:
-    """Returns the finish of the final object of `/completion`. A `stop_type` of "none" is an "abort", unless the object
-    says that it is not the last (`"stop": false`). Before there was a `stop_type`, there was a boolean for each.
+    """Returns the finish of the final object of `/completion`, or None while the stream goes on.
+
+    A `stop_type` of "none" is an "abort", unless the object says that more objects follow (`"stop": false`). The
+    booleans of servers before `stop_type` are read, too.
 
     >>> from_llama_cpp({"content": "", "stop": True, "stop_type": "word", "stopping_word": "END"}).matched_stop
     'END'
@@ -94,8 +99,9 @@ LLAMA_CPP: Reader = Reader("llama.cpp stop_type", whole, _completion_ended, sile
 
 
 def from_tgi(payload: object, /) -> Finish | None:
-    """Returns the finish of an answer of `/generate`, of the last event of `/generate_stream`, or of the `details` of
-    either. TGI does not say which stop it was; without `details` it does not say why it ended, either.
+    """Returns the finish of an answer of `/generate`, of the last event of `/generate_stream`, or of their `details`.
+
+    TGI does not name the stop. Without `details` TGI does not say why the answer ended.
 
     >>> from_tgi({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}})
     Finish(reason='stop_sequence', matched_stop=None, offset=None, raw='stop_sequence')

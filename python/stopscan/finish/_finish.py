@@ -16,14 +16,16 @@ Reason: TypeAlias = Literal["stop_sequence", "stop_token", EndReason]
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Why a generation ended. All values are plain, so that it goes through `json.dumps(asdict(finish))`, pydantic and
-    pickle.
+    """Why a generation ended. All values are plain, so `json.dumps(asdict(finish))`, pydantic and pickle work.
 
-    `matched_stop` is the user's own value: the string with "stop_sequence", or None where an API says only that a stop
-    ended it; the id with "stop_token", which needs one. `offset` is where the string begins, in code points, and with
-    "repetition" where the loop begins; no API says it, so that what `from_*` reads has None. `raw` is the API's own
-    word, as `from_*` read it; "unknown" is the reason for a word that nobody documented. What does not go together is
-    a `ValueError`, a wrong type a `TypeError`.
+    - `reason`: one of the words of `Reason`. "unknown" stands for a word that nobody documented.
+    - `matched_stop`: the stop that the user gave. With "stop_sequence" it is a string, or None if the API says only
+      that a stop fired. With "stop_token" it is the token id, which must be given.
+    - `offset`: where the stop string begins, or with "repetition" where the loop begins, in code points. No API sends
+      the offset, so `from_*` leave it None.
+    - `raw`: the API's own word, as `from_*` read it.
+
+    Raises `ValueError` for values that do not go together, and `TypeError` for a value of a wrong type.
 
     >>> Finish("stop_sequence", "END", 26).match
     StopMatch('END', 26)
@@ -47,7 +49,7 @@ class Finish:
 
     @property
     def match(self) -> StopMatch | None:
-        """The stop string and where it begins, None unless both are known."""
+        """The match: the stop string and its offset. None unless both are known."""
         if isinstance(self.matched_stop, str) and self.offset is not None:
             return StopMatch(self.matched_stop, self.offset)
         return None

@@ -27,10 +27,13 @@ NUMBERS = (
 
 
 def from_gemini(payload: object, /) -> Finish | None:
-    """Returns the finish of candidate 0, or of the sole one, of a response or a chunk, in the names of the wire or of
-    google-genai. "STOP" is "tool_calls" if the candidate holds calls, else an "eos": Gemini does not tell stops.
+    """Returns the finish of a response or of a chunk, or None while the stream goes on. The names are those of the wire
+    or of google-genai.
 
-    Another candidate can be passed by itself. A prompt that was blocked has no candidates: that is a "content_filter".
+    - Candidate 0 counts. If there is only one candidate, that candidate counts. You can pass another candidate alone.
+    - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini does not tell
+      stops.
+    - A prompt that was blocked has no candidates. The finish is a "content_filter".
 
     >>> from_gemini({"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}).reason
     'length'

@@ -16,15 +16,17 @@ WORDS = ("finish_reason", "finishReason", "completionReason")
 
 
 def from_openai(payload: object, /) -> Finish | None:
-    """Returns the finish of choice 0, or of the sole one, of a chat completion, a text completion, or a chunk of
-    either. "stop" is an "eos" unless the server names the stop: vLLM, TensorRT-LLM, sglang, smg, dynamo and llama.cpp
-    can. Beside calls it is "tool_calls", beside a refusal a "refusal".
+    """Returns the finish of a chat completion, of a text completion, or of a chunk, or None while the stream goes on.
 
-    Another choice can be passed by itself. From sglang an EOS is a "stop_token": it gives that id, too. Chunks without
-    choices (Azure's first, and those for usage) let the stream go on. Where a router also says the model's own word
-    (OpenRouter, dynamo), it counts if it says more than "stop", and is then what `raw` has.
-
-    The APIs from before OpenAI's was everybody's are read, too: Cohere's, AI21's, watsonx's, DashScope's, Baidu's.
+    - Choice 0 counts. If there is only one choice, that choice counts. You can pass another choice alone.
+    - "stop" is an "eos", unless the server names the stop. vLLM, TensorRT-LLM, sglang, smg, dynamo and llama.cpp can
+      name it.
+    - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
+    - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS.
+    - Chunks without choices (Azure's first chunk, chunks for usage) let the stream go on.
+    - If a router also sends the model's own word (OpenRouter, dynamo), and that word says more than "stop", the model's
+      own word counts. `raw` is then that word.
+    - The older APIs of Cohere, AI21, watsonx, DashScope and Baidu are read, too.
 
     >>> from_openai({"choices": [{"index": 0, "finish_reason": "stop", "matched_stop": "END"}]}).matched_stop
     'END'

@@ -28,8 +28,10 @@ READERS: dict[Api, Reader] = {
 
 
 class Reading:
-    """Reads one stream, event by event, where no single event tells: calls and refusals come before the reason, which
-    is then a mere "stop". `api` is the name of a `from_*`; another name is a `ValueError`.
+    """Reads one stream, event by event, and remembers calls and refusals that come before the reason.
+
+    Some APIs send calls or a refusal in one event, and the reason, which is then only "stop", in another event. `api`
+    is the name of a `from_*`, without the prefix. Any other name is a `ValueError`.
 
     >>> reading = Reading("ollama")
     >>> reading.feed({"message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}, "done": False})
@@ -47,11 +49,10 @@ class Reading:
         self._index: int | None = None  # of the choice that is read
 
     def feed(self, event: object, /) -> Finish | None:
-        """Returns the finish that `event` reports, None while the stream goes on; the last report stands. Errors are
-        those of `from_*`.
+        """Returns the finish that `event` reports, or None while the stream goes on. The last finish counts.
 
-        Of several choices, the one of the lowest index so far counts. For another one, feed each choice by itself to a
-        `Reading` of its own.
+        The errors are those of `from_*`. If there are several choices, the choice with the lowest index so far counts.
+        To read another choice, feed that choice alone to a `Reading` of its own.
         """
         choice = self._choice(event)
         content = None if choice is None else self._reader.content(choice)

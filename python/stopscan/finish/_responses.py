@@ -17,9 +17,11 @@ CALLS = (
 
 
 def from_responses(payload: object, /) -> Finish | None:
-    """Returns the finish of a response or of the event that ends its stream. A completed response that holds a refusal
-    is a "refusal", and one with calls for the caller to run is "tool_calls"; the status does not tell. `raw` is the
-    word that decided: the status, the reason why it is incomplete, or the type of the item.
+    """Returns the finish of a response, or of the event that ends its stream, or None while the stream goes on.
+
+    A completed response that has a refusal is a "refusal". A completed response that has calls for the caller is
+    "tool_calls". `raw` is the word that decided: the status, the reason why the response is incomplete, or the type of
+    the item.
 
     >>> from_responses({"type": "response.completed", "response": {"status": "completed"}})
     Finish(reason='eos', matched_stop=None, offset=None, raw='completed')

@@ -31,8 +31,11 @@ class AnthropicFinish(TypedDict):
 
 
 class OpenAIFinish(TypedDict):
-    """`matched_stop`, which is not always there, is not declared: a call that unpacks this into a class of the client,
-    none of which has the field, would not type-check. Read it with `get`."""
+    """The fields that `to_openai` returns. Read `matched_stop`, which is not always there, with `get`.
+
+    `matched_stop` is not declared: no class of the client has the field, so a call that unpacks this dict into such a
+    class would not type-check.
+    """
 
     finish_reason: OpenAIReason
 

@@ -92,8 +92,10 @@ _WORDS: dict[Reason, _Words] = {
 
 
 def to_anthropic(finish: Finish, /) -> AnthropicFinish:
-    """Returns `stop_reason` and `stop_sequence`, for a message or for the delta of a `message_delta`. Both keys are
-    always there: the schema wants `stop_sequence` even when it is null (vllm#55324), so keep nulls when serializing.
+    """Returns `stop_reason` and `stop_sequence`, for a message or for the delta of a `message_delta`.
+
+    Both keys are always there. Keep nulls when you serialize: the schema wants `stop_sequence` even when it is null
+    (vllm#55324).
 
     >>> to_anthropic(Finish("stop_sequence", "END"))
     {'stop_reason': 'stop_sequence', 'stop_sequence': 'END'}
@@ -102,7 +104,9 @@ def to_anthropic(finish: Finish, /) -> AnthropicFinish:
 
 
 def to_openai(finish: Finish, /) -> OpenAIFinish:
-    """Returns a choice's `finish_reason`, and `matched_stop` if a stop ended it: a field that sglang and smg add.
+    """Returns the `finish_reason` of a choice, and `matched_stop` if a stop fired.
+
+    sglang and smg have the field `matched_stop`, too.
 
     >>> to_openai(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop', 'matched_stop': 'END'}
@@ -115,7 +119,9 @@ def to_openai(finish: Finish, /) -> OpenAIFinish:
 
 
 def to_responses(finish: Finish, /) -> ResponsesFinish:
-    """Returns a response's `status` and `incomplete_details`. Stops are "completed": Responses has no word for them.
+    """Returns the `status` and `incomplete_details` of a response.
+
+    A stop is "completed", because Responses has no word for stops.
 
     >>> to_responses(Finish("length"))
     {'status': 'incomplete', 'incomplete_details': {'reason': 'max_output_tokens'}}
@@ -128,7 +134,9 @@ def to_responses(finish: Finish, /) -> ResponsesFinish:
 
 
 def to_ollama(finish: Finish, /) -> OllamaFinish:
-    """Returns `done` and `done_reason` of the last line. Ollama does not tell a stop from an end of turn.
+    """Returns `done` and `done_reason`, for the last line.
+
+    Ollama does not tell a stop from an end of turn.
 
     >>> to_ollama(Finish("length"))
     {'done': True, 'done_reason': 'length'}
@@ -137,7 +145,9 @@ def to_ollama(finish: Finish, /) -> OllamaFinish:
 
 
 def to_sglang(finish: Finish, /) -> SglangFinish:
-    """Returns `finish_reason`, for the `meta_info` of `/generate`. `matched` is None when no stop ended it.
+    """Returns `finish_reason`, for the `meta_info` of `/generate`.
+
+    `matched` is None if no stop fired.
 
     >>> to_sglang(Finish("stop_token", 2))
     {'finish_reason': {'type': 'stop', 'matched': 2}}
@@ -146,7 +156,9 @@ def to_sglang(finish: Finish, /) -> SglangFinish:
 
 
 def to_llama_cpp(finish: Finish, /) -> LlamaCppFinish:
-    """Returns `stop_type` and `stopping_word` of the final object. A stop token is an "eos", and no word is "".
+    """Returns `stop_type` and `stopping_word`, for the final object.
+
+    A stop token is an "eos". If no stop string fired, `stopping_word` is "".
 
     >>> to_llama_cpp(Finish("stop_sequence", "END"))
     {'stop_type': 'word', 'stopping_word': 'END'}
@@ -155,7 +167,9 @@ def to_llama_cpp(finish: Finish, /) -> LlamaCppFinish:
 
 
 def to_gemini(finish: Finish, /) -> GeminiFinish:
-    """Returns `finishReason` of a candidate. Stops and calls are "STOP": Gemini has no word for them.
+    """Returns the `finishReason` of a candidate.
+
+    Stops and calls are "STOP", because Gemini has no word for them.
 
     >>> to_gemini(Finish("content_filter"))
     {'finishReason': 'SAFETY'}
@@ -164,8 +178,10 @@ def to_gemini(finish: Finish, /) -> GeminiFinish:
 
 
 def to_bedrock(finish: Finish, /) -> BedrockFinish:
-    """Returns `stopReason` of a Converse response or `messageStop` event. Which stop it was goes into
-    `additionalModelResponseFields`, and only to clients that ask for the path `/stop_sequence`: it is left to you.
+    """Returns the `stopReason` of a Converse response or of a `messageStop` event.
+
+    Bedrock names the stop in `additionalModelResponseFields`, and only to clients that ask for the path
+    `/stop_sequence`. Your server has to write this field.
 
     >>> to_bedrock(Finish("stop_sequence", "END"))
     {'stopReason': 'stop_sequence'}
@@ -174,7 +190,9 @@ def to_bedrock(finish: Finish, /) -> BedrockFinish:
 
 
 def to_tgi(finish: Finish, /) -> TgiFinish:
-    """Returns `finish_reason`, for the `details` of `/generate` and `/generate_stream`. TGI does not say which stop.
+    """Returns `finish_reason`, for the `details` of `/generate` and `/generate_stream`.
+
+    TGI does not name the stop.
 
     >>> to_tgi(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop_sequence'}

@@ -9,11 +9,11 @@ Segment = tuple[str, str]  # region and text
 
 
 class AsyncSegmentStream(AsyncDeltaStream[Segment]):
-    """An async iterator of segments over an async iterable of deltas, and an async context manager; ``asplit`` makes
+    """An async iterator of segments over an async iterable of deltas, and an async context manager. ``asplit`` makes
     it.
 
-    It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
-    comes through and ``held`` still has the withheld text.
+    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
+    raises, the error reaches the caller, and ``held`` still has the withheld text.
     """
 
     __slots__ = ()
@@ -22,7 +22,7 @@ class AsyncSegmentStream(AsyncDeltaStream[Segment]):
 
     @property
     def region(self) -> str:
-        """The region that is open."""
+        """The name of the open region."""
         return self._reader.region
 
     def _feed(self, delta: str) -> Iterable[Segment]:
@@ -40,9 +40,9 @@ def asplit(
     region: str | None = None,
     include_stop: bool = False,
 ) -> AsyncSegmentStream:
-    """An async iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
+    """Returns an async iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
 
-    The source is closed as soon as a stop fires. ``segments`` and the options are those of ``Segmenter``.
+    As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 
     >>> async for region, text in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
     ...     print(region, text)

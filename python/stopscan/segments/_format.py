@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 
 
 class Format(Mapping[str, Mapping[str, str]]):
-    """The markers of one form: the regions, and for each its markers with the region that each leads to.
+    """The markers of a form: a mapping of each region to its markers, and of each marker to the region to which the
+    marker leads.
 
-    It is what ``SegmentSet`` takes; a stream begins in the first region. The text that people read is that of
-    ``answer`` and ``reasoning``, the calls are in ``tool_call``; text of any other region is the form's own and for
-    nobody. ``source`` says which models write the form and where it is documented.
+    ``SegmentSet`` takes a form. A stream begins in the first region. Readers get the text of ``answer`` and
+    ``reasoning``. Tool calls are in ``tool_call``. Text of any other region belongs to the form itself, and nobody
+    reads it. ``source`` names the models that write the form, and where the form is documented.
 
     >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
     >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")

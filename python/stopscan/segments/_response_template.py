@@ -20,16 +20,19 @@ OUTSIDE = "outside"
 
 
 def from_response_template(template: Mapping[str, Any], /) -> Format:
-    """The markers of a transformers ``response_template``, for ``SegmentSet``.
+    """Returns the markers of a transformers ``response_template``, for ``SegmentSet``.
 
-    Its fields are the regions: ``content`` is ``answer``, ``thinking``, ``reasoning`` and ``reasoning_content`` are
-    ``reasoning``, ``tool_calls`` is ``tool_call``, others keep their names. A stream begins in the field without
-    ``open``, or in ``outside``, whose text transformers drops. What is made of the text (``content``, ``transform``,
-    ``join``, white space stripped) is left to the caller, and so is ``start_anchor``: it ends what is not the
-    assistant's own in the prompt, so ``region_after`` takes what follows its last occurrence.
+    - The fields are the regions. ``content`` is ``answer``. ``thinking``, ``reasoning`` and ``reasoning_content`` are
+      ``reasoning``. ``tool_calls`` is ``tool_call``. Other fields keep their names.
+    - A stream begins in the field without ``open``. If there is no such field, the stream begins in ``outside``, whose
+      text transformers drops.
+    - ``content``, ``transform``, ``join`` and the stripping of white space are left to the caller.
+    - ``start_anchor`` is left to the caller, too. It stands before the assistant's own part of a prompt. Give
+      ``region_after`` the text after the last ``start_anchor``.
 
-    A ``ValueError`` names the field and the key for what literal markers cannot say: a regular expression, or a marker
-    that begins like a shorter one (transformers waits for the longer, a segmenter takes what ends first).
+    Raises ``ValueError`` for a regular expression, and for a marker inside which a shorter marker ends: transformers
+    waits for the longer marker, and a segmenter takes the marker that ends first. The error names the field and the
+    key.
 
     >>> template = {
     ...     "start_anchor": "<|im_start|>assistant\\n",

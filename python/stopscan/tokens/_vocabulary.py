@@ -16,13 +16,15 @@ from stopscan.tokens._window import Window
 class Vocabulary(_stopscan.Vocabulary):
     """The bytes of every token id of a tokenizer: compiled once, immutable, shared by threads and scanners.
 
-    ``tokenizer`` is a ``tokenizers.Tokenizer`` or what carries one (transformers' fast tokenizers, mlx-lm's wrapper), a
-    ``tiktoken.Encoding``, or a tokenizer of mistral-common. Its vocabulary is kept as long as it lives, and is read
-    again if tokens were added to it or its decoder was replaced. Where the text of a stream is made from the bytes of
-    single ids, the vocabulary is ``native``: byte-level BPE, tekken, tiktoken, SentencePiece. The decoder's own
-    description decides, and samples are compared with ``decode``. Any other tokenizer decodes itself, which is slower.
+    ``tokenizer`` is a ``tokenizers.Tokenizer``, an object that carries one (transformers' fast tokenizers, mlx-lm's
+    wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. The vocabulary is kept as long as the tokenizer
+    lives. The tokenizer is read again if tokens were added or the decoder was replaced.
 
-    Raises ``TypeError`` for any other object. A pickle of a native vocabulary has the tokens and no tokenizer in it.
+    The vocabulary is ``native`` if the text of a stream is made from the bytes of single ids: byte-level BPE, tekken,
+    tiktoken, SentencePiece. The description of the decoder decides, and samples are compared with ``decode``. Any other
+    tokenizer decodes for itself, which is slower.
+
+    Raises ``TypeError`` for any other object. A pickle of a native vocabulary has the tokens, and not the tokenizer.
 
     >>> vocabulary = Vocabulary(tokenizer)
     >>> vocabulary.native
