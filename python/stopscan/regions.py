@@ -26,18 +26,19 @@ PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
 class RegionOptions(TypedDict, total=False):
-    """The options about regions: in which no stop fires, and whether the text begins in the first of them; ``None``
-    asks the prompt."""
+    """The options about regions: in which regions no stop fires, and whether the text begins in the first of these
+    regions. ``None`` asks the prompt.
+    """
 
     protect: Protect
     start_protected: bool | None
 
 
 def graph_of(tokenizer: Any, /) -> Graph | None:
-    """The regions of the answers that a tokenizer's model gives, with their markers; ``None`` if nobody knows them.
+    """Returns the regions of the answers of a tokenizer's model, with their markers, or ``None`` if they are not known.
 
-    What mlx-lm knows of its model counts first, then the tokenizer's response template, then the entry of ``FORMATS``
-    whose markers its chat template has.
+    What mlx-lm knows of its model counts first, then the tokenizer's response template, then the form of ``FORMATS``
+    whose markers the chat template has.
 
     >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
     {'</think>': 'answer', '<tool_call>': 'tool_call'}
@@ -55,11 +56,13 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
 
 
 def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) -> StopSet:
-    """``stops`` that do not fire in the regions of ``protect`` either: names of regions, and pairs of markers.
+    """Returns ``stops`` as a ``StopSet`` whose stops do not fire in the regions of ``protect`` either.
 
-    The markers of a pair may also stand in the list one after the other. A stop that is a marker wins: its region is
-    not protected. A set with ``regions`` of its own stays as it is. Raises ``ValueError`` for a name that the graph
-    lacks; without ``protect`` that is passed over.
+    ``protect`` has names of regions and pairs of markers. The two markers of a pair may also stand in the list one
+    after the other. If a stop is a marker of a region, the stop counts, and the region is not protected. A set with
+    ``regions`` of its own is returned as it is.
+
+    Raises ``ValueError`` for a name that the graph lacks. Without ``protect`` such a name is no error.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> stops.truncate("<think>END</think>Yes. END")
@@ -101,8 +104,10 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
 
 
 def region_after(graph: Graph, prompt_end: str, /) -> str:
-    """The region in which the answer to a prompt begins. Only a marker at the prompt's end opens one, where chat
-    templates put it: a user who writes about markers must not take the operator's stops away.
+    """Returns the region in which the answer to a prompt begins.
+
+    Only a marker at the end of the prompt opens a region, where chat templates put markers. So a user who writes about
+    markers cannot switch the operator's stops off.
 
     >>> region_after(FORMATS["qwen3"], "<|im_start|>assistant\\n<think>\\n")
     'reasoning'
@@ -114,7 +119,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 
 
 def begins(stops: StopSet, prompt_end: str, start_protected: bool | None) -> dict[str, Any]:
-    """The options of a scanner of ``stops`` that say where the text after a prompt begins."""
+    """Returns the options of a scanner of ``stops`` that say where the text after a prompt begins."""
     if stops.regions is None:
         opened = [pair for pair in stops.protect if prompt_end.rstrip().endswith(pair[0])]
         if start_protected is None and opened:
@@ -129,14 +134,15 @@ def begins(stops: StopSet, prompt_end: str, start_protected: bool | None) -> dic
 
 
 def known(graph: Graph | None, protect: Protect) -> list[Any]:
-    """``protect`` without the names that the graph lacks, as for a server's default."""
+    """Returns ``protect`` without the names that the graph lacks, as for a server's default."""
     names, pairs = read(protect)
     return [*(name for name in names if name in _regions(graph or {})), *pairs]
 
 
 def read(protect: object, regions: Sequence[str] = NAMES) -> tuple[list[str], list[tuple[str, str]]]:
-    """The names, which are in ``regions``, and the pairs of markers in ``protect``. Raises ``ValueError`` for what is
-    neither.
+    """Returns the names of regions, and the pairs of markers, that ``protect`` has.
+
+    Raises ``ValueError`` for an entry that is neither a name in ``regions`` nor a pair of markers.
 
     >>> read(["reasoning", "<a>", "</a>"])
     (['reasoning'], [('<a>', '</a>')])

@@ -15,7 +15,7 @@ VALUES = "true, false or [count, max_period, min_length]"
 
 
 def requested(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
-    """The ``Repeat`` of a request's option, ``default`` where the request says nothing (``None``).
+    """Returns the ``Repeat`` of a request's option, or ``default`` if the request has no such option (``None``).
 
     Raises ``ValueError`` that begins with the option's ``name``.
 
@@ -35,7 +35,7 @@ def requested(value: object, default: Repeat | None = None, /, *, name: str = "r
 
 
 def written(text: str, /) -> Repeat:
-    """The ``Repeat`` of ``COUNT,PERIOD,LENGTH``, such as ``4,1024,256``."""
+    """Returns the ``Repeat`` of ``COUNT,PERIOD,LENGTH``, such as ``4,1024,256``."""
     try:
         count, period, length = map(int, text.split(","))
         return Repeat(count, max_period=period, min_length=length)
@@ -44,14 +44,16 @@ def written(text: str, /) -> Repeat:
 
 
 def in_environment(text: str | None, /) -> Repeat | None:
-    """The ``Repeat`` of a variable: none if unset, empty or ``0``, the default if ``1``, or what is ``written``."""
+    """Returns the ``Repeat`` of an environment variable: ``None`` if the variable is unset, empty or ``0``, the default
+    if the variable is ``1``, else the ``Repeat`` that is ``written``.
+    """
     if text in (None, "", "0"):
         return None
     return Repeat() if text == "1" else written(text)
 
 
 def add_repeat(parser: argparse.ArgumentParser, purpose: str = "end an answer that has fallen into a loop", /) -> None:
-    """Nothing; adds ``--repeat``, whose value is a ``Repeat`` or ``None``."""
+    """Adds ``--repeat`` to a parser. The value is a ``Repeat`` or ``None``. Returns nothing."""
     parser.add_argument(
         "--repeat",
         nargs="?",

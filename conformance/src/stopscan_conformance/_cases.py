@@ -26,8 +26,8 @@ from stopscan_conformance._space import Point, least_failing
 
 
 class Result(NamedTuple):
-    """`columns` has the promises that the case looks at: `None` for one that is kept, else what came instead. `detail`
-    is all of that, or why the case is not supported.
+    """The result of a case. `columns` has each promise that the case tests: `None` for a promise that is kept, else a
+    text that says what came instead. `detail` has all of these texts, or says why the case is not supported.
 
     >>> Result("fail", "no [DONE]", {"text": None, "form": "no [DONE]"}).wrong
     ('form',)
@@ -45,10 +45,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What is asked of a server, and what has to come of it. `str(case)` names it, `why` is the rule that it is about,
-    and `topic` the kind of rule.
+    """A request to a server, and the answer that has to come. `str(case)` is the name of the case.
 
-    One that is `timed` has to have the server for itself.
+    `why` is the rule that the case tests, and `topic` the kind of rule. A case that is `timed` needs the server for
+    itself.
     """
 
     api: str
@@ -63,17 +63,21 @@ class Case:
         return f"{self.api}-{'stream' if self.stream else 'whole'}-{self.name}"
 
     def run(self, server: Server, /) -> Result:
-        """The result of the case on `server`. Raises `ConnectionError` if it is down, `TimeoutError` if it is too slow
-        for any case, and `RuntimeError` if it serves another model.
+        """Returns the result of the case on `server`.
+
+        Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
+        `RuntimeError` if the server serves another model.
         """
         return asyncio.run(self._run(server))
 
     def curl(self, server: Server, /) -> str | None:
-        """The line for a shell that sends the case's request; None if there are several."""
+        """Returns the shell command that sends the request of the case, or None if the case has several requests."""
         return curl(self._play, server)
 
     def least(self, server: Server, result: Result, /) -> Case:
-        """The least request that fails as `result` says; the case itself, if it is no point of the space."""
+        """Returns the case of the least request that fails as `result` says, or the case itself if the case was not
+        generated.
+        """
         if not isinstance(self._play, Generated):
             return self
         api = self._play.api
@@ -103,8 +107,10 @@ class Case:
 
 
 def cases(*apis: str, vectors: bool = False, thorough: bool = False, seed: int = 0) -> list[Case]:
-    """The cases of the named APIs, by default of all: a quick choice of them, or with `thorough` very many. `vectors`
-    adds the scanner's. Another `seed` makes other requests.
+    """Returns the cases of the named APIs, by default of all APIs.
+
+    The default is a quick choice of cases. `thorough` gives very many cases. `vectors` adds the cases of the scanner.
+    Another `seed` makes other requests.
 
     >>> [str(case) for case in cases("anthropic")][0]
     'anthropic-whole-line-break'

@@ -7,8 +7,10 @@ import httpx
 
 
 class Server:
-    """A server at `url` (without `/v1`), seen through the official clients. `model` is by default the first that
-    `/v1/models` lists, `api_key` goes with each request, and an answer may take `timeout` seconds.
+    """A server at `url` (without `/v1`), as the official clients see the server.
+
+    `model` is by default the first model that `/v1/models` lists. `api_key` goes with each request. An answer may take
+    `timeout` seconds.
 
     >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000")).outcome
     'pass'
@@ -31,7 +33,7 @@ class Server:
 
     @cached_property
     def models(self) -> list[str]:
-        """The names that `/v1/models` lists; none if there is no such route, or a broken one."""
+        """Returns the names that `/v1/models` lists, or no names if the route is missing or broken."""
         headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         try:
             listed: Any = httpx.get(f"{self.url}/v1/models", headers=headers, timeout=self.timeout).json()
@@ -40,6 +42,6 @@ class Server:
             return []
 
     def has(self, model: Any) -> bool:
-        """Whether an answer may say that it is of `model`."""
+        """Returns whether an answer may say that the answer is of `model`."""
         known = (None, self.model, self.alias)
         return model in known or str(model).startswith(f"{self.model}:") or model in self.models

@@ -14,7 +14,7 @@ E = TypeVar("E")
 
 
 class AsyncEventStream(Events[E], AsyncIterator[E]):
-    """The async twin of ``EventStream``, which ``ascan_events`` makes."""
+    """The async twin of ``EventStream``. ``ascan_events`` makes it."""
 
     _closers = ("aclose", "close")
 
@@ -75,10 +75,11 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
         self._closed = True
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does; the stream ends with what is ready, and held text stays in ``held``.
+        """Closes the source, as a stop does. The stream ends with the events that are ready. Held text stays in
+        ``held``.
 
-        If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
-        is with the ``RuntimeError`` while another task is in the stream.
+        If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
+        The ``RuntimeError`` while another task is in the stream is such an error.
         """
         if self._busy:
             raise RuntimeError(BUSY)
@@ -126,8 +127,8 @@ def ascan_events(
 ) -> AsyncEventStream[E]:
     """Returns an async iterator of the stream's events up to a stop, as ``scan_events`` does.
 
-    ``stream`` is what an async client gives when its request has been awaited. A cancelled step loses nothing: events
-    that were ready come with the next one.
+    ``stream`` is the object that an async client returns when its request was awaited. If a step is cancelled, no event
+    is lost: the events that were ready come with the next step.
 
     >>> async def answer(client, **request):
     ...     stream = await client.chat.completions.create(stream=True, **request)

@@ -53,14 +53,16 @@ assert set(LIMITS) == set(get_args(Api))
 
 
 def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
-    """Returns the stops to send to the API, and the set of those that are left to scan for.
+    """Returns a tuple: the stops to send to the API, and the ``StopSet`` of the stops that are left to scan for.
 
-    For every text, what the API cuts by the first and a scan of the rest by the second is rule 1 of all of them. So a
-    stop is left although the API would take it, if the API would cut text in which another that is left is found:
-    ``"abc"`` when ``"b"`` is left. Patterns, visible stops and repetitions are left, and with a pattern, a region or a
-    repetition all are, for nobody can say where those end.
+    For every text, the API's cut and a scan of the rest with that set together give the result of a scan for all stops.
 
-    ``ValueError`` for an API that is not in the table, with those that are.
+    - A stop is left, although the API would take the stop, if the API would cut text in which another stop that is left
+      is found: ``"abc"`` is left if ``"b"`` is left.
+    - Patterns, visible stops and ``repeat`` are always left.
+    - With a pattern, a region or a ``repeat`` all stops are left, because nobody can say where those end.
+
+    Raises ``ValueError`` for an API that is not in the table. The message lists the APIs.
 
     >>> native_stops("openai", ["a", "b", "c", "d", "e"])
     (['a', 'b', 'c', 'd'], StopSet(('e',)))

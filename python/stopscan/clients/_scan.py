@@ -12,7 +12,7 @@ E = TypeVar("E")
 
 
 class EventStream(Events[E], Iterator[E]):
-    """The events of an API's stream up to a stop: an iterator and a context manager, which ``scan_events`` makes."""
+    """The events of an API's stream up to a stop: an iterator and a context manager. ``scan_events`` makes it."""
 
     _closers = ("close",)
 
@@ -70,10 +70,11 @@ class EventStream(Events[E], Iterator[E]):
         self._closed = True
 
     def close(self) -> None:
-        """Closes the source, as a stop does; the stream ends with what is ready, and held text stays in ``held``.
+        """Closes the source, as a stop does. The stream ends with the events that are ready. Held text stays in
+        ``held``.
 
-        If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
-        is with the ``RuntimeError`` while another thread is in the stream.
+        If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
+        The ``RuntimeError`` while another thread is in the stream is such an error.
         """
         try:
             self._turn.pop()
@@ -116,16 +117,16 @@ def scan_events(
 ) -> EventStream[E]:
     """Returns an iterator of the stream's events up to a stop in the assistant's text, with ``matches``.
 
-    The stream is closed when stops have ended all of its choices, so that nothing more is generated; the API's own
-    closing events follow, without usage. ``drain=True`` reads on for the usage and gives out nothing else.
-
-    An event that is not touched is the very object, a cut one a copy. Text that may still turn into a stop is held
-    back: its event comes with less or no text, and the rest later, at the latest before the event that closes its part.
-    If the source raises, the error comes through and ``held`` has that text.
-
-    ``stream`` is what an official client (openai, anthropic, google-genai, ollama, boto3) or LiteLLM gives for a
-    streaming request, or any iterable of events of those shapes. A ``stream()`` helper accumulates what is left.
-    Anything else is a ``TypeError``.
+    - ``stream`` is the stream that an official client (openai, anthropic, google-genai, ollama, boto3) or LiteLLM
+      returns for a streaming request, or any iterable of events of the same shapes. A ``stream()`` helper accumulates
+      only the events that the iterator gives out. Any other object is a ``TypeError``.
+    - When stops have ended all choices, the stream is closed, so the server generates no more. The closing events of
+      the API follow, without usage. ``drain=True`` reads the rest of the stream for the usage, and gives out nothing
+      else.
+    - An event that is not changed is the same object. An event that is cut is a copy.
+    - Text that may be the beginning of a stop is held. Its event comes with less text or no text. The rest comes later,
+      at the latest before the event that closes its part.
+    - If the source raises, the error reaches the caller, and ``held`` has the held text.
 
     >>> chunks = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in ["one E", "ND", "two"]]
     >>> stream = scan_events(chunks, "END")

@@ -245,14 +245,16 @@ def _of_package(stream: Any, base: Any) -> Any:
 class StopTransport(_Transport, _SyncBase):
     """A transport for ``httpx.Client`` and ``httpx2.Client`` that ends each answer at a stop in the assistant's text.
 
-    The stops are these and those of the request, in its API's own field and in the object ``stopscan`` of its body. An
-    answer names its stop as its API does; all that fired are in ``response.extensions["stopscan"]``, a live mapping of
-    choice to ``StopMatch``, and go to ``on_match(choice, match)``. A stream is closed at its stop, so that nothing more
-    is generated; ``drain=True`` reads on for the usage.
-
-    ``transport`` is the one below, by default the package's own, with the proxies of the environment. ``api`` is whose
-    limits hold for the stops that go on to the server of a whole answer, by default those of the route. A stream of an
-    API that is not known is a ``TypeError`` at its first step; with ``strict=False`` it passes as it is.
+    - The stops are the stops of the transport and the stops of the request. A request has stops in its API's own field,
+      and in the object ``stopscan`` of its body.
+    - An answer names its stop as its API does. ``response.extensions["stopscan"]`` is a live mapping of choice to
+      ``StopMatch``. ``on_match(choice, match)`` gets each match.
+    - A stream is closed at its stop, so the server generates no more. ``drain=True`` reads on for the usage.
+    - ``transport`` is the transport below. The default is the package's own, with the proxies of the environment.
+    - ``api`` says whose limits hold for the stops that go on to the server of a whole answer. The default is the API of
+      the route.
+    - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream passes
+      unchanged.
 
     >>> def client():
     ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))

@@ -12,13 +12,13 @@ R = TypeVar("R")
 
 
 def truncate_response(response: R, stop: StopSet | str | Iterable[str] | None, /, *, include_stop: bool = False) -> R:
-    """Returns the response up to the first stop in the assistant's text, the very object if there is none.
+    """Returns the response up to the first stop in the assistant's text, or the same object if no stop fires.
 
-    What comes after the stop goes with it: tool calls, later blocks and output items, logprobs; the reason becomes that
-    of a stop. Each choice is cut for itself. The usage stays, for the tokens were generated.
+    The parts after the stop are cut, too: tool calls, later blocks and output items, logprobs. The reason becomes the
+    reason of a stop. Each choice is cut for itself. The usage stays, because the tokens were generated.
 
-    ``response`` is what an official client, LiteLLM or the API's JSON gives for a request without ``stream``; anything
-    else is a ``TypeError``.
+    ``response`` is the object that an official client or LiteLLM returns for a request without ``stream``, or the API's
+    JSON. Any other object is a ``TypeError``.
 
     >>> message = {"type": "message", "content": [{"type": "text", "text": "one END two"}], "stop_reason": "end_turn"}
     >>> truncate_response(message, "END")["content"]

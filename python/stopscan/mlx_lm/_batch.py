@@ -51,14 +51,19 @@ def batch_generate(
     return_logprobs: bool = False,
     **kwargs: Any,
 ) -> BatchResponse:
-    """The response of ``mlx_lm.batch_generate``, each text to its stop; a row that stops leaves the batch before the
-    next step.
+    """Returns the response of ``mlx_lm.batch_generate``, with each text up to its stop. A row that stops leaves the
+    batch before the next step.
 
-    ``stop`` holds for all rows, unless it is a list with an entry for each prompt, not all of them strings;
-    ``patterns`` hold for all. Token ids and logprobs end where the text ends, and have no EOS. ``verbose`` prints the
-    speed. ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
-    ``RowScanner``; the other ``kwargs`` go to ``BatchGenerator``. Raises ``ImportError`` on
-    mlx-lm before 0.32, whose batches ask no row when it ends.
+    - ``stop`` holds for all rows. A list with an entry for each prompt, not all of them strings, gives each row its own
+      stops.
+    - ``patterns`` hold for all rows.
+    - Token ids and logprobs end where the text ends, and have no EOS.
+    - ``verbose`` prints the speed.
+    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+      ``RowScanner``.
+    - The other ``kwargs`` go to ``BatchGenerator``.
+
+    Raises ``ImportError`` on mlx-lm before 0.32, whose batches ask no row when the row ends.
 
     >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
     >>> [finish.matched_stop for finish in batch.finishes]

@@ -58,22 +58,25 @@ class _Row(EngineTokens[Piece]):
 
 
 class RowScanner(_Row[str]):
-    """Scans one row of a ``BatchGenerator``, as its ``stop_sequences``; ``text`` is the safe text of a response.
-    The row ends in the very step that completes a stop, and then ``finish`` says why.
+    """Scans one row of a ``BatchGenerator``. Pass it in ``stop_sequences``. ``text`` returns the safe text of a
+    response.
 
-    In any other loop, and with mlx-lm before 0.32: ``feed`` each token, end the row when there is a ``finish``, and
-    ``close("length")`` at the loop's own limit.
+    The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
+    before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``close("length")`` at the loop's
+    own limit.
 
-    The text is what ``tokenizer.decode`` makes of the tokens, special ones included unless ``skip_special_tokens``.
-    ``min_tokens`` holds for stops and ``stop_token_ids``; an EOS, of ``eos_token_ids`` or by default the model's, ends
-    the row at any time, as in mlx-lm. ``max_tokens`` is the row's own. An id that the tokenizer does not have counts,
-    and has no text.
+    - The text is the text of ``tokenizer.decode``. Special tokens are included unless ``skip_special_tokens`` is true.
+    - ``min_tokens`` holds for stops and ``stop_token_ids``.
+    - An EOS of ``eos_token_ids`` ends the row at any time, as in mlx-lm. The default is the model's EOS.
+    - ``max_tokens`` is the row's own limit.
+    - An id that the tokenizer does not have counts, and has no text.
+    - No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_call"``, a pair of markers, or a list of
+      these.
+    - ``start_protected`` says whether the answer begins inside such a region. By default the end of ``prompt``, text or
+      token ids, decides.
+    - The other options are those of ``TokenScanner``.
 
-    No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_call"``, pairs of markers, or a list of them.
-    ``start_protected`` says whether the answer begins inside one; by default the end of ``prompt``, text or token ids,
-    tells. The other options are those of ``TokenScanner``.
-
-    Raises ``ValueError`` for a region that nobody knows the markers of, and ``TypeError`` for a tokenizer that
+    Raises ``ValueError`` for a region whose markers are not known, and ``TypeError`` for a tokenizer that
     ``TokenScanner`` does not take.
 
     >>> rows = [RowScanner(tokenizer, ["END"]), RowScanner(tokenizer, ["6"], stop_token_ids=[42])]
@@ -102,14 +105,16 @@ class RowScanner(_Row[str]):
         super().__init__(make, tokenizer, max_tokens, options)
 
     def text(self, response: Any, /) -> str:
-        """The safe text that comes with the row's ``response``; each is to be asked for once, in order."""
+        """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
         return self._of(response)
 
 
 class RowSegmenter(InRegions, _Row[list[Segment]]):
-    """The same with the text told apart by a ``SegmentSet``, which has the stops; ``segments`` are the safe segments of
-    a response. ``region`` is the one that the answer begins in; by default the end of ``prompt`` tells.
-    There is nothing to protect; the other options are those of ``RowScanner``.
+    """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
+    of a response.
+
+    The ``SegmentSet`` has the stops, so nothing is to be protected. ``region`` is the region in which the answer
+    begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"]), prompt=prompt)
     >>> generator.insert([prompt], stop_sequences=[row])
@@ -136,7 +141,7 @@ class RowSegmenter(InRegions, _Row[list[Segment]]):
         super().__init__(make, tokenizer, max_tokens, options)
 
     def segments(self, response: Any, /) -> list[Segment]:
-        """The safe segments that come with the row's ``response``; each is to be asked for once, in order."""
+        """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
         return self._of(response)
 
 

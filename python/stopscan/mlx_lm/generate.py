@@ -35,9 +35,10 @@ ENDS: dict[str | None, Finish | None] = {None: None, "stop": Finish("eos"), "len
 
 @dataclass
 class GenerationResponse(MlxResponse):
-    """mlx-lm's response with safe text in ``text``; the last one has a ``finish`` and, if a stop ended it, a ``match``.
+    """mlx-lm's response with safe text in ``text``. The last response has a ``finish`` and, if a stop string fired, a
+    ``match``.
 
-    ``finish_reason`` is mlx-lm's: "length", else "stop".
+    ``finish_reason`` is mlx-lm's word: "length", or "stop" for any other end.
     """
 
     finish: Finish | None = None
@@ -53,12 +54,15 @@ def stream_generate(
     patterns: str | Iterable[str] = (),
     **kwargs: Any,
 ) -> Generator[GenerationResponse, None, None]:
-    """The responses of ``mlx_lm.stream_generate``, to the stop; one a token, so that ``text`` is often ``""``.
+    """Returns an iterator of the responses of ``mlx_lm.stream_generate``, up to the stop. There is a response for each
+    token, so ``text`` is often ``""``.
 
-    ``stop`` and ``patterns`` are those of ``StopSet`` (a ``StopSet`` may have a ``repeat``); ``stop_token_ids``,
-    ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` those of ``RowScanner``, and bad ones raise at
-    once. Without a stop, ``text`` is untouched. With one it is what ``tokenizer.decode`` makes of the tokens; mlx-lm's
-    own drops a leading space. The other ``kwargs`` are mlx-lm's, ``max_tokens`` and ``draft_model`` among them.
+    - ``stop`` and ``patterns`` are those of ``StopSet``. A ``StopSet`` may have a ``repeat``.
+    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+      ``RowScanner``. Wrong values raise at once.
+    - Without a stop, ``text`` is mlx-lm's. With a stop, ``text`` is the text of ``tokenizer.decode``, because mlx-lm's
+      own text drops a leading space.
+    - The other ``kwargs`` are mlx-lm's, such as ``max_tokens`` and ``draft_model``.
 
     >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
     ...     print(response.text, end="", flush=True)
@@ -76,7 +80,9 @@ def stream_generate(
 
 
 def generate(model: Any, tokenizer: Any, prompt: Any, verbose: bool = False, **kwargs: Any) -> str:
-    """The text of ``stream_generate`` with these arguments; with ``verbose`` it is printed as it comes, then the speed.
+    """Returns the text of ``stream_generate`` with these arguments.
+
+    ``verbose`` prints the text as it comes, and then the speed.
 
     >>> generate(model, tokenizer, "Once upon a time", stop="END")
     ' there was a'

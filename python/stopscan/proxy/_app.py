@@ -31,8 +31,9 @@ HOP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the proxy bears: seconds to connect, seconds that the upstream may be silent, bytes of a request's body, and
-    how many stops a request may have."""
+    """The limits of the proxy: seconds to connect, seconds for which the upstream may be silent, bytes of a request's
+    body, and stops of a request.
+    """
 
     connect: float = 10
     read: float = 600
@@ -51,10 +52,10 @@ def proxy(
     strict: bool = True,
     limits: Limits | None = None,
 ) -> Starlette:
-    """Returns an ASGI application that passes each request on to ``upstream``, a URL, and ends each answer at a stop.
+    """Returns an ASGI application that passes each request on to the URL ``upstream``, and ends each answer at a stop.
 
-    The options are those of ``StopTransport``; ``api="none"`` keeps all stops from a server that gets them wrong.
-    ``GET /health`` is answered here; each other path passes.
+    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server that gets
+    stops wrong. The proxy answers ``GET /health`` itself. All other paths are passed on.
 
     >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
     """

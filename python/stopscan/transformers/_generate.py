@@ -14,7 +14,9 @@ from stopscan.transformers._stops import Stops
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one row: its text to the stop, why it ended, and its segments, if a ``SegmentSet`` tells them."""
+    """The answer of one row: its text up to the stop, why the row ended, and its segments if the stop is a
+    ``SegmentSet``.
+    """
 
     text: str
     finish: Finish
@@ -24,10 +26,11 @@ class Answer:
 def generate(
     model: Any, tokenizer: Any, prompts: str | Sequence[str], stop: Stop = (), /, **options: Any
 ) -> list[Answer]:
-    """The answers of ``model.generate`` to ``prompts``, cut at their stops: one for each prompt and returned sequence.
+    """Returns the answers of ``model.generate`` to ``prompts``, cut at their stops: an ``Answer`` for each prompt and
+    returned sequence.
 
-    The options of ``Stops`` are taken out of ``options``; the others are those of ``model.generate``. Shorter prompts
-    are padded. ``eos_token_ids`` are by default those of the generation's configuration.
+    ``generate`` takes the options of ``Stops`` out of ``options``. The other options go to ``model.generate``. Shorter
+    prompts are padded. The default of ``eos_token_ids`` is in the configuration of the generation.
 
     >>> [answer.text for answer in generate(model, tokenizer, ["Count: 1,", "Once"], ["END"], max_new_tokens=50)]
     """

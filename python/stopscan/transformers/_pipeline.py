@@ -11,8 +11,9 @@ from stopscan.transformers._stops import Stops
 
 
 def cut(pipeline: Any, /) -> Any:
-    """The text-generation ``pipeline`` with exact stops: its calls take ``stop`` and the options of ``Stops`` too, and
-    ``generated_text`` ends where the text does. The pipeline that is given stays as it is.
+    """Returns the text-generation ``pipeline`` with exact stops. The given pipeline stays as it is.
+
+    Calls take ``stop`` and the options of ``Stops``, too. ``generated_text`` ends where the text ends.
 
     >>> cut(pipeline)("Once upon a time", stop=["END"], max_new_tokens=50)
     [{'generated_text': 'Once upon a time there was a'}]

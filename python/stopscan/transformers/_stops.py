@@ -28,22 +28,23 @@ REUSED = "a Stops is for one generation: make one for each"
 
 
 class Stops(StoppingCriteria, BaseStreamer):
-    """The stops of one ``generate``, to pass to it as a stopping criterion and as the streamer: each row ends in the
-    very step that completes a stop. After the generation ``texts`` and ``finishes`` say what came of each row.
+    """The stops of one ``generate`` call. Pass a ``Stops`` as a stopping criterion, and as ``streamer=``. Each row ends
+    in the step that completes a stop. After the generation, ``texts`` and ``finishes`` have the result of each row.
 
-    ``streamer`` gets the safe text, and nothing of the prompt: one of transformers' text streamers, a list of them with
-    one for each row, or anything with ``on_finalized_text(text, stream_end)``. Passed on as ``streamer=``, a ``Stops``
-    knows the prompt; beam search takes no streamer and works without it. Assisted decoding needs transformers 5.18.
-    An object serves one generation.
+    - ``streamer`` gets the safe text, and no text of the prompt. It is a text streamer of transformers, a list with a
+      streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
+    - A ``Stops`` that is passed as ``streamer=`` knows the prompt. Beam search takes no streamer, and works without.
+    - Assisted decoding needs transformers 5.18.
+    - A ``Stops`` serves one generation.
+    - ``eos_token_ids``: the default is the tokenizer's EOS. Give ``model.generation_config.eos_token_id`` if the model
+      has more.
+    - ``protect``: the regions in which no stop fires, as pairs of markers. ``"reasoning"`` and ``"tool_call"`` work if
+      the tokenizer's response template has them.
+    - ``start_protected`` says whether the answer begins in the first of these regions. ``None`` asks the prompt.
+    - The other options are those of ``TokenScanner``. Wrong values raise at once.
 
-    ``eos_token_ids`` are by default the tokenizer's; give it ``model.generation_config.eos_token_id`` where a model has
-    more. No stop fires in the regions of ``protect``: pairs of markers, or ``"reasoning"`` and ``"tool_call"`` if the
-    tokenizer's response template has them. ``start_protected`` says whether the answer begins in the first of them;
-    ``None`` asks the prompt. The other options are those of ``TokenScanner``. Bad ones raise at once.
-
-    With a ``SegmentSet`` as the stop, which says where its stops fire, the text is told apart: streamers get segments,
-    tuples of a region and its text, and ``segments`` has those of each row. The answer begins in ``region``; ``None``
-    asks the prompt.
+    If the stop is a ``SegmentSet``, streamers get segments, tuples of a region and its text, and ``segments`` has the
+    segments of each row. The set says where its stops fire. The answer begins in ``region``. ``None`` asks the prompt.
 
     >>> streamer = TextIteratorStreamer(tokenizer)
     >>> stops = Stops(tokenizer, ["END"], streamer=streamer)
@@ -108,7 +109,7 @@ class Stops(StoppingCriteria, BaseStreamer):
             return self._done
 
     def put(self, value: Any) -> None:
-        """Takes the prompts. The tokens that follow come with the criterion's calls."""
+        """Takes the prompts. The tokens that follow come with the calls of the criterion."""
         if self._ended:
             raise ValueError(REUSED)
         if self._sequences is None:
@@ -123,8 +124,11 @@ class Stops(StoppingCriteria, BaseStreamer):
         self.close("length")
 
     def close(self, reason: EndReason = "abort") -> None:
-        """Ends the rows that still run, and their streams, which get the held text; the generation ends with its next
-        step. Any thread may call it, as often as it likes: when the reader has gone, or when ``generate`` raised."""
+        """Ends the rows that still run, and their streams, which get the held text. The generation ends with its next
+        step.
+
+        Any thread may call ``close``, as often as it likes: when the reader has gone, or when ``generate`` raised.
+        """
         with self._lock:
             if self._closed is None:
                 self._closed, self._done = reason, None
@@ -135,7 +139,7 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer that it reads."""
+        """The tokenizer that the object reads."""
         return self._options.tokenizer
 
     @property
@@ -145,23 +149,25 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def texts(self) -> list[str]:
-        """The text of each row, to its stop. To ask for it ends the rows that still run, with "length"."""
+        """The text of each row, up to its stop. Reading ``texts`` ends the rows that still run, with "length"."""
         return [row.text for row in self._results()]
 
     @property
     def segments(self) -> list[list[Segment]]:
-        """The text of each row told apart, if the stop is a ``SegmentSet``; without one it raises ``RuntimeError``. To
-        ask for it ends the rows that still run, with "length"."""
+        """The segments of each row, if the stop is a ``SegmentSet``. Otherwise raises ``RuntimeError``.
+
+        Reading ``segments`` ends the rows that still run, with "length".
+        """
         return [row.segments for row in self._results()]
 
     @property
     def finishes(self) -> list[Finish]:
-        """Why each row ended. To ask for it ends the rows that still run, with "length"."""
+        """The ``Finish`` of each row. Reading ``finishes`` ends the rows that still run, with "length"."""
         return [row.finish for row in self._results() if row.finish is not None]
 
     @property
     def tokens_seen(self) -> list[int]:
-        """How many tokens each row took, those behind its text and its EOS included, for usage."""
+        """How many tokens each row took, for usage. The tokens behind the text, and the EOS, count."""
         return [row.seen for row in self._results()]
 
     @property

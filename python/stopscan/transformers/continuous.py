@@ -103,11 +103,13 @@ class _Request(EngineTokens[Piece]):
 
 
 class RowScanner(_Request[str]):
-    """Scans one request of continuous batching, as its ``eos_token_id``; ``text`` is the safe text of each output.
+    """Scans one request of continuous batching. Pass it as ``eos_token_id``. ``text`` returns the safe text of each
+    output.
 
-    ``prompt_token_ids`` are the request's own. The options are those of ``Stops``, and ``eos_token_ids``, by default
-    the tokenizer's, are what ``add_request`` would have been given. A ``RowScanner`` is for one request with one
-    answer: ``add_request`` raises ``ValueError`` for a second request and for ``num_return_sequences``.
+    ``prompt_token_ids`` are the ids of the request's prompt. The options are those of ``Stops``. ``eos_token_ids`` are
+    the ids that ``add_request`` would have been given. The default is the tokenizer's EOS. A ``RowScanner`` is for one
+    request with one answer: ``add_request`` raises ``ValueError`` for a second request and for
+    ``num_return_sequences``.
 
     >>> row = RowScanner(tokenizer, ["END"], prompt_token_ids=ids)
     >>> request_id = manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -129,16 +131,20 @@ class RowScanner(_Request[str]):
         super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
-        """The safe text since it was last asked for, with an ``output`` of the request, all of it with the last output.
+        """Returns the safe text since the last call, with an ``output`` of the request. The last output brings all of
+        the rest.
 
-        It may be a token ahead of a streamed ``output``.
+        The text may be a token ahead of a streamed ``output``.
         """
         return self._since(output)
 
 
 class RowSegmenter(InRegions, _Request[list[Segment]]):
-    """The same with the text told apart by a ``SegmentSet``, which has the stops; the answer begins in ``region``, and
-    ``None`` asks the prompt. There is nothing to protect; the other options are those of ``RowScanner``.
+    """Segments one request of continuous batching, as ``RowScanner`` scans a request. ``segments`` returns the safe
+    segments.
+
+    The ``SegmentSet`` has the stops, so nothing is to be protected. The answer begins in ``region``. ``None`` asks the
+    prompt. The other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["think"], stop="END"), prompt_token_ids=ids)
     >>> manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -159,14 +165,19 @@ class RowSegmenter(InRegions, _Request[list[Segment]]):
         super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
-        """The safe segments since it was last asked for, with an ``output`` of the request, all of them with the last
-        output. They may be a token ahead of a streamed ``output``."""
+        """Returns the safe segments since the last call, with an ``output`` of the request. The last output brings all
+        of the rest.
+
+        The segments may be a token ahead of a streamed ``output``.
+        """
         return self._since(output)
 
 
 @dataclass
 class Result:
-    """What came of one request of ``generate_batch``: its text to the stop, why it ended, and transformers' output."""
+    """The result of one request of ``generate_batch``: its text up to the stop, why the request ended, and
+    transformers' output.
+    """
 
     text: str
     finish: Finish
@@ -185,10 +196,10 @@ def generate_batch(
     continuous_batching_config: Any = None,
     **options: Any,
 ) -> list[Result]:
-    """The results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
+    """Returns the results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
 
-    ``stop`` and ``options`` are those of ``RowScanner``, for all requests; ``eos_token_ids`` are by default those of
-    the generation's configuration. Raises ``RuntimeError`` with transformers' reason if a request fails.
+    ``stop`` and ``options`` are those of ``RowScanner``, for all requests. The default of ``eos_token_ids`` is in the
+    configuration of the generation. Raises ``RuntimeError`` with transformers' reason if a request fails.
 
     >>> [result.text for result in generate_batch(model, tokenizer, tokenizer(prompts).input_ids, ["END"])]
     """

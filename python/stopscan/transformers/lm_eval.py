@@ -29,8 +29,9 @@ __all__ = ["ExactHFLM"]
 class ExactHFLM(EvalModel):
     """lm_eval's ``HFLM``, whose answers end before the first stop of ``until`` that the model completes.
 
-    A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before it; to lm_eval
-    all that is thought. Raises ``TypeError`` for a tokenizer that ``TokenScanner`` does not take.
+    A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before that token,
+    because lm_eval takes all text before it for thought. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
+    does not take.
 
     >>> import stopscan.transformers.lm_eval
     >>> lm_eval.simple_evaluate("hf-stopscan", model_args="pretrained=Qwen/Qwen3-0.6B", tasks=["gsm8k"], batch_size=8)

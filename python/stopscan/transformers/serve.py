@@ -25,8 +25,9 @@ from stopscan.transformers._serve_request import Defaults, chunk_to_sse, parse_a
 
 
 def serve_exactly(protect: Any, repeat: Repeat | None = None) -> None:
-    """Changes transformers' server for the whole process, before it starts; ``protect`` and ``repeat`` are for requests
-    without."""
+    """Changes transformers' server for the whole process, before the server starts. ``protect`` and ``repeat`` are for
+    requests that do not say.
+    """
     utils.GenerateManager = GenerateManager
     utils.CBGenerateManager = CBGenerateManager
     utils.BaseHandler.chunk_to_sse = staticmethod(chunk_to_sse)

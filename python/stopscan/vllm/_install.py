@@ -13,15 +13,20 @@ REPORT = "see docs/vllm.md, and please report this"
 
 
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
-    """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process.
+    """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process. Returns nothing.
 
-    Text, token ids, finish and stop reasons stay vLLM's, its list order of stops that complete at the same character
-    included; the text comes as soon as it is safe. ``protect`` has the regions in which no stop fires, for requests
-    without ``stopscan_protect``: pairs of markers, ``"reasoning"`` (the regions of the reasoning parser of each engine
-    that is made after this call, in which an answer also begins where that parser says so) and ``"tool_call"`` (those
-    of a server's tool parser). Without ``protect``, these are the two names in answers to chats. ``repeat`` ends
-    answers that loop, for requests without ``stopscan_repeat``. Another call replaces both. Raises ``RuntimeError``,
-    with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
+    Text, token ids, finish and stop reasons stay vLLM's. If stops complete at the same character, vLLM's list order
+    counts. The text comes as soon as it is safe.
+
+    - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
+      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, these two names hold in answers to chats.
+    - ``"reasoning"`` means the regions of the reasoning parser of each engine that is made after this call. An answer
+      begins in such a region where that parser says so. ``"tool_call"`` means the regions of a server's tool parser.
+    - ``repeat`` ends answers that loop, for requests without ``stopscan_repeat``.
+
+    Another call replaces ``protect`` and ``repeat``.
+
+    Raises ``RuntimeError``, with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
 
     >>> install(protect=["reasoning", ("<scratch>", "</scratch>")])
     """
@@ -29,7 +34,7 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Gives vLLM its own detokenizer back; requests that are under way end as they began."""
+    """Gives vLLM its own detokenizer back. Requests that are under way end as they began. Returns nothing."""
     import sys
 
     if hooks := sys.modules.get("stopscan.vllm._hooks"):

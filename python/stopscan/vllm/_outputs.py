@@ -25,11 +25,14 @@ _engines: WeakSet[Any] = WeakSet()
 async def scan_outputs(
     engine: AsyncLLM, prompt: Any, sampling_params: SamplingParams, request_id: str, **options: Any
 ) -> AsyncGenerator[RequestOutput, None]:
-    """The outputs of ``engine.generate`` with these arguments, their stop strings found by stopscan instead of vLLM.
+    """Returns an async iterator of the outputs of ``engine.generate`` with these arguments. stopscan finds the stop
+    strings, not vLLM.
 
-    Nothing is installed: the engine never hears of the stops, and its request is aborted when each of the ``n``
-    answers has ended. ``extra_args`` may have the options of stopscan; each token is decoded a second time. Raises
-    ``RuntimeError`` if vLLM has not the parts that stopscan needs, and its validation error for malformed options.
+    Nothing is installed: the engine does not get the stops. When each of the ``n`` answers has ended, the request is
+    aborted. ``extra_args`` may have the options of stopscan. Each token is decoded a second time.
+
+    Raises ``RuntimeError`` if vLLM lacks the parts that stopscan needs, and vLLM's validation error for malformed
+    options.
 
     >>> params = SamplingParams(stop=["END"], output_kind=RequestOutputKind.DELTA)
     >>> async for output in scan_outputs(engine, "Once upon", params, "request-1"):
