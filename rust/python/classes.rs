@@ -8,21 +8,22 @@ macro_rules! stream_class {
         impl $class {
             $($own)*
 
-            /// An equal stream that goes on independently.
+            /// A copy of the stream. The copy and the stream go on independently.
             fn copy(&self, py: Python<'_>) -> PyResult<$class> {
                 self.stream.copy(py).map($class::of)
             }
 
-            /// The state of the stream as bytes, for one of an equal set and equal options, in another process or on
-            /// another machine. The set, the tokenizer and the vocabulary are not in it.
+            /// The state of the stream, as bytes. ``restore`` puts the state into a stream of an equal set and equal
+            /// options, in another process or on another machine, too. The set, the tokenizer and the vocabulary are
+            /// not in the bytes.
             fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 bytes(py, self.stream.snapshot(py)?.as_bytes())
             }
 
-            /// Makes the stream the one that ``snapshot`` is of.
+            /// Puts the state of ``snapshot`` into the stream. Returns nothing.
             ///
-            /// Raises ``ValueError`` for one of another set or other options, for damaged bytes and for an unknown
-            /// version; the stream is then as before.
+            /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
+            /// unknown version. After an error the stream is as before.
             #[pyo3(signature = (snapshot, /))]
             fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
                 self.stream.restore(snapshot.py(), &read_snapshot(snapshot)?)
@@ -34,13 +35,13 @@ macro_rules! stream_class {
                 self.stream.region(py)
             }
 
-            /// The stop that fired, or ``None``. Its offset counts all the text, markers included.
+            /// The match of the stop that fired, or ``None``. Its offset counts all text, markers included.
             #[getter]
             fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
                 self.stream.found(py)
             }
 
-            /// The text that is withheld because it may still turn into a hidden stop, or into a marker that is taken
+            /// The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is taken
             /// out.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -74,19 +75,21 @@ macro_rules! delta_class {
         stream_class! { $class,
             $($own)*
 
-            /// What is held, at the end of the stream; nothing is held after it. It belongs to the region that is open.
+            /// The held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the open
+            /// region.
             ///
-            /// No stop and no marker spans a flush; a pattern that needs to see what follows may complete here.
+            /// No stop and no marker goes across a flush. A pattern that needs to see the text behind may complete
+            /// here.
             fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, $out>> {
                 self.stream.flush(py)
             }
 
-            /// Goes back to the start of a stream.
+            /// Makes the object ready for another stream. Returns nothing.
             fn reset(&self) -> PyResult<()> {
                 self.stream.reset()
             }
 
-            /// What followed the stop in the delta that completed it.
+            /// The text after the stop in the delta that completed the stop.
             #[getter]
             fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
                 self.stream.unused(py)
@@ -101,29 +104,31 @@ macro_rules! token_class {
         stream_class! { $class,
             $($own)*
 
-            /// What is safe to emit now that ``token_id`` was read; nothing once the stream is over.
+            /// What is safe to emit after ``token_id``. After the end of the stream the result is empty.
             ///
-            /// Raises ``ValueError`` for an id that the tokenizer does not have and ``TypeError`` for what is no
-            /// integer; the stream is then as before. An id that ends the stream need not be the tokenizer's.
+            /// Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
+            /// not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
+            /// tokenizer.
             #[pyo3(signature = (token_id, /))]
             #[inline]
             fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
                 self.stream.feed(token_id)
             }
 
-            /// What is safe to emit now that all of ``token_ids`` were read: what ``feed`` gives for each, joined.
+            /// What is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
             ///
-            /// It is for steps that bring several tokens. Those after the end of the stream are not read. If an id is
-            /// wrong, none was read.
+            /// Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
+            /// read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
             #[pyo3(signature = (token_ids, /))]
             fn feed_many<'py>(&self, token_ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, $out>> {
                 self.stream.feed_many(token_ids)
             }
 
-            /// The rest, when the stream ends for another ``reason``: half a character as U+FFFD, and what is held.
+            /// The rest of the text, when the stream ends for another ``reason``: half a character as U+FFFD, and held
+            /// text.
             ///
-            /// ``reason`` is one of ``Finish`` that needs no stop or token id; any other raises ``ValueError``. Once
-            /// the stream is over there is nothing more, and nothing changes.
+            /// ``reason`` is a reason of ``Finish`` that needs no stop or token id. Any other reason raises
+            /// ``ValueError``. After the end of the stream the result is empty, and nothing changes.
             #[pyo3(signature = (reason = None), text_signature = "($self, reason='eos')")]
             fn close<'py>(
                 &self,
@@ -133,8 +138,8 @@ macro_rules! token_class {
                 self.stream.close(py, reason)
             }
 
-            /// What is safe to emit now that a token without text was counted, which ends the stream if there is a
-            /// ``reason``. It is for engines: their models have more ids than their tokenizers.
+            /// What is safe to emit after a token without text. The token is counted. With a ``reason`` the token ends
+            /// the stream. Engines need this method, because their models have more ids than their tokenizers.
             #[pyo3(signature = (reason = None))]
             fn _count<'py>(
                 &self,
@@ -144,25 +149,25 @@ macro_rules! token_class {
                 self.stream.count(py, reason)
             }
 
-            /// Goes back to the start of the stream, after the prompt.
+            /// Goes back to the start of the stream, after the prompt. Returns nothing.
             fn reset(&self) -> PyResult<()> {
                 self.stream.reset()
             }
 
-            /// Why the stream is over, as soon as it is; until then ``None``.
+            /// The ``Finish`` of the stream. ``None`` while the stream goes on.
             #[getter]
             fn finish(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
                 self.stream.finish(py)
             }
 
-            /// How many tokens were fed, for usage.
+            /// How many tokens were fed, for a usage report.
             #[getter]
             fn tokens_seen(&self) -> usize {
                 self.stream.seen()
             }
 
-            /// How many tokens there are up to the last that has a part in the emitted text: where to cut ids and
-            /// logprobs.
+            /// How many tokens there are up to the last token that has a part in the emitted text. Cut ids and logprobs
+            /// there.
             #[getter]
             fn tokens_kept(&self) -> PyResult<usize> {
                 self.stream.kept()

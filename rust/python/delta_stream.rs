@@ -62,10 +62,10 @@ impl DeltaStream {
         self.source.take_error().map(|()| None)
     }
 
-    /// Closes the source, as a stop does; the stream ends with what is ready. Held text stays in ``held``.
+    /// Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.
     ///
-    /// If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
-    /// is with the ``RuntimeError`` while another thread is in the stream.
+    /// If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
+    /// The ``RuntimeError`` while another thread is in the stream is such an error.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.source.close(py)
     }
@@ -92,7 +92,7 @@ impl DeltaStream {
         }
     }
 
-    /// The text that is withheld because it may still turn into a hidden stop or into a marker.
+    /// The text that is withheld because it may be the beginning of a hidden stop or of a marker.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         match &self.reader {
@@ -101,7 +101,7 @@ impl DeltaStream {
         }
     }
 
-    /// What followed the stop in the delta that completed it.
+    /// The text after the stop in the delta that completed the stop.
     #[getter]
     fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         match &self.reader {

@@ -6,12 +6,14 @@ use super::given::size;
 use super::objects::dict;
 use super::stop_set::{Rebuild, rebuild};
 
-/// Loops of the model as a stop: it fires at the first character that proves that the text repeats itself.
+/// A stop that fires at the first character that proves that the text repeats itself.
 ///
-/// That is where a period of at most ``max_period`` characters was written ``count`` times, over at least ``min_length``
-/// characters; the oldest copy may be cut. It is a visible stop, and fires in every region.
+/// The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
+/// have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
+/// in every region.
 ///
-/// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below 32.
+/// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below
+/// 32.
 ///
 /// >>> StopSet(repeat=Repeat()).find("I will now fix the bug.\n" * 20).period
 /// 24
@@ -38,19 +40,19 @@ impl Repeat {
         Ok(Repeat(crate::Repeat::new(count, max_period, min_length)?))
     }
 
-    /// How often a block must have been written.
+    /// How often a block must be written.
     #[getter]
     fn count(&self) -> usize {
         self.0.count()
     }
 
-    /// The most characters of a block.
+    /// The greatest length of a block, in code points.
     #[getter]
     fn max_period(&self) -> usize {
         self.0.max_period()
     }
 
-    /// The fewest characters of a loop.
+    /// The least length of all copies together, in code points.
     #[getter]
     fn min_length(&self) -> usize {
         self.0.min_length()

@@ -11,18 +11,21 @@ use super::stop_set::{Rebuild, rebuild};
 /// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
 /// threads and segmenters.
 ///
-/// ``markers`` has the regions, and for each its markers with the region that each leads to; a stream begins in the
-/// first. Only the markers and stops of the region that is open are live; the earliest end wins, the longest at the
-/// same character. ``stop``, ``visible``, ``patterns`` and ``max_held`` are those of ``StopSet``; the stops live in the
-/// regions of ``stop_in``, by default in all. A ``SegmentSet`` in the place of ``markers`` is that set.
+/// - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
+///   begins in the first region. ``SegmentSet(segments)`` of a ``SegmentSet`` is that set.
+/// - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
+/// - ``stop_in``: the regions in which stops fire. The default is all regions.
 ///
-/// ``"tool_call/in reasoning"`` is a state of the region ``tool_call``: mappings name states, segments name regions.
-/// ``keep("tool_call")`` in the place of ``"tool_call"`` leads to that region with the marker as its first text.
+/// Only the markers and stops of the open region count. The marker or stop that completes first counts. If several
+/// complete at the same character, the longest counts.
 ///
-/// Raises ``ValueError`` for an empty stop or marker, a string that is both, a region that is missing, a marker that
-/// can never be reached because another one of its region ends inside it, more than 100 regions, or more than
-/// 8,000,000 bytes of UTF-8 in all of them; ``TypeError`` for what is no string or mapping; ``UnicodeEncodeError`` for
-/// a lone surrogate.
+/// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
+/// states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
+/// of ``tool_call``.
+///
+/// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
+/// marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
+/// Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> SegmentSet(markers, stop=["END"], stop_in=["answer"]).region_after("<think>\n")
@@ -79,8 +82,10 @@ impl SegmentSet {
         Py::new(markers.py(), SegmentSet::compile(markers.py(), given, &names)?)
     }
 
-    /// The region, or the state of one, that is open after ``prefix``, the assistant's own part of a prompt: some chat templates end with
-    /// ``<think>``. The user's words are not to be in it.
+    /// The name of the region, or of the state of a region, that is open after ``prefix``.
+    ///
+    /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``. Leave
+    /// the user's words out of ``prefix``.
     ///
     /// >>> SegmentSet({"answer": {"<think>": "reasoning"}, "reasoning": {}}).region_after("<think>\n")
     /// 'reasoning'
@@ -96,19 +101,19 @@ impl SegmentSet {
         PyTuple::new(py, &self.regions)
     }
 
-    /// The markers of each region and state, and where each leads; a new dict each time.
+    /// For each region and state its markers, and where each marker leads. Each call makes a new dict.
     #[getter]
     fn markers<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.given.graph(py)
     }
 
-    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
+    /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
     #[getter]
     fn max_held(&self) -> Option<usize> {
         self.given.max_held
     }
 
-    /// What counts as a loop, ``None`` if none is a stop.
+    /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
     #[getter]
     fn repeat(&self) -> Option<Repeat> {
         self.given.repeat.map(Repeat)

@@ -6,16 +6,16 @@ use pyo3::types::PyString;
 use super::delta_stream::{DeltaStream, Reader};
 use super::segmenter::Segmenter;
 
-/// An iterator of segments over an iterable of deltas, and a context manager; ``split`` makes it.
+/// An iterator of segments over an iterable of deltas, and a context manager. ``split`` makes it.
 ///
-/// It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
-/// comes through and ``held`` still has the withheld text.
+/// At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
+/// raises, the error reaches the caller, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(super) struct SegmentStream;
 
 #[pymethods]
 impl SegmentStream {
-    /// The region that is open.
+    /// The name of the open region.
     #[getter]
     fn region(slf: &Bound<'_, Self>) -> PyResult<Py<PyString>> {
         slf.as_super().get().region(slf.py())
@@ -24,7 +24,7 @@ impl SegmentStream {
 
 /// An iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
 ///
-/// The source is closed as soon as a stop fires. ``segments`` and the options are those of ``Segmenter``.
+/// As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> list(split(["<thi", "nk>5?</", "think>6."], markers))

@@ -10,12 +10,17 @@ use super::stop_match::StopMatch;
 use super::stop_set::{Pickle, rebuild};
 use crate::Segmented;
 
-/// Cuts one stream into segments: ``feed`` it each delta, emit the segments it returns, ``flush`` at the end.
+/// Cuts one stream into segments: give ``feed`` each delta, emit the segments that ``feed`` returns, and call ``flush``
+/// at the end.
 ///
-/// A segment is a tuple of its region and its text; markers are taken out. The texts of the segments and the markers
-/// between them, joined in order, are the input. ``segments`` is a ``SegmentSet`` or the markers that make one. The
-/// stream begins in ``region``, by default the first; ``include_stop`` makes every stop visible. A segmenter used from
-/// two threads at once raises ``RuntimeError``.
+/// A segment is a tuple of two strings: the region and the text. Markers are taken out of the text. The segments' texts
+/// and the markers between them, joined in order, are the input.
+///
+/// - ``segments``: a ``SegmentSet``, or the markers that make a set.
+/// - ``region``: where the stream begins. The default is the first region.
+/// - ``include_stop``: whether every stop stays in the output.
+///
+/// Raises ``RuntimeError`` if two threads use a segmenter at once.
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -44,19 +49,22 @@ delta_class! { Segmenter, PyList,
         Deltas::new(SegmentSet::of(segments)?, &options(include_stop, false, region)?).map(Segmenter::of)
     }
 
-    /// The segments that are safe to emit now that ``delta`` was read: none is empty, and no neighbours are of one
-    /// region.
+    /// The list of segments that are safe to emit after ``delta``. No segment is empty, and no two neighbours are of
+    /// one region.
     ///
-    /// After a match there are none. With ``armed=False``, stops that complete inside ``delta`` are ignored; one that
-    /// completes later, in armed text, fires although it began here. Markers work as ever. Raises ``TypeError`` for
-    /// what is no string and ``UnicodeEncodeError`` for a lone surrogate; the segmenter is then as before.
+    /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
+    /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
+    /// too.
+    ///
+    /// Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
+    /// error the segmenter is as before.
     #[pyo3(signature = (delta, /, *, armed = true))]
     #[inline]
     fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, PyList>> {
         self.stream.feed(delta, armed)
     }
 
-    /// The set it reads with.
+    /// The ``SegmentSet`` of the segmenter.
     #[getter]
     fn segments(&self, py: Python<'_>) -> Py<SegmentSet> {
         self.stream.set.clone_ref(py)

@@ -24,7 +24,7 @@ pub(super) struct StopMatch {
     /// The pattern that matched, ``None`` for a string.
     #[pyo3(get)]
     pattern: Option<Py<PyString>>,
-    /// After how many characters a loop repeats, ``None`` for any other stop.
+    /// The length of the block that a loop repeats, in code points. ``None`` for any other stop.
     #[pyo3(get)]
     period: Option<usize>,
     /// Where the stop begins, in code points.

@@ -9,11 +9,16 @@ use super::stop_match::StopMatch;
 use super::stop_set::{Pickle, StopSet, rebuild};
 use crate::Text;
 
-/// Scans one stream: ``feed`` it each delta, emit what it returns, ``flush`` at the end.
+/// Scans one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the end.
 ///
-/// What it returned, joined, is the text before the stop, or all of it. ``stop`` is a ``StopSet`` or what makes one.
-/// ``include_stop`` makes every stop visible; ``start_protected`` begins inside the set's first protected region,
-/// ``region`` in a region of the set or in a state of one. A scanner used from two threads at once raises ``RuntimeError``.
+/// The returned texts, joined, are the text before the stop, or all text if no stop fires.
+///
+/// - ``stop``: a ``StopSet``, or the stops that make a set.
+/// - ``include_stop``: whether every stop stays in the output.
+/// - ``start_protected``: whether the stream begins inside the first protected region of the set.
+/// - ``region``: the region of the set, or the state of a region, in which the stream begins.
+///
+/// Raises ``RuntimeError`` if two threads use a scanner at once.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -43,27 +48,36 @@ delta_class! { StopScanner, PyString,
         Deltas::new(StopSet::of(stop)?, &options(include_stop, start_protected, region)?).map(StopScanner::of)
     }
 
-    /// The text that is safe to emit now that ``delta`` was read: ``delta`` itself when nothing is held.
+    /// The text that is safe to emit after ``delta``. If nothing is held, the text is the object ``delta`` itself.
     ///
-    /// After a match it is ``""``. With ``armed=False``, stops that complete inside ``delta`` are ignored; one that
-    /// completes later, in armed text, fires although it began here. Raises ``TypeError`` for what is no string and
-    /// ``UnicodeEncodeError`` for a lone surrogate; the scanner is then as before.
+    /// After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
+    /// stop that begins inside ``delta`` and completes later, in armed text, does fire.
+    ///
+    /// Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
+    /// error the scanner is as before.
+    ///
+    /// >>> StopScanner("END").feed("END E", armed=False)
+    /// 'END '
     #[pyo3(signature = (delta, /, *, armed = true))]
     #[inline]
     fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, PyString>> {
         self.stream.feed(delta, armed)
     }
 
-    /// The held text and ``text``, which is not scanned. The partial match is forgotten; an open region stays open.
+    /// The held text and ``text``, joined. ``text`` is not scanned.
     ///
-    /// It is for text that the caller knows is not to be scanned: reasoning, tool arguments. After a match it is
-    /// ``""``.
+    /// The scanner forgets the beginning of a stop that was held. An open region stays open. After a match the result
+    /// is ``""``. Use ``bypass`` for text that is not to be scanned, such as the arguments of a tool call.
+    ///
+    /// >>> scanner = StopScanner("END")
+    /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
+    /// ('', 'EN-', 'D')
     #[pyo3(signature = (text, /))]
     fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
         self.stream.bypass(text)
     }
 
-    /// The set it scans for.
+    /// The ``StopSet`` of the scanner.
     #[getter]
     fn stops(&self, py: Python<'_>) -> Py<StopSet> {
         self.stream.set.clone_ref(py)

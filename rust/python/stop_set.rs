@@ -10,22 +10,27 @@ use super::stop_match::StopMatch;
 
 /// A compiled set of stops: immutable, hashable, picklable, shared by any number of threads and scanners.
 ///
-/// The stop that completes first wins; of those that complete at the same character, the longest. ``stop`` and
-/// ``visible`` may be a bare string; hidden stops are cut from the output, visible ones stay in it. ``protect`` has
-/// pairs of an opening and a closing marker between which no stop fires. What is given twice counts once. A
-/// ``StopSet`` in the place of ``stop`` is that set.
+/// The stop that completes first fires. If several stops complete at the same character, the longest stop fires.
 ///
-/// ``patterns`` are regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
-/// ``\b``: hidden stops, of which the match that completes first wins. One that has more than ``max_held`` code points
-/// and is not complete is given up, and its text released; a pattern that could hold ordinary text for ever needs that.
+/// - ``stop``: hidden stops, which are cut from the output. A string is one stop. ``StopSet(stops)`` of a ``StopSet``
+///   is that set.
+/// - ``visible``: stops that stay in the output.
+/// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
+///   ``\b``. They are hidden stops. The match that completes first fires.
+/// - ``max_held``: how many code points are held for a pattern. A longer match is given up, and its text is released. A
+///   pattern that could hold ordinary text for ever needs this limit.
+/// - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
+/// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
+///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
+///   opening marker of the pair.
+/// - ``stop_in``: the regions in which stops fire. The default is all regions.
+/// - ``repeat``: a ``Repeat`` that makes loops a stop.
 ///
-/// ``regions`` are the regions of a graph as in ``SegmentSet``, whose markers stay in the text here; the stops live in
-/// the regions of ``stop_in``, by default in all. ``protect`` is short for a graph of the region ``answer``, in which the
-/// stops live, and one region for each pair, which is named after its opening marker.
+/// A stop that is given twice counts once.
 ///
-/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be scanned for,
-/// or more than 8,000,000 bytes of UTF-8 or 99 pairs; ``TypeError`` for what is no string; ``UnicodeEncodeError`` for a
-/// lone surrogate.
+/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be taken, more
+/// than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
+/// ``UnicodeEncodeError`` for a lone surrogate.
 ///
 /// >>> StopSet(["is", "a"]).find("this a")
 /// StopMatch('is', 2)
@@ -94,20 +99,22 @@ impl StopSet {
         Py::new(py, StopSet::compile(py, given, &names)?)
     }
 
-    /// The graph of regions that was given; a new dict each time. ``None`` if there was none.
+    /// The graph of regions that was given, or ``None``. Each call makes a new dict.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.given.graph(py)
     }
 
-    /// The most code points that may be held for a pattern, ``None`` for the limit of the library.
+    /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
     #[getter]
     fn max_held(&self) -> Option<usize> {
         self.given.max_held
     }
 
-    /// The region, or the state of one, that is open after ``prefix``, the assistant's own part of a prompt: some chat
-    /// templates end with ``<think>``. The user's words are not to be in it.
+    /// The name of the region, or of the state of a region, that is open after ``prefix``.
+    ///
+    /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``. Leave
+    /// the user's words out of ``prefix``.
     ///
     /// >>> StopSet("END", protect=[("<think>", "</think>")]).region_after("<think>\n")
     /// '<think>'
@@ -117,7 +124,7 @@ impl StopSet {
         new_string(prefix.py(), region)
     }
 
-    /// The match that a scanner reports for the whole of ``text``, or ``None``.
+    /// The match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
     ///
     /// >>> StopSet(["b", "ab"]).find("xab")
     /// StopMatch('ab', 1)
@@ -136,9 +143,9 @@ impl StopSet {
         })
     }
 
-    /// The text before the match that a scanner reports for the whole of ``text``, and that match.
+    /// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
     ///
-    /// The text goes through the stop if the stop is visible; it is ``text`` itself when no stop fires.
+    /// A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
     ///
     /// >>> StopSet("END").truncate("The END.")
     /// ('The ', StopMatch('END', 4))
@@ -176,7 +183,7 @@ impl StopSet {
         true
     }
 
-    /// What counts as a loop, ``None`` if none is a stop.
+    /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
     #[getter]
     fn repeat(&self) -> Option<Repeat> {
         self.given.repeat.map(Repeat)
@@ -269,7 +276,9 @@ pub(super) fn rebuild<'py>(
     Ok((make, (class, arguments, options)))
 }
 
-/// The text before the first stop in ``text`` (through it with ``include_stop``), and the match or ``None``.
+/// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+///
+/// ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
 ///
 /// >>> truncate("The END.", "END")
 /// ('The ', StopMatch('END', 4))

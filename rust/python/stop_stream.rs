@@ -3,16 +3,16 @@ use pyo3::prelude::*;
 use super::delta_stream::{DeltaStream, Reader};
 use super::stop_scanner::StopScanner;
 
-/// An iterator of non-empty safe text over an iterable of deltas, and a context manager; ``scan`` makes it.
+/// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
 ///
-/// It flushes at the end of the source, and closes the source as soon as a stop fires. If the source raises, the error
-/// comes through and ``held`` still has the withheld text.
+/// At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
+/// raises, the error reaches the caller, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(super) struct StopStream;
 
 /// An iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
 ///
-/// The source is closed as soon as a stop fires. ``stop`` and the options are those of ``StopScanner``.
+/// As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 ///
 /// >>> list(scan(["The E", "ast. EN", "D."], "END"))
 /// ['The ', 'East. ']

@@ -10,18 +10,24 @@ use super::token_arguments::limits;
 use super::tokens::{Tokens, given};
 use crate::Text;
 
-/// Scans one stream of token ids: ``feed`` returns the text that is safe to emit, ``finish`` says why it ended.
+/// Scans one stream of token ids: ``feed`` returns the text that is safe to emit, and ``finish`` says why the stream
+/// ended.
 ///
-/// The first argument is a tokenizer or the ``Vocabulary`` of one. ``stop``, ``include_stop``,
-/// ``start_protected`` and ``region`` are those of ``StopScanner``. The stream ends at a stop, at a token of ``stop_token_ids`` or ``eos_token_ids``
-/// (their text is not emitted), or with ``max_tokens`` tokens; of those that come with one token, the first of this list
-/// is reported. None of the first three counts in the first ``min_tokens`` tokens; a stop string that completes later
-/// counts although it began there. ``prompt_token_ids`` are what the text continues: they decide on a leading space,
-/// and the stream may complete their last character.
+/// The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``stop``, ``include_stop``,
+/// ``start_protected`` and ``region`` are those of ``StopScanner``.
 ///
-/// The text is that of the tokenizer's ``decode`` of all ids. With ``skip_special_tokens``, special tokens have no
-/// text. A stop or a marker that is one special token counts all the same; a marker that is spelled by a special token
-/// and text together is a ``ValueError``, and needs ``skip_special_tokens=False``.
+/// - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
+/// - ``max_tokens``: how many tokens the stream may have.
+/// - ``min_tokens``: in the first ``min_tokens`` tokens no stop, stop token or EOS counts. A stop string that begins
+///   there and completes later counts.
+/// - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
+///   complete their last character.
+/// - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is one
+///   special token counts all the same. A marker of a special token and text together is a ``ValueError``: pass
+///   ``skip_special_tokens=False``.
+///
+/// If a token brings several ends, ``finish`` reports the first of: stop, stop token, EOS, ``max_tokens``. The text is
+/// the text of the tokenizer's ``decode`` of all ids.
 ///
 /// >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
 /// >>> for token_id in generate(prompt):

@@ -11,11 +11,11 @@ use super::token_arguments::limits;
 use super::tokens::{Tokens, given};
 use crate::Segmented;
 
-/// Cuts one stream of token ids into segments: ``feed`` returns the text that is safe to emit with its region,
-/// ``finish`` says why the stream ended.
+/// Cuts one stream of token ids into segments: ``feed`` returns the segments that are safe to emit, and ``finish`` says
+/// why the stream ended.
 ///
-/// The first argument is a tokenizer or the ``Vocabulary`` of one. ``segments``, ``region`` and ``include_stop`` are
-/// those of ``Segmenter``, all else is as with ``TokenScanner``.
+/// The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``segments``, ``region`` and
+/// ``include_stop`` are those of ``Segmenter``. All other arguments are those of ``TokenScanner``.
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> segmenter = TokenSegmenter(tokenizer, markers, eos_token_ids=2)
@@ -66,10 +66,10 @@ token_class! { TokenSegmenter, PyList,
             .map(TokenSegmenter::of)
     }
 
-    /// How many tokens the emitted text of each region has, for a usage report; a new dict each time.
+    /// The number of tokens of each region's emitted text, for a usage report. Each call makes a new dict.
     ///
-    /// One that has a part in several counts in the first. Markers count in none, and neither does what is cut with a
-    /// stop or held.
+    /// A token with text of several regions counts in the region of its first character. A token that is only a marker
+    /// counts in no region. A token that is cut with a stop, or held, counts in no region.
     #[getter]
     fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.stream.tokens_in(py)

@@ -13,11 +13,11 @@ use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, t
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 
-/// The bytes of each token id, and the ready text of those that are whole characters.
+/// The bytes of each token id, and the ready text of the tokens that are whole characters.
 ///
-/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this. ``tokens`` are the bytes of a ``tokenizer.json``, or
-/// a list, of which a string or bytes are text, an int is a byte of a run, and ``None`` is a gap. Without it, it is not
-/// native.
+/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` are the bytes of a
+/// ``tokenizer.json``, or a list. In the list a string or bytes are text, an int is a byte of a run, and ``None`` is a
+/// gap. Without ``tokens`` the vocabulary is not native.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(super) struct Vocabulary {
     /// Without tokens if it is not native.
