@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -15,16 +14,28 @@ class AsyncDeltaStream(Generic[Item]):
     """What ``AsyncStopStream`` and ``AsyncSegmentStream`` have in common: an async iterator over deltas.
 
     What is safe is kept until it is given out: a task that is cancelled while the source is closed loses nothing. The
-    next step then finishes that close.
+    next step then finishes that close. A delta for which there was no memory comes again at the next step.
     """
 
-    __slots__ = ("_closed", "_closing", "_deltas", "_ended", "_error", "_iterator", "_reader", "_ready", "_running")
+    __slots__ = (
+        "_again",
+        "_closed",
+        "_closing",
+        "_deltas",
+        "_ended",
+        "_error",
+        "_iterator",
+        "_reader",
+        "_ready",
+        "_running",
+    )
 
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter, /) -> None:
         self._deltas = deltas
         self._iterator = aiter(deltas)
         self._reader = reader
-        self._ready: deque[Item] = deque()
+        self._ready: list[Item] = []  # the last first
+        self._again: str | None = None  # the delta that was read while there was no memory for what it gives
         self._running = False  # whether a task is in the source's code
         self._ended = False  # whether nothing more is read
         self._closing = False  # whether a close was begun that neither ended nor failed: its task was cancelled
@@ -44,7 +55,7 @@ class AsyncDeltaStream(Generic[Item]):
         finally:
             self._running = False
         if self._ready:
-            return self._ready.popleft()
+            return self._ready.pop()
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -93,17 +104,30 @@ class AsyncDeltaStream(Generic[Item]):
 
     async def _read(self) -> None:
         try:
-            delta = await anext(self._iterator)
+            delta = await anext(self._iterator) if self._again is None else self._again
         except StopAsyncIteration:
+            self._give(self._flush)
             self._ended = True
-            self._ready.extend(self._flush())
             return
-        self._ready.extend(self._feed(delta))
-        if self._reader.match is not None:
-            self._ended = True
+        try:
+            self._give(self._feed, delta)
+        except MemoryError:
+            self._again = delta
+            raise
+        self._again = ""  # if there is no memory to say whether a stop has fired, the next step asks once more
+        stopped = self._reader.match is not None
+        self._again = None
+        if stopped:
+            self._ended = self._closing = True
             await self._close_after_stop()
 
+    def _give(self, read: Callable[..., list[Item]], *delta: str) -> None:
+        items = read(*delta)
+        items.reverse()  # in place: what has been read is not lost to memory that is missing now
+        self._ready = items
+
     async def _close_after_stop(self) -> None:
+        self._error = None
         try:
             await self._close()
         except Exception as error:  # the text before the stop comes first
@@ -128,10 +152,10 @@ class AsyncDeltaStream(Generic[Item]):
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
 
-    def _feed(self, delta: str) -> Iterable[Item]:
+    def _feed(self, delta: str) -> list[Item]:
         raise NotImplementedError
 
-    def _flush(self) -> Iterable[Item]:
+    def _flush(self) -> list[Item]:
         raise NotImplementedError
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Mapping
 
 from stopscan._async_stream import AsyncDeltaStream
 from stopscan._stopscan import Segmenter, SegmentSet
@@ -25,10 +25,10 @@ class AsyncSegmentStream(AsyncDeltaStream[Segment]):
         """The name of the open region."""
         return self._reader.region
 
-    def _feed(self, delta: str) -> Iterable[Segment]:
+    def _feed(self, delta: str) -> list[Segment]:
         return self._reader.feed(delta)
 
-    def _flush(self) -> Iterable[Segment]:
+    def _flush(self) -> list[Segment]:
         return self._reader.flush()
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from stopscan import StopMatch, StopScanner, StopSet, ascan, scan, truncate
+from stopscan import Repeat, StopMatch, StopScanner, StopSet, ascan, scan, truncate
+from stopscan.segments import SegmentSet
 
 LONE_SURROGATE = "a\ud83e"
 
@@ -211,6 +212,25 @@ def test_a_set_is_immutable(name: str) -> None:
 def test_a_scanner_has_no_attributes_to_set(name: str) -> None:
     with pytest.raises(AttributeError):
         setattr(StopScanner("END"), name, "")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda number: StopMatch("a", number), "offset"),
+        (lambda number: StopMatch("a", 0, period=number), "period"),
+        (lambda number: StopSet("a", max_held=number), "max_held"),
+        (lambda number: SegmentSet({"answer": {}}, max_held=number), "max_held"),
+        (lambda number: Repeat(number), "count"),
+    ],
+)
+@pytest.mark.parametrize("number", [-1, -(2**70), 2**70])
+def test_a_number_that_is_out_of_range_was_an_overflow_error(
+    call: Callable[[int], object], message: str, number: int
+) -> None:
+    """Issue 22: `StopMatch("a", -1)` and `max_held=-1` were an `OverflowError`, which is no `ValueError`."""
+    with pytest.raises(ValueError, match=f"^{message} {number} is out of range$"):
+        call(number)
 
 
 @pytest.mark.parametrize("name", ["sequence", "offset", "end", "anything"])

@@ -3,18 +3,19 @@ and then those of the core, in a process that may have no more of it."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from stopscan import Repeat, StopScanner, StopSet, scan, truncate
+from stopscan import Repeat, StopScanner, StopSet, ascan, scan, truncate
 from stopscan._stopscan import Vocabulary
-from stopscan.segments import Segmenter, SegmentSet, split
+from stopscan.segments import Segmenter, SegmentSet, asplit, split
 from stopscan.tokens import TokenScanner, TokenSegmenter
 
 T = TypeVar("T")
@@ -177,6 +178,85 @@ def test_a_delta_without_memory_comes_again(segments: bool) -> None:
                 break
             out.append(step)
         assert out == expected
+
+
+class AsyncDeltas:
+    """A source that loses nothing itself, whichever of its allocations fails."""
+
+    def __init__(self, deltas: list[str]) -> None:
+        self.deltas = deltas
+        self.given = 0
+        self.closed = False
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self  # type: ignore[return-value]
+
+    async def __anext__(self) -> str:
+        if self.given == len(self.deltas):
+            raise StopAsyncIteration
+        self.given += 1
+        return self.deltas[self.given - 1]
+
+    def aclose(self) -> AsyncDeltas:  # no coroutine: one that finds no memory to be awaited would warn
+        return self
+
+    def __await__(self) -> Iterator[None]:
+        nothing: Iterator[None] = iter(())
+        self.closed = True
+        return nothing
+
+
+async def anext_without(number: int, stream: AsyncIterator[object]) -> object:
+    """The next item, or the error, or `None` at the end, while the allocation of this number fails."""
+    hooks = pytest.importorskip("_testcapi")
+    hooks.set_nomemory(number, number + 1)
+    try:
+        return await anext(stream)
+    except StopAsyncIteration:
+        return None
+    except BaseException as error:
+        return error
+    finally:
+        hooks.remove_mem_hooks()
+
+
+@pytest.mark.parametrize("make", [ascan, asplit])
+@pytest.mark.parametrize("end", [[], ["plain END and", "more"], ["E", "ND", "more"]], ids=["end", "stop", "held stop"])
+def test_an_async_delta_without_memory_comes_again(make: Callable[..., Any], end: list[str]) -> None:
+    """A delta was lost with the `MemoryError`, and after a stop the source was read on, or stayed open."""
+    deltas = ["a<thi", "nk>b</think>c" + "d" * 40, "E", "é🦀", "plain", "<think>E", *end]
+    stops = SEGMENTS if make is asplit else "END"
+
+    async def expected() -> tuple[list[object], object, str]:
+        stream = make(AsyncDeltas(deltas), stops)
+        return [item async for item in stream], stream.match, stream.unused
+
+    async def run(number: int) -> tuple[tuple[list[object], object, str], AsyncDeltas, int]:
+        source = AsyncDeltas(deltas)
+        stream = make(source, stops)
+        items: list[object] = []
+        failed = 0
+        while True:
+            item = await anext_without(number, stream)
+            if isinstance(item, BaseException):
+                assert isinstance(item, MemoryError)
+                failed += 1
+                item = await anext(stream, None)
+            if item is None:
+                if end and not source.closed:
+                    assert failed  # the reader knows of it, and can close it again
+                    await stream.aclose()
+                return (items, stream.match, stream.unused), source, failed
+            items.append(item)
+
+    whole, failures = asyncio.run(expected()), 0
+    for number in range(60):
+        outcome, source, failed = asyncio.run(run(number))
+        assert outcome == whole
+        assert source.deltas[source.given :] == end[-1:]  # nothing is read behind the stop
+        assert source.closed == bool(end)
+        failures += failed
+    assert failures > 30
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a process learns its size from /proc")

@@ -222,6 +222,28 @@ def test_max_held_loses_no_match_that_it_allows(text: str, max_held: int, data: 
     assert scanner.match == match
 
 
+@pytest.mark.parametrize(
+    ("pattern", "max_held", "text", "match"),
+    [
+        (r"<[^>]+>", 10, "a < b or <tool> c", StopMatch("<tool>", 9, r"<[^>]+>")),
+        (r"<tool:.+>", 40, "<tool:" + "a" * 35 + " <tool:b>", StopMatch("<tool:b>", 42, r"<tool:.+>")),
+    ],
+)
+def test_max_held_lost_the_only_match_that_fits(pattern: str, max_held: int, text: str, match: StopMatch) -> None:
+    """Issue 22: an earlier beginning in the same state took the later one with it."""
+    stops = StopSet(patterns=[pattern], max_held=max_held)
+    scanner = StopScanner(stops)
+    out = "".join(map(scanner.feed, text)) + scanner.flush()
+    assert (stops.find(text), scanner.match, out) == (match, match, text[: match.offset])
+
+
+def test_unarmed_text_and_patterns_reported_what_no_rule_gives() -> None:
+    """Issue 22: `aa` at 1 contains the `a` that completed in unarmed text; the `a` at 2 does not."""
+    scanner = StopScanner(StopSet(["a"], patterns=["(?:c){0,2}aa"]))
+    assert scanner.feed("ca", armed=False) + scanner.feed("a") == "ca"
+    assert scanner.match == StopMatch("a", 2)
+
+
 def test_a_pattern_that_the_end_confirms() -> None:
     stops = StopSet(patterns=[r"(?i)\bend\b"])
     scanner = StopScanner(stops)

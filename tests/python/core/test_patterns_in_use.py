@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from stopscan import StopScanner, StopSet
+from stopscan import StopMatch, StopScanner, StopSet
 
 IN_USE = json.loads(Path(__file__).with_name("patterns_in_use.json").read_text(encoding="utf-8"))
 
@@ -39,3 +39,25 @@ def test_each_is_taken_as_it_says(entry: dict[str, str]) -> None:
             StopSet(patterns=[pattern])
     if outcome == "max_held":
         assert StopSet(patterns=[pattern], max_held=1_000).max_held == 1_000
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "sequence"),
+    [
+        (r"<[^>]{1,40}>", "a < b <b> c", "< b <b>"),
+        (r"https?://[^\s]{1,200}\s", "see https://a.b/c and", "https://a.b/c "),
+        (r"Finish\[[^\]]{1,80}\]", "Action 3: Finish[Paris].", "Finish[Paris]"),
+        (r"Action: \w{1,20}\[[^\]\n]{0,100}\]", "so\nAction: Search[a b] x", "Action: Search[a b]"),
+        (r"[.!?](\s|$)", "3.14 is pi. And", ". "),
+        (r"[.!?](\s|$)", "3.14 is pi!", "!"),
+        (r"(?i)(^|\n)user:", "the user: or\nUSER: x", "\nUSER:"),
+        (r"(?i)\b(the )?end\b[.!]?", "bend, The End", "The End"),
+    ],
+)
+def test_a_class_with_the_patterns_own_beginning_was_refused(pattern: str, text: str, sequence: str) -> None:
+    """Issue 22: these, which people write, were "too large", or an end in the middle."""
+    stops = StopSet(patterns=[pattern])
+    match = StopMatch(sequence, text.index(sequence), pattern)
+    scanner = StopScanner(stops)
+    out = "".join(map(scanner.feed, text)) + scanner.flush()
+    assert (stops.find(text), scanner.match, out) == (match, match, text[: match.offset])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from test_properties import Setup, same, setups, streams, texts
 
-from stopscan import StopMatch, StopScanner, StopSet
+from stopscan import StopMatch, StopScanner, StopSet, ascan, scan
+from stopscan.segments import SegmentSet, asplit, split
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 STOPS = StopSet(["END", "é🦀"], visible=["."], protect=[("<think>", "</think>"), ("`", "`")])
@@ -162,3 +164,40 @@ def test_a_state_that_is_none_is_refused(state: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         scanner.__setstate__(state)
     assert (scanner.held, scanner.feed("ND"), scanner.match) == ("E", "", StopMatch("END", 2))
+
+
+class Countdown:
+    """An async source that can be copied."""
+
+    def __init__(self) -> None:
+        self.left = 3
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self  # type: ignore[return-value]
+
+    async def __anext__(self) -> str:
+        self.left -= 1
+        if self.left < 0:
+            raise StopAsyncIteration
+        return f"{self.left} E"
+
+
+@pytest.mark.parametrize("make", [ascan, asplit])
+def test_a_deep_copy_of_an_async_stream_is_independent(make: Callable[..., Any]) -> None:
+    async def run() -> None:
+        stops = "END" if make is ascan else SegmentSet({"answer": {}}, stop="END")
+        stream = make(Countdown(), stops)
+        await anext(stream)
+        twin = copy.deepcopy(stream)
+        rest = [item async for item in twin]
+        assert (stream.held, [item async for item in stream]) == ("E", rest)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("stream", [scan("a", "END"), split("a", SegmentSet({"answer": {}}))])
+def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
+    """Its source has none; a copy that shared the source would take its deltas."""
+    for duplicate in COPIES.values():
+        with pytest.raises(TypeError, match="cannot pickle"):
+            duplicate(stream)
