@@ -159,9 +159,10 @@ def test_a_model_may_have_a_tag(model: str | None) -> None:
 
 
 def test_a_client_that_leaves_reads_no_more_than_the_first_text() -> None:
-    told = Told(Part("", "so"), Part("one"), Part("two"))
-    answer = asked(told, leave=True)
-    assert (answer.chunks, answer.reasoning, answer.faults, told.over) == (["one"], "so", [], 1)
+    for first, read in ((Part("", "so"), ([], "so")), (Part("one"), (["one"], ""))):
+        told = Told(first, Part("two"), Part("three"))
+        answer = asked(told, leave=True)
+        assert ((answer.chunks, answer.reasoning), answer.faults, told.over) == (read, [], 1)
 
 
 @pytest.mark.parametrize("failing", [False, True])
