@@ -29,6 +29,10 @@ def chat_turns(count: int) -> list[str]:
     return [rf"\n(Name{number}|Role{number}) ?\d*:" for number in range(count)]
 
 
+def numbered(count: int) -> list[str]:
+    return [rf"\n?{number}\d+\.\d+:" for number in range(count)]
+
+
 def feeding(name: str, patterns: list[str], stop: list[str]) -> Case:
     stops = stopscan.StopSet(stop, patterns=patterns)
 
@@ -139,10 +143,10 @@ def processor_time(run: Callable[[], object], times: int) -> float:
     return min(once() for _ in range(times))
 
 
-def build(patterns: list[str]) -> object:
+def build(patterns: list[str], stop: Iterable[str] = ()) -> object:
     """The set of patterns, or why there is none."""
     try:
-        return stopscan.StopSet(patterns=patterns, max_held=2_000)
+        return stopscan.StopSet(stop, patterns=patterns, max_held=2_000)
     except ValueError as error:
         return error
 
@@ -157,7 +161,10 @@ def compiling() -> list[tuple[str, ...]]:
         ("10 patterns", chat_turns(10)),
         ("100 patterns", chat_turns(100)),
         ("200 patterns", chat_turns(200)),
+        ("236 patterns, the most", chat_turns(236)),
         ("1,000 patterns", chat_turns(1_000)),
+        ("312 times `\\n?7\\d+\\.\\d+:`, the most", numbered(312)),
+        ("320 times `\\n?7\\d+\\.\\d+:`", numbered(320)),
         ("20,000 words", [f"word {number}" for number in range(20_000)]),
         ("`(a{100}){100}b`", ["(a{100}){100}b"]),
         ("`[ab]*a[ab]{12}c`", ["[ab]*a[ab]{12}c"]),
@@ -166,6 +173,15 @@ def compiling() -> list[tuple[str, ...]]:
     ]:
         taken = "taken" if isinstance(build(patterns), stopscan.StopSet) else "refused"
         rows.append((name, f"{processor_time(partial(build, patterns), 9) / 1_000:,.0f}", taken))
+    long_stop = "ab" * 1_950_000
+    for name, patterns in [
+        ("a stop of 3.9 MB", []),
+        ("beside it 1 pattern", [CHAT]),
+        ("beside it 200 patterns", chat_turns(200)),
+        ("beside it 64 times `[a-z]{900}z`", [f"[a-z]{{900}}z{number}" for number in range(64)]),
+    ]:
+        taken = "taken" if isinstance(build(patterns, long_stop), stopscan.StopSet) else "refused"
+        rows.append((name, f"{processor_time(partial(build, patterns, long_stop), 5) / 1_000:,.0f}", taken))
     return rows
 
 
