@@ -12,7 +12,6 @@ from functools import cache
 from time import process_time
 from typing import Any
 
-import charts
 import rivals
 from cases import Case, empty_method, exhaust, feed_each, own
 from measure import Timing, in_a_row, interleaved
@@ -271,6 +270,8 @@ def chart(english: dict[str, Timing]) -> None:
         "stopscan, TokenScanner.feed": {count: english[f"feed, {count:,} stops"].fastest for count in COUNTS[1:]},
         "an empty Python method": dict.fromkeys(COUNTS[1:], english[EMPTY].fastest),
     }
+    import charts  # here, for other benchmarks take windows and cases from this one, where there is no matplotlib
+
     charts.time_per_token(curves)
 
 

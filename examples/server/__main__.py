@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import sys
 from pathlib import Path
@@ -47,6 +48,7 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         engine = Engine(options.model or str(Reciter().write(Path(folder, "reciter"))))
         app = make_app(engine, options.format, api_key=options.api_key, protect=options.protect, repeat=options.repeat)
+        gc.freeze()  # to look through all that was imported takes 0.2 s, and the loop would wait
         Server(app, engine, options.grace, host=options.host, port=options.port).run()
 
 

@@ -15,6 +15,11 @@ from sse_starlette import ServerSentEvent
 from stopscan.finish import to_anthropic
 
 UNENDED = {"stop_reason": None, "stop_sequence": None}
+DELTAS = {
+    "answer": ("text_delta", "text"),
+    "reasoning": ("thinking_delta", "thinking"),
+    "tool_call": ("input_json_delta", "partial_json"),
+}
 KINDS = {
     401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"
 }  # fmt: skip
@@ -119,21 +124,19 @@ class Messages(Api):
         return [event(self.error(500, message), "error")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        blocks = [_block(part, part.text, part.call.arguments if part.call else {}) for part in await reply.parts()]
+        blocks = [_block(part, part.call and part.call.arguments) for part in await reply.whole()]
         return {**_message(reply), "content": blocks, **to_anthropic(reply.finish), "usage": _usage(reply)}
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
         yield _event("message_start", message={**_message(reply), "content": [], **UNENDED, "usage": _usage(reply)})
-        index, last = -1, None
-        async for part in reply:
-            if part.call is not None or part.kind != last:
-                if last is not None:
-                    yield _event("content_block_stop", index=index)
-                index, last = index + 1, part.kind
-                yield _event("content_block_start", index=index, content_block=_block(part, "", {}))
-            yield _event("content_block_delta", index=index, delta=_delta(part))
-        if last is not None:
-            yield _event("content_block_stop", index=index)
+        async for step, index, part in reply.blocks():
+            if step == "start":
+                yield _event("content_block_start", index=index, content_block=_block(part, {}))
+            elif step == "delta":
+                name, key = DELTAS[part.kind]
+                yield _event("content_block_delta", index=index, delta={"type": name, key: part.text})
+            else:
+                yield _event("content_block_stop", index=index)
         yield _event("message_delta", delta=to_anthropic(reply.finish), usage=_usage(reply))
         yield _event("message_stop")
 
@@ -142,20 +145,12 @@ def _event(kind: str, **data: Any) -> ServerSentEvent:
     return event({"type": kind, **data}, kind)
 
 
-def _block(part: Part, text: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The block of the part, with so much of what is in it; a stream begins with an empty one."""
+def _block(part: Part, arguments: dict[str, Any] | None) -> dict[str, Any]:
     if part.call is not None:
         return {"type": "tool_use", "id": part.call.id, "name": part.call.name, "input": arguments}
     if part.kind == "answer":
-        return {"type": "text", "text": text}
-    return {"type": "thinking", "thinking": text, "signature": ""}
-
-
-def _delta(part: Part) -> dict[str, Any]:
-    if part.call is not None:
-        return {"type": "input_json_delta", "partial_json": part.call.json}
-    name = "text" if part.kind == "answer" else "thinking"
-    return {"type": f"{name}_delta", name: part.text}
+        return {"type": "text", "text": part.text}
+    return {"type": "thinking", "thinking": part.text, "signature": ""}
 
 
 def _message(reply: Reply) -> dict[str, Any]:

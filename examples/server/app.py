@@ -68,13 +68,14 @@ def make_app(
             ask: Ask | None = body.ask()
             return ask
 
-        def started(raw: bytes) -> Reply | None:
+        def started(raw: bytes, client: str) -> Reply | None:
             ask = asked(raw)
-            return None if ask is None else ask.start(model)
+            return None if ask is None else ask.start(model, client)
 
         async def endpoint(request: Request) -> Response:
             raw = await bodies.read(request)
-            reply = await to_thread.run_sync(started, raw, limiter=long if len(raw) > LONG else short)
+            client = request.client.host if request.client else ""
+            reply = await to_thread.run_sync(started, raw, client, limiter=long if len(raw) > LONG else short)
             if reply is None:
                 return JSONResponse(api.loaded(engine.name))
             request.state.reply = reply

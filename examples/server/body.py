@@ -29,7 +29,7 @@ def parts(value: Any) -> Any:
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
 
 
-String = Annotated[str, Field(min_length=1)]
+String = Annotated[str, Field(min_length=1, max_length=4096)]
 Strings = Annotated[list[String], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
 Protect = Annotated[
     Annotated[list[String], Field(max_length=MAX_STOPS)] | None,
@@ -46,56 +46,37 @@ Count = Annotated[int, Field(ge=0)]
 # value it would change the answer, and is refused.
 ANY = object()
 Taken = Mapping[str, Any]
-SAMPLING: Taken = {"frequency_penalty": (0,), "presence_penalty": (0,)}
+
+
+def anything(names: str) -> Taken:
+    return dict.fromkeys(names.split(), ANY)
+
+
+SAMPLING: Taken = {"frequency_penalty": (0,), "presence_penalty": (0,), "n": (1,)}
+LOGPROBS: Taken = {"logprobs": (False,), "top_logprobs": (0,)}
 OPENAI: Taken = {
-    **dict.fromkeys(("metadata", "prompt_cache_key", "safety_identifier", "seed", "service_tier", "user"), ANY),
-    # How much to think, for models that ask; and more in the answer than text.
-    **dict.fromkeys(("include", "reasoning", "reasoning_effort", "verbosity"), ANY),
-    **SAMPLING,
-    "best_of": (1,),
-    "echo": (False,),
-    "logit_bias": ({},),
-    "logprobs": (False,),
-    "modalities": (["text"],),
-    "n": (1,),
-    "parallel_tool_calls": (True,),
-    "response_format": ({"type": "text"},),
-    "store": (False,),
-    "suffix": ("",),
-    "text": ({"format": {"type": "text"}}, {}),
-    "top_logprobs": (0,),
-    "truncation": ("disabled",),
-}
-ANTHROPIC: Taken = {"metadata": ANY, "service_tier": ANY, "container": (), "mcp_servers": ([],)}
+    **anything("metadata prompt_cache_key safety_identifier seed service_tier user"),
+    **anything("include reasoning reasoning_effort verbosity"),  # how much to think, and what to say beside text
+    **SAMPLING, **LOGPROBS, "best_of": (1,), "echo": (False,), "logit_bias": ({},), "modalities": (["text"],),
+    "parallel_tool_calls": (True,), "response_format": ({"type": "text"},), "store": (False,), "suffix": ("",),
+    "text": ({"format": {"type": "text"}}, {}), "truncation": ("disabled",),
+}  # fmt: skip
+ANTHROPIC: Taken = {**anything("metadata service_tier"), "container": (), "mcp_servers": ([],)}
 OLLAMA: Taken = {
-    "keep_alive": ANY,  # the model is always there
-    **dict.fromkeys(("metadata", "num_predict"), ANY),  # Open WebUI's, which Ollama passes over as well
-    "context": ([],),
-    "format": ("",),
-    "images": ([],),
-    "logprobs": (False,),
-    "options": ({},),
-    "suffix": ("",),
-    "template": ("",),
-    "top_logprobs": (0,),
-    "truncate": (True,),
-}
+    **anything("keep_alive"),  # the model is always there
+    **anything("metadata num_predict"),  # Open WebUI's, which Ollama passes over as well
+    **LOGPROBS, "context": ([],), "format": ("",), "images": ([],), "options": ({},), "suffix": ("",),
+    "template": ("",), "truncate": (True,),
+}  # fmt: skip
 OLLAMA_OPTIONS: Taken = {
     # How Ollama loads a model; the context is the model's own.
-    **dict.fromkeys(
-        ("f16_kv", "low_vram", "main_gpu", "num_batch", "num_ctx", "num_gpu", "num_keep", "num_thread"), ANY
-    ),
-    **dict.fromkeys(("numa", "penalize_newline", "seed", "use_mlock", "use_mmap", "vocab_only"), ANY),
-    **SAMPLING,
-    "mirostat": (0,),
-    **dict.fromkeys(("mirostat_eta", "mirostat_tau"), ANY),  # of what is off
-    "repeat_last_n": ANY,  # of a penalty that there is not
-    "repeat_penalty": (1,),
-    "tfs_z": (1,),
-    "typical_p": (1,),
-}
-SGLANG: Taken = {"rid": ANY, "image_data": ([],), "return_logprob": (False,), "return_text_in_logprobs": ANY}
-SGLANG_SAMPLING: Taken = {**SAMPLING, "n": (1,), "repetition_penalty": (1,), "skip_special_tokens": (False,)}
+    **anything("f16_kv low_vram main_gpu num_batch num_ctx num_gpu num_keep num_thread"),
+    **anything("numa use_mlock use_mmap vocab_only"),
+    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # of what is off
+    **SAMPLING, "mirostat": (0,), "repeat_penalty": (1,), "tfs_z": (1,), "typical_p": (1,),
+}  # fmt: skip
+SGLANG: Taken = {**anything("rid return_text_in_logprobs"), "image_data": ([],), "return_logprob": (False,)}
+SGLANG_SAMPLING: Taken = {**SAMPLING, "repetition_penalty": (1,), "skip_special_tokens": (False,)}
 
 
 class Strict(BaseModel):

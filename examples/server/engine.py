@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -19,6 +20,7 @@ from stopscan.segments import Segment
 
 Scanner = RowScanner | RowSegmenter
 DEFAULT_CONTEXT = 8192
+PLACES, SHARE = 64, 32  # rows of the batch; and how many one client may have, whose other rows wait
 
 
 class EngineError(RuntimeError):
@@ -31,12 +33,16 @@ class Row:
     fails.
     """
 
-    def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any) -> None:
+    def __init__(
+        self, engine: Engine, client: str, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any
+    ) -> None:
+        self.client = client
         self.prompt = prompt
         self.max_tokens = max_tokens
         self.scanner = scanner
         self.sampler = sampler
-        self.uid: int | None = None  # once the engine has it
+        self.uid: int | None = None  # once it is in the batch
+        self.sent = False
         self._engine = engine
         self._steps: asyncio.Queue[list[Segment] | EngineError | None] = asyncio.Queue()
 
@@ -80,6 +86,7 @@ class Engine:
         self.name = Path(path).name
         self.failure: EngineError | None = None
         self._inbox: SimpleQueue[Row | None] = SimpleQueue()
+        self._waiting: defaultdict[str, deque[Row]] = defaultdict(deque)
         self._rows: dict[int, Row] = {}
         self._sending = Lock()
         self._closing = False
@@ -116,7 +123,7 @@ class Engine:
         return mlx_lm.load(path)
 
     def batch(self, model: Any) -> BatchGenerator:
-        return BatchGenerator(model)
+        return BatchGenerator(model, completion_batch_size=PLACES)
 
     def _run(self, path: str, loaded: Future[tuple[Any, int]]) -> None:
         try:
@@ -151,15 +158,31 @@ class Engine:
             row = self._inbox.get()
             if row is None:
                 return False
-            if row.uid is None:
-                self._start(generator, row)
+            if not row.sent:
+                row.sent = True
+                self._waiting[row.client].append(row)
+            elif row.uid is None:
+                with suppress(ValueError):  # it was over before
+                    self._waiting[row.client].remove(row)
             elif self._rows.get(row.uid) is row:  # another row may have its number, in another batch
                 del self._rows[row.uid]
                 generator.remove([row.uid])
+            self._fill(generator)
         return True
 
+    def _fill(self, generator: BatchGenerator) -> None:
+        """Starts rows that wait, as long as their clients have a place."""
+        taken = Counter(row.client for row in self._rows.values())
+        for client in list(self._waiting):
+            waiting = self._waiting[client]
+            while waiting and taken[client] < SHARE and len(self._rows) < PLACES:
+                taken[client] += 1
+                self._start(generator, waiting.popleft())
+            if not waiting:
+                del self._waiting[client]
+
     def _start(self, generator: BatchGenerator, row: Row) -> None:
-        row.uid = -1  # no longer new, whatever happens
+        row.uid = -1  # no longer waiting, whatever happens
         try:
             (row.uid,) = generator.insert(
                 [row.prompt], [row.max_tokens], samplers=[row.sampler], stop_sequences=[row.scanner]
@@ -177,6 +200,7 @@ class Engine:
             if response.finish_reason is not None:
                 del self._rows[response.uid]
                 row.put(None)
+                self._fill(generator)
 
     def _fail(self, error: EngineError) -> None:
         for row in self._rows.values():
@@ -188,7 +212,10 @@ class Engine:
         with self._sending:
             self.failure = error
         self._fail(error)
+        for waiting in self._waiting.values():
+            for row in waiting:
+                row.put(error)
         with suppress(Empty):
             while True:
-                if (row := self._inbox.get_nowait()) is not None:
-                    row.put(error)
+                if (sent := self._inbox.get_nowait()) is not None:
+                    sent.put(error)

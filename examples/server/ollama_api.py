@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from api import Api
 from body import OLLAMA, OLLAMA_OPTIONS, Message, Stopping, Strict, Tool, given
 from engine import Engine
-from parts import Call
+from parts import Part, said
 from pydantic import Field
 from reply import Ask, Reply
 from starlette.exceptions import HTTPException
@@ -87,20 +87,17 @@ class _Ollama(Api):
 
     def loaded(self, name: str) -> dict[str, Any]:
         """The answer to a request that is only to load the model, which is always there."""
-        return {**_head(name), **self.content("", "", []), "done": True, "done_reason": "load"}
+        return {**_head(name), **self.content([]), "done": True, "done_reason": "load"}
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        answer, reasoning, calls = await reply.whole()
-        return {**_head(reply.model), **self.content(answer, reasoning, calls), **_tail(reply)}
+        return {**_head(reply.model), **self.content(await reply.whole()), **_tail(reply)}
 
     async def events(self, reply: Reply) -> AsyncIterator[str]:
-        async for kind, text, call in reply:
-            answer, reasoning = (text, "") if kind == "answer" else ("", text)
-            content = self.content(answer, reasoning, [call] if call is not None else [])
-            yield _line({**_head(reply.model), **content, "done": False})
-        yield _line({**_head(reply.model), **self.content("", "", []), **_tail(reply)})
+        async for part in reply:
+            yield _line({**_head(reply.model), **self.content([part]), "done": False})
+        yield _line({**_head(reply.model), **self.content([]), **_tail(reply)})
 
-    def content(self, answer: str, reasoning: str, calls: list[Call]) -> dict[str, Any]:
+    def content(self, parts: list[Part]) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -108,45 +105,44 @@ class Chat(_Ollama):
     path = "/api/chat"
     body = ChatBody
 
-    def content(self, answer: str, reasoning: str, calls: list[Call]) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": answer}
-        if reasoning:
-            message["thinking"] = reasoning
-        if calls:
-            message["tool_calls"] = [{"function": {"name": one.name, "arguments": one.arguments}} for one in calls]
-        return {"message": message}
+    def content(self, parts: list[Part]) -> dict[str, Any]:
+        calls = [{"function": call} for call in _calls(parts)]
+        message = {
+            "role": "assistant",
+            "content": said(parts),
+            "thinking": said(parts, "reasoning"),
+            "tool_calls": calls,
+        }
+        return {"message": {name: value for name, value in message.items() if value or name == "content"}}
 
 
 class Generate(_Ollama):
     path = "/api/generate"
     body = GenerateBody
 
-    def content(self, answer: str, reasoning: str, calls: list[Call]) -> dict[str, Any]:
-        # It has no place for calls.
-        written = "".join(json.dumps({"name": one.name, "arguments": one.arguments}) for one in calls)
-        return {"response": answer + written, **({"thinking": reasoning} if reasoning else {})}
+    def content(self, parts: list[Part]) -> dict[str, Any]:
+        written = "".join(map(json.dumps, _calls(parts)))  # it has no place for calls
+        thinking = said(parts, "reasoning")
+        return {"response": said(parts) + written, **({"thinking": thinking} if thinking else {})}
+
+
+def _calls(parts: list[Part]) -> list[dict[str, Any]]:
+    return [{"name": part.call.name, "arguments": part.call.arguments} for part in parts if part.call]
 
 
 def about(engine: Engine) -> list[Route]:
     """What clients ask before they ask for answers."""
     details = {"format": "safetensors", "family": "", "families": None, "parameter_size": "", "quantization_level": ""}
-    model = {
-        "name": engine.name,
-        "model": engine.name,
-        "modified_at": _now(),
-        "size": 0,
-        "digest": "",
-        "details": details,
-    }
+    about = {"modified_at": _now(), "size": 0, "digest": "", "details": details}
 
     async def models(request: Request) -> Response:
         if engine.failure is not None:
             raise HTTPException(503, str(engine.failure))
-        return JSONResponse({"models": [model]})
+        return JSONResponse({"models": [{"name": engine.name, "model": engine.name, **about}]})
 
     async def show(request: Request) -> Response:
-        about = {"general.architecture": "mlx", "mlx.context_length": engine.context}
-        return JSONResponse({"details": details, "model_info": about, "capabilities": ["completion", "tools"]})
+        info = {"general.architecture": "mlx", "mlx.context_length": engine.context}
+        return JSONResponse({"details": details, "model_info": info, "capabilities": ["completion", "tools"]})
 
     async def release(request: Request) -> Response:
         return JSONResponse({"version": version("stopscan")})

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 from api import Api, event
 from body import OPENAI, Lenient, Limit, Message, Stopping, Tool, given
 from engine import Engine
-from parts import Call
+from parts import Call, Part, said
 from pydantic import Discriminator, Field, Tag
-from reply import Ask, Reply, Whole
+from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -89,7 +89,7 @@ class _Choices(OpenAI):
     kinds: tuple[str, str]  # of the whole, and of a chunk
     last: dict[str, Any]  # what the chunk with the reason has beside it
 
-    def content(self, whole: Whole) -> dict[str, Any]:
+    def content(self, parts: list[Part]) -> dict[str, Any]:
         raise NotImplementedError
 
     def deltas(self, reply: Reply) -> AsyncIterator[dict[str, Any]]:
@@ -118,12 +118,12 @@ class Chat(_Choices):
     path, body = "/v1/chat/completions", ChatBody
     kinds, last = ("chat.completion", "chat.completion.chunk"), {"delta": {}}
 
-    def content(self, whole: Whole) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": whole.answer}
-        if whole.reasoning:
-            message["reasoning_content"] = whole.reasoning
-        if whole.calls:
-            message["tool_calls"] = [_call(call) for call in whole.calls]
+    def content(self, parts: list[Part]) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": said(parts)}
+        if reasoning := said(parts, "reasoning"):
+            message["reasoning_content"] = reasoning
+        if calls := [_call(part.call, part.text) for part in parts if part.call]:
+            message["tool_calls"] = calls
         return {"message": message}
 
     async def deltas(self, reply: Reply) -> AsyncIterator[dict[str, Any]]:
@@ -133,7 +133,7 @@ class Chat(_Choices):
             if call is None:
                 yield {"delta": {"content" if kind == "answer" else "reasoning_content": text}}
             else:
-                yield {"delta": {"tool_calls": [{"index": calls, **_call(call)}]}}
+                yield {"delta": {"tool_calls": [{"index": calls, **_call(call, text)}]}}
                 calls += 1
 
 
@@ -141,8 +141,8 @@ class Completions(_Choices):
     path, body = "/v1/completions", CompletionBody
     kinds, last = ("text_completion", "text_completion"), {"text": ""}
 
-    def content(self, whole: Whole) -> dict[str, Any]:
-        return {"text": whole.answer}
+    def content(self, parts: list[Part]) -> dict[str, Any]:
+        return {"text": said(parts)}
 
     async def deltas(self, reply: Reply) -> AsyncIterator[dict[str, Any]]:
         async for _, text, _ in reply:
@@ -164,8 +164,8 @@ def about(engine: Engine) -> list[Route]:
     return [Route("/v1/models", models), Route("/v1/models/{name:path}", models)]
 
 
-def _call(call: Call) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.json}}
+def _call(call: Call, arguments: str) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 def _head(reply: Reply, kind: str) -> dict[str, Any]:

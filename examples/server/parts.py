@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
@@ -19,25 +18,24 @@ DECODER, SPACE = json.JSONDecoder(), re.compile(r"\s*")
 PROTECTED = " protected"  # the end of a region's name that is between the markers of a request
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """A tool call of the model."""
 
     name: str
     arguments: dict[str, Any]
     id: str
 
-    @property
-    def json(self) -> str:
-        return json.dumps(self.arguments, ensure_ascii=False)
-
 
 class Part(NamedTuple):
-    """`text` of the answer or the reasoning, or a `call`."""
+    """`text` of the answer or the reasoning, or a `call`, with its arguments as text."""
 
     kind: Kind
     text: str
     call: Call | None = None
+
+
+def said(parts: Iterable[Part], kind: Kind = "answer") -> str:
+    return "".join(part.text for part in parts if part.kind == kind)
 
 
 def apart(graph: Graph, stops: StopSet, protect: Protect) -> SegmentSet:
@@ -104,7 +102,7 @@ class Parts:
             return
         try:
             for call in calls(text):
-                yield Part("tool_call", "", call)
+                yield Part("tool_call", json.dumps(call.arguments, ensure_ascii=False), call)
         except ValueError:
             yield Part("answer", self._opening + text)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from itertools import count, groupby
-from typing import Any, NamedTuple
+from itertools import count
+from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
 from body import Stopping
 from engine import Engine, Row, Scanner
 from mlx_lm.sample_utils import make_sampler
-from parts import PROTECTED, Call, Part, Parts, apart
+from parts import PROTECTED, Part, Parts, apart
 from prompts import Prompts
 from starlette.exceptions import HTTPException
 
@@ -23,6 +23,7 @@ from stopscan.regions import NAMES, Graph, protected
 from stopscan.repeats import requested
 
 MAX_TOKENS = 4096
+Step = Literal["start", "delta", "stop", "end"]
 
 
 class Model(NamedTuple):
@@ -51,7 +52,7 @@ class Ask:
     think: bool | None = None
     usage: bool = False  # of a stream, where the API wants to be asked
 
-    def start(self, model: Model) -> Reply:
+    def start(self, model: Model, client: str) -> Reply:
         """The reply, about to begin. Raises `HTTPException` for what cannot be answered. Takes time: compiling and
         encoding.
         """
@@ -60,15 +61,14 @@ class Ask:
         left = engine.context - len(ids)
         if not ids:
             raise HTTPException(400, "the prompt is empty: it has no tokens")
-        if left < 1 or left < (self.max_tokens or 1):
-            wanted = f" and {self.max_tokens} more" if self.max_tokens else ""
-            raise HTTPException(400, f"{len(ids)} tokens{wanted} do not fit into the context of {engine.context}")
-        max_tokens = self.max_tokens or min(MAX_TOKENS, left)
+        if left < 1:
+            raise HTTPException(400, f"{len(ids)} tokens do not fit into the context of {engine.context}")
+        max_tokens = min(self.max_tokens or MAX_TOKENS, left)  # clients such as Continue ask for 32,000 of any model
         try:
             scanner = self._scanner(model, max_tokens, tail)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        row = Row(engine, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
+        row = Row(engine, client, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
         return Reply(self, engine.name, row, Parts(model.graph))
 
     def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
@@ -129,22 +129,28 @@ class Reply:
         self._called |= part.kind == "tool_call"
         return part
 
-    async def parts(self) -> list[Part]:
-        """All of it, what belongs together joined. A loop is told once, unless the stop is to be included."""
-        found = [part async for part in self]
-        groups = groupby(found, lambda part: (part.kind, part.call))
-        parts = [Part(kind, "".join(part.text for part in group), call) for (kind, call), group in groups]
+    async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
+        """The same, with what belongs together between the start and the stop of a block; the last one has an end."""
+        index, block = -1, Part("answer", "")
+        async for part in self:
+            if index < 0 or part.call is not None or part.kind != block.kind:
+                if index >= 0:
+                    yield "stop", index, block
+                index, block = index + 1, part._replace(text="")
+                yield "start", index, block
+            block = block._replace(text=block.text + part.text)
+            yield "delta", index, part
+        if index >= 0:
+            yield "end", index, block
+
+    async def whole(self) -> list[Part]:
+        """All of it. A loop is told once, unless the stop is to be included."""
+        parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:
             last, copies = parts[-1], len(match.sequence) - match.period
             parts[-1] = last._replace(text=last.text[: len(last.text) - copies])
         return parts
-
-    async def whole(self) -> Whole:
-        """The same by kind."""
-        parts = await self.parts()
-        texts = {kind: "".join(part.text for part in parts if part.kind == kind) for kind in ("answer", "reasoning")}
-        return Whole(**texts, calls=[part.call for part in parts if part.call is not None])
 
     @property
     def finish(self) -> Finish:
@@ -172,9 +178,3 @@ class Reply:
     def tokens(self) -> int:
         """How many were generated, the one that ended it included."""
         return self.row.scanner.tokens_seen
-
-
-class Whole(NamedTuple):
-    answer: str
-    reasoning: str
-    calls: list[Call]

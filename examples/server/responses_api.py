@@ -8,13 +8,21 @@ from typing import Annotated, Any, Literal
 from api import event
 from body import OPENAI, Content, Function, Lenient, Limit, Stopping, called, joined
 from openai_api import OpenAI
+from parts import Part
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 from reply import Ask, Reply
-from responses_items import Item, items_of
 from sse_starlette import ServerSentEvent
 from starlette.exceptions import HTTPException
 
 from stopscan.finish import to_responses
+
+STATUS = {"start": "in_progress", "delta": "in_progress", "stop": "completed"}
+# How the events of an item's text are called, and what else they have.
+DELTAS: dict[str, tuple[str, dict[str, Any]]] = {
+    "answer": ("output_text", {"content_index": 0, "logprobs": []}),
+    "reasoning": ("reasoning_text", {"content_index": 0}),
+    "tool_call": ("function_call_arguments", {}),
+}
 
 
 class Message(Lenient):
@@ -107,9 +115,9 @@ class Responses(OpenAI):
         return [event(data, "error")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        items = items_of(await reply.parts(), reply.id)
+        parts = enumerate(await reply.whole())
         status = to_responses(reply.finish)["status"]
-        return _ended(reply, [item.whole(status) for item in items])
+        return _ended(reply, [_item(reply, index, part, status) for index, part in parts])
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
         def tell(kind: str, **data: Any) -> ServerSentEvent:
@@ -118,25 +126,43 @@ class Responses(OpenAI):
 
         yield tell("created", response=_response(reply, "in_progress"))
         yield tell("in_progress", response=_response(reply, "in_progress"))
-        items: list[Item] = []
-        done: list[dict[str, Any]] = []
-        async for part in reply:
-            if not items or not items[-1].takes(part):
-                if items:
-                    for name, data in items[-1].done("completed"):
-                        yield tell(name, **data)
-                    done.append(items[-1].whole("completed"))
-                items.append(Item(part.kind, len(items), reply.id))
-                for name, data in items[-1].begun(part):
-                    yield tell(name, **data)
-            name, data = items[-1].delta(part)
-            yield tell(name, **data)
-        ended = to_responses(reply.finish)
-        if items:
-            for name, data in items[-1].done(ended["status"]):
-                yield tell(name, **data)
-            done.append(items[-1].whole(ended["status"]))
-        yield tell(ended["status"], response=_ended(reply, done))
+        output = []
+        async for step, index, part in reply.blocks():
+            status = to_responses(reply.finish)["status"] if step == "end" else STATUS[step]
+            item = _item(reply, index, part, status)
+            content = item.get("content")  # a call has none
+            name, more = DELTAS[part.kind]
+            place = {"item_id": item["id"], "output_index": index}
+            if step == "start":
+                yield tell("output_item.added", output_index=index, item={**item, "content": []} if content else item)
+                if content:
+                    yield tell("content_part.added", **place, content_index=0, part=content[0])
+            elif step == "delta":
+                yield tell(f"{name}.delta", **place, **more, delta=part.text)
+            else:
+                called = {"name": part.call.name, "arguments": part.text} if part.call else {"text": part.text}
+                yield tell(f"{name}.done", **place, **more, **called)
+                if content:
+                    yield tell("content_part.done", **place, content_index=0, part=content[0])
+                yield tell("output_item.done", output_index=index, item=item)
+                output.append(item)
+        yield tell(to_responses(reply.finish)["status"], response=_ended(reply, output))
+
+
+def _item(reply: Reply, index: int, part: Part, status: str) -> dict[str, Any]:
+    item: dict[str, Any] = {"id": f"item_{reply.id}_{index}", "status": status}
+    if part.call is not None:
+        return {
+            **item,
+            "type": "function_call",
+            "call_id": part.call.id,
+            "name": part.call.name,
+            "arguments": part.text,
+        }
+    if part.kind == "reasoning":
+        return {**item, "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": part.text}]}
+    content = {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
+    return {**item, "type": "message", "role": "assistant", "content": [content]}
 
 
 def _response(reply: Reply, status: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from struct import pack
 from typing import Any
 
 import h11
@@ -23,7 +24,8 @@ class Connection(H11Protocol):
 
     head_seconds = 30.0
     read_seconds = 60.0
-    kernel_bytes = 64 * 1024  # for a client that does not read; megabytes each, for a thousand, keep the kernel busy
+    kernel_bytes = 16 * 1024  # for a client that does not read; the kernel would keep megabytes for each
+    step_bytes = 2048  # of a request: 300 chunks of a byte, which h11 takes 5 ms to tell apart
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -32,6 +34,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        transport.max_size = self.step_bytes
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.kernel_bytes)
         self._head = self.loop.call_later(self.head_seconds, transport.abort)
 
@@ -40,16 +43,33 @@ class Connection(H11Protocol):
         # IDLE: of the next request there is only a part of the head.
         if self.conn.their_state is not h11.IDLE:
             self._head = _cancelled(self._head)
+            if not self.transport.get_write_buffer_size():  # the answer before was read
+                self._reader = _cancelled(self._reader)
         elif self._head is None and self.conn.trailing_data[0]:
             self._head = self.loop.call_later(self.head_seconds, self.transport.abort)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._reader = self.loop.call_later(self.read_seconds, self.transport.abort)
+        self._reader = self._reader or self.loop.call_later(self.read_seconds, self._unread)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._reader = _cancelled(self._reader)
+        if not self.cycle.response_complete:
+            self._reader = _cancelled(self._reader)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.get_write_buffer_size():  # which `close` would wait for, however long it takes
+            self._reader = self._reader or self.loop.call_later(self.read_seconds, self._unread)
+        else:
+            self._reader = _cancelled(self._reader)
+
+    def _unread(self) -> None:
+        if self.transport.get_write_buffer_size():
+            # The kernel, too, is to forget what was not read.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+            self.transport.abort()
+        self._reader = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head, self._reader = _cancelled(self._head), _cancelled(self._reader)
@@ -63,7 +83,9 @@ class Server(uvicorn.Server):
         AppStatus.disable_automatic_graceful_drain()  # streams, too, have the time of grace
         # uvicorn gives an idle connection up after 5 seconds, which is when clients of a busy machine come back.
         kept = int(Connection.head_seconds)
-        config = uvicorn.Config(app, http=Connection, access_log=False, timeout_keep_alive=kept, **options)
+        config = uvicorn.Config(
+            app, http=Connection, access_log=False, loop="asyncio", timeout_keep_alive=kept, **options
+        )
         super().__init__(config)
         self._engine = engine
         self._grace = grace

@@ -7,6 +7,7 @@ from typing import Any
 
 from api import Api, event
 from body import SGLANG, SGLANG_SAMPLING, Limit, Stopping, Strict
+from parts import said
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
 
@@ -43,8 +44,7 @@ class Generate(Api):
         return [*super().broken(reply, message), ServerSentEvent("[DONE]")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        answer = (await reply.whole()).answer
-        return {"text": answer, "meta_info": {**_counts(reply), **to_sglang(reply.finish)}}
+        return {"text": said(await reply.whole()), "meta_info": {**_counts(reply), **to_sglang(reply.finish)}}
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
         answer = ""

@@ -84,6 +84,12 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     "AI21's docs": {"eos": "endoftext"},
     "Baidu's docs": {"eos": "normal"},
     "GigaChat's docs": {"content_filter": "blacklist"},
+    "Aleph Alpha: `CompletionChoice` in its docs, as langchain4j and others read it": {
+        "eos": "end_of_text",
+        "stop_sequence": "stop_sequence_reached",
+        "length": "maximum_tokens",
+    },
+    "LLM Gateway: `getUnifiedFinishReason`": {"abort": "canceled gateway_error upstream_error client_error"},
     "Vercel's AI SDK: `LanguageModelV2FinishReason`": {"unknown": "unknown"},  # "has not transmitted a finish reason"
     "LM Studio: `LlmPredictionStopReason`; the first by earendil-works/pi#2107": {
         "eos": "end eosfound",

@@ -137,3 +137,24 @@ def test_a_segmenter_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Re
     assert joined(told) == ANSWER
     assert all(type(segment) is tuple for segment in told)
     assert (other.tokens_in, other.tokens_seen) == ({"reasoning": 6, "answer": 6}, 16)
+
+
+# After the first five tokens of "think"; nobody had asked for their segments.
+VERSION_1 = (
+    b"\x01\xa4uZ\xcd\x11?\xd5\x9b\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x05\x01\x00\x04\x00\x00\x00\x01\x00"
+    b"\x00\x00\x00\x01\x00\x00*\x80!c"
+    b'[[], [["reasoning", "Is"]], [["reasoning", " it"]], [["reasoning", " "]], [["reasoning", "E"]]]'
+    b"\x00\x00\x00_\xa2\x19BG"
+)
+
+
+def test_a_snapshot_of_version_1_goes_on(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    row = RowSegmenter(mlx[1], {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
+    row.restore(VERSION_1)
+    assert (row.region, row.tokens_seen, row.tokens_in) == ("reasoning", 5, {"answer": 0, "reasoning": 4})
+    told = [row.segments(SimpleNamespace(finish_reason=None)) for _ in range(5)]
+    told += map(row.feed, reciter.token_ids("think")[5:])
+    assert joined(segment for segments in told for segment in segments) == [
+        ("reasoning", "Is it END?"),
+        ("answer", "It is 5 or 6 END here"),
+    ]

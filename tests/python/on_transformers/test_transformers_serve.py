@@ -240,12 +240,14 @@ def test_the_models_template_reads_what_comes_before_the_stop(mode: str, tmp_pat
             assert ask("thought", stream) == ("Is it END?", "It is 5.", [], "stop", "END")
             assert ask("thought", stream, protect=[]) == ("Is it", "", [], "stop", "END")
             assert ask("call", stream) == ("", "", [("say", '{"x": "END"}')], "tool_calls", "END")
-        answer = client.responses.create(
-            model=str(checkpoint), input=PARSED.prompt("thought"), stream=False, extra_body={"stop": "END"}
-        )
-        assert (answer.output_text, answer.status, answer.matched_stop) == ("It is 5.", "completed", "END")
-        assert answer.usage.output_tokens_details.reasoning_tokens == 2
         for stream in (False, True):
+            answer = client.responses.create(
+                model=str(checkpoint), input=PARSED.prompt("thought"), stream=stream, extra_body={"stop": "END"}
+            )
+            if stream:
+                answer = list(answer)[-1].response
+            assert (answer.output_text, answer.status, answer.matched_stop) == ("It is 5.", "completed", "END")
+            assert answer.usage.output_tokens_details.reasoning_tokens == 2
             assert thought(client, checkpoint, stream).completion_tokens_details.reasoning_tokens == 2
         # A loop ends the reasoning, where no stop fires.
         text, tokens, _ = ended("thoughts", Repeat(3, min_length=64))

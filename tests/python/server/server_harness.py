@@ -20,6 +20,7 @@ SERVER = Path(__file__).parents[3] / "examples" / "server"
 sys.path.insert(0, str(SERVER))
 
 import bodies  # noqa: E402
+import engine as engine_module  # noqa: E402
 from app import make_app  # noqa: E402
 from bodies import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from engine import Engine  # noqa: E402
@@ -37,6 +38,7 @@ __all__ = [
     "bodies",
     "check",
     "clients",
+    "engine_module",
     "running",
     "served",
 ]

@@ -95,7 +95,7 @@ REFUSED = [
     ("/v1/chat/completions", {"messages": CHAT, "stop_token_ids": [2**40]}, "stop_token_ids.0: "),
     ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 0}, "max_tokens: Input should be greater than"),
     ("/v1/chat/completions", {"messages": CHAT, "max_tokens": "9"}, "max_tokens: Input should be a valid integer"),
-    ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 100_000}, "do not fit into the context of 8192"),
+    ("/v1/completions", {"prompt": "x" * 8_192}, "8192 tokens do not fit into the context of 8192"),
     ("/v1/chat/completions", {"messages": CHAT, "patterns": ["a("]}, "unclosed group"),
     ("/v1/chat/completions", {"messages": CHAT, "patterns": ["a*"]}, "empty"),
     (

@@ -200,27 +200,3 @@ def test_half_a_body_is_not_waited_for(url: str, monkeypatch: pytest.MonkeyPatch
         answer = half.recv(4096) + half.recv(4096)
     assert b" 408 " in answer
     assert b'"type":"error"' in answer
-
-
-@pytest.mark.parametrize("readers", [4])
-def test_who_does_not_read_is_given_up(
-    engine: CountingEngine, url: str, readers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Connection, "read_seconds", 0.5)
-    slow = []
-    body = json.dumps({"prompt": "[long]", "stream": True}).encode()
-    for _ in range(readers):
-        client = socket.socket()
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        place = urlsplit(url)
-        client.connect((place.hostname, place.port))
-        client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        slow.append(client)
-    assert serves(url)
-    deadline = time.monotonic() + 60
-    while engine.rows and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert engine.rows == 0
-    assert serves(url)
-    for client in slow:
-        client.close()

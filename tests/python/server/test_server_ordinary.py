@@ -164,6 +164,23 @@ def test_ordinary_requests_are_answered(client: Any, name: str) -> None:
     assert said(response.json()) == ("" if "load" in name else COUNT)
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", {"messages": CHAT, "max_tokens": 32_000}),  # Continue's default for some models
+        ("/v1/completions", {"prompt": "[count]", "max_tokens": 2**40}),
+        ("/v1/messages", {"messages": CHAT, "max_tokens": 64_000}),
+        ("/v1/responses", {"input": "[count]", "max_output_tokens": 128_000}),
+        ("/api/chat", {"messages": CHAT, "stream": False, "options": {"num_predict": 32_000}}),
+        ("/generate", {"text": "[count]", "sampling_params": {"max_new_tokens": 32_000}}),
+    ],
+)
+def test_a_limit_beyond_the_context_is_what_is_left_of_it(client: Any, path: str, body: dict[str, Any]) -> None:
+    response = client.http.post(path, json=body)
+    assert response.status_code == 200, response.text
+    assert said(response.json()) == COUNT
+
+
 def test_loading_says_so(client: Any) -> None:
     for path in ("/api/generate", "/api/chat"):
         answer = client.http.post(path, json={"model": client.model, "keep_alive": 0}).json()

@@ -90,6 +90,19 @@ def test_reasoning_tokens_are_counted(client: Any) -> None:
     assert message.usage.output_tokens_details.thinking_tokens == 6
 
 
+def test_reasoning_tokens_of_streams_are_counted(client: Any) -> None:
+    *_, last = client.openai.responses.create(model=client.model, input="[think]", stream=True)
+    assert last.response.usage.output_tokens_details.reasoning_tokens == 6
+    asked: Any = [{"role": "user", "content": "[think]"}]
+    usage = {"include_usage": True}
+    *_, last = client.openai.chat.completions.create(
+        model=client.model, messages=asked, stream=True, stream_options=usage
+    )
+    assert last.usage.completion_tokens_details.reasoning_tokens == 6
+    with client.anthropic.messages.stream(model=client.model, messages=asked, max_tokens=99) as stream:
+        assert stream.get_final_message().usage.output_tokens_details.thinking_tokens == 6
+
+
 def test_responses_with_stops_in_both(harmony: Any) -> None:
     options = {"stop": "END", "protect": []}
     reply = harmony.openai.responses.create(model=harmony.model, input="[harmony]", extra_body=options)

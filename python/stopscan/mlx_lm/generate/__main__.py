@@ -1,0 +1,57 @@
+"""mlx_lm.generate's command with exact stops. It has mlx_lm.generate's own options, and ``--stop``, ``--visible``,
+``--pattern``, ``--include-stop``, ``--protect`` and ``--repeat``.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Generator
+from typing import Any
+from unittest.mock import patch
+
+from mlx_lm.generate import main as mlx_main
+
+from stopscan import StopSet
+from stopscan.__main__ import AddStop
+from stopscan.mlx_lm.generate import GenerationResponse, stream_generate
+from stopscan.repeats import add_repeat
+
+
+def main() -> None:
+    """Generates as mlx_lm.generate's command does, to the stop."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the options of stops, and these:")
+    parser.add_argument("--stop", action=AddStop, default=[], metavar="S", help="a stop that is cut from the output")
+    parser.add_argument("--visible", action=AddStop, default=[], metavar="S", help="a stop that stays in the output")
+    parser.add_argument("--pattern", action=AddStop, default=[], metavar="S", help="a regular expression as a stop")
+    parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
+    parser.add_argument(
+        "--protect",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="REGION",
+        help="keep stops from firing in a region: its name, or its opening and its closing marker",
+    )
+    add_repeat(parser)
+    own, rest = parser.parse_known_args()
+    if {"-h", "--help"} & {*rest}:
+        parser.print_help()
+    try:
+        stops = StopSet(own.stop, visible=own.visible, patterns=own.pattern, repeat=own.repeat)
+    except (TypeError, ValueError) as error:
+        parser.error(str(error))
+
+    def exact(*args: Any, **kwargs: Any) -> Generator[GenerationResponse, None, None]:
+        try:
+            return stream_generate(*args, stop=stops, include_stop=own.include_stop, protect=own.protect, **kwargs)
+        except (TypeError, ValueError) as error:  # a region that the model does not have
+            parser.error(str(error))
+
+    sys.argv[1:] = rest
+    with patch.object(sys.modules["mlx_lm.generate"], "stream_generate", exact):
+        mlx_main()
+
+
+if __name__ == "__main__":
+    main()
