@@ -34,7 +34,8 @@ class Pace:
         for _ in range(TRIES):
             answer = await ask(server, self.exchange.api, self.exchange.request)
             found = self.exchange.judged(answer)
-            if found["text"] is not None or self.exchange.expected.recital is None:
+            # Without a text there was no answer to look at.
+            if found.get("text", "") is not None or self.exchange.expected.recital is None:
                 return found
             complaint = unevenness(answer, self.exchange.expected.recital)
             if complaint is None:

@@ -62,6 +62,10 @@ class Aws(Framing):
         ((name, fields),) = event.items()
         return _message({**headers, ":event-type": name}, dumps(fields))
 
+    def failed(self, error: Any) -> bytes:
+        headers = {":exception-type": "internalServerException", ":content-type": "application/json"}
+        return _message({**headers, ":message-type": "exception"}, dumps(error))
+
     _like = b""  # a message whose headers new ones have
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from stopscan.clients._closing import ClosingMachine
 from stopscan.clients._json import get, items, put, text_at, without
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Machine, stopped
-from stopscan.clients._part import Part, clean
+from stopscan.clients._machine import Part, clean, stopped
 from stopscan.finish import Finish, to_anthropic, to_bedrock
 
 
@@ -16,7 +16,7 @@ def to_cohere(finish: Finish) -> dict[str, str]:
     return {"finish_reason": "STOP_SEQUENCE" if finish.reason == "stop_sequence" else "COMPLETE"}
 
 
-class BlockMachine(Machine):
+class BlockMachine(ClosingMachine):
     """A stream of one message, whose blocks come one after the other. A stop in one of them ends the message.
 
     A subclass is the table of its API. What is no text of a text block passes unread.
@@ -33,9 +33,14 @@ class BlockMachine(Machine):
     FINISH: ClassVar[tuple[str, ...]]  # where the end of a message has its reason
     write_finish: ClassVar[Callable[[Finish], Any]]
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._open: list[Any] = []  # after a match: the closing events that have not come out
+    def sole(self, event: Any) -> tuple[Any, str] | None:
+        told = body = self.fields(event)
+        if told["type"] != self.DELTA or self.matches or told.get("logprobs"):
+            return None
+        for name in self.TEXT[:-1]:
+            body = self.fields(body[name])
+        text = body.get(self.TEXT[-1])
+        return (told[self.INDEX], text) if text else None
 
     def kind(self, event: Any) -> str | None:
         kind: str | None = get(event, "type")
@@ -48,10 +53,6 @@ class BlockMachine(Machine):
     def event(self, kind: str, index: int | None = None, **fields: Any) -> Any:
         """An event of this kind, of a block or of the message."""
         return {"type": kind, **({} if index is None else {self.INDEX: index}), **fields}
-
-    def delta(self, event: Any, text: str) -> Any:
-        """A delta of this text, for the block of ``event``."""
-        return put(self.event(self.DELTA, self.index(event)), text, *self.TEXT)
 
     def message_end(self, finish: Finish) -> list[Any]:
         """The events that end the message; without usage."""
@@ -85,70 +86,36 @@ class BlockMachine(Machine):
         for index, part in self.parts.items():
             if kind == self.BLOCK_END and index != self.index(event):
                 continue
-            out += self._flush(part)
+            out += self.flush(part)
             if part.match is not None:
                 finish = stopped(part.match)
                 if kind == self.BLOCK_END:
-                    return [*out, event, *self._matched(part, self.message_end(finish))]
+                    return [*out, event, *self.matched(part.match, self.message_end(finish))]
                 # Without the end of the block; what follows it is the API's own if its stream is read on.
                 rest = [] if self.options.drain else self.message_end(finish)[1:]
-                return [*out, self.with_finish(event, finish), *self._matched(part, rest)]
+                return [*out, self.with_finish(event, finish), *self.matched(part.match, rest)]
         return [*out, event]
 
-    def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
-        before = part.held
-        rows = part.settle(safe, spelled(self._rows(event), text))
-        part.source = event
-        if safe == text and not before:
-            out = [event]
-        else:
-            out = [self._with_rows(put(event, safe, *self._path(self.kind(event))), rows)]
-        if part.match is not None:
-            end = self.event(self.BLOCK_END, self.index(event))
-            out += self._matched(part, [end, *self.message_end(stopped(part.match))])
-        return out
+    def cut(self, event: Any, text: str, rows: list[Any]) -> Any:
+        return put(event, text, *self._path(self.kind(event)))
 
-    def _rows(self, event: Any) -> list[Any]:
-        return []
+    def piece(self, event: Any, text: str, rows: list[Any]) -> Any:
+        return put(self.event(self.DELTA, self.index(event)), text, *self.TEXT)
 
-    def _with_rows(self, event: Any, rows: list[Any]) -> Any:
-        return event
-
-    def _matched(self, part: Part, closing: list[Any]) -> list[Any]:
+    def closing(self, event: Any, part: Part) -> list[Any]:
         assert part.match is not None
-        self.matches[0] = part.match
-        self.ended = True
-        self._open = closing
-        return [] if self.options.drain else self.end()
+        return [self.event(self.BLOCK_END, self.index(event)), *self.message_end(stopped(part.match))]
 
     def _after(self, event: Any, kind: str | None) -> list[Any]:
         """The API's own closing events, when its stream is read on: of the others, those that belong to no block."""
-        if kind == self.BLOCK_END and self._open and self.index(event) == self.index(self._open[0]):
-            self._open.pop(0)
+        if kind == self.BLOCK_END and self.open and self.index(event) == self.index(self.open[0]):
+            self.open.pop(0)
             return [event]
         if kind == self.MESSAGE_END:
-            before = [ours for ours in self._open if self.kind(ours) == self.BLOCK_END]
-            self._open = []
+            before = [ours for ours in self.open if self.kind(ours) == self.BLOCK_END]
+            self.open = []
             return [*before, self.with_finish(event, stopped(self.matches[0]))]
         return [] if self.index(event) is not None else [event]
-
-    def _flush(self, part: Part) -> list[Any]:
-        held, _ = part.flush()
-        return [self.delta(part.source, held)] if held else []
-
-    def end(self) -> list[Any]:
-        if self.matches:
-            out, self._open = self._open, []
-            return out
-        out = []
-        for part in self.parts.values():
-            out += self._flush(part)
-            if part.match is not None:
-                if part.source is not None:  # some text of it was touched
-                    end = self.event(self.BLOCK_END, self.index(part.source))
-                    out += [end, *self.message_end(stopped(part.match))]
-                return [*out, *self._matched(part, [])]
-        return out
 
     def whole(self, answer: Any) -> Any:
         blocks = items(get(answer, *self.CONTENT))
@@ -176,18 +143,14 @@ class Anthropic(BlockMachine):
     write_finish = to_anthropic
 
     def sole(self, event: Any) -> tuple[Any, str] | None:
-        told = self.fields(event)
-        if told["type"] != self.DELTA or self.matches:
-            return None
-        delta = self.fields(told["delta"])
-        text = delta.get("text") if delta["type"] == "text_delta" else None
-        return (told["index"], text) if text else None
+        sole = super().sole(event)
+        return sole if sole is not None and self.fields(self.fields(event)["delta"])["type"] == "text_delta" else None
 
     def text(self, event: Any, kind: str | None) -> str:
         path = self._path(kind)
         return text_at(event, *path) if get(event, path[0], "type") in ("text", "text_delta") else ""
 
-    def delta(self, event: Any, text: str) -> Any:
+    def piece(self, event: Any, text: str, rows: list[Any]) -> Any:
         return self.event(self.DELTA, self.index(event), delta={"type": "text_delta", "text": text})
 
     def message_end(self, finish: Finish) -> list[Any]:
@@ -232,18 +195,12 @@ class Cohere(BlockMachine):
 
     write_finish = to_cohere
 
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        told = self.fields(event)
-        if told["type"] != self.DELTA or self.matches or told.get("logprobs"):
-            return None
-        text = self.fields(self.fields(self.fields(told["delta"])["message"])["content"]).get("text")
-        return (told["index"], text) if text else None
+    def rows(self, event: Any, text: str) -> list[Any]:
+        return spelled([event["logprobs"]] if isinstance(get(event, "logprobs"), dict) else [], text)
 
-    def _rows(self, event: Any) -> list[Any]:
-        return [event["logprobs"]] if isinstance(get(event, "logprobs"), dict) else []
-
-    def _with_rows(self, event: Any, rows: list[Any]) -> Any:
-        return {**event, "logprobs": rows[0]} if rows else without(event, "logprobs")
+    def cut(self, event: Any, text: str, rows: list[Any]) -> Any:
+        cut = super().cut(event, text, rows)
+        return {**cut, "logprobs": rows[0]} if rows else without(cut, "logprobs")
 
     def with_whole_finish(self, answer: Any, finish: Finish) -> Any:
         answer = super().with_whole_finish(answer, finish)

@@ -103,6 +103,10 @@ class Body:
             self.error = error
             return b""
 
+    def failed(self, error: Any) -> bytes:
+        """What tells the client that the body has broken off: an error as its last event, where it has events."""
+        return self._cutter.framing.failed(error) if self._cutter is not None else b""
+
     def told(self, out: bytes) -> Iterator[bytes]:
         """What is ready, and then the error of whoever was told of a match, or of the close."""
         for choice, match in self.matches.items():

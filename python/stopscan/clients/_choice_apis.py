@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from stopscan.clients._choices import ChoiceMachine
+from stopscan.clients._choices import ChoiceMachine, refilled
 from stopscan.clients._json import get, items, put, text_at, without
 from stopscan.clients._logprobs import placed, spelled
-from stopscan.clients._part import Token
+from stopscan.clients._machine import Token
 from stopscan.finish import from_ollama, from_openai, to_ollama, to_openai
 
 
@@ -15,27 +15,15 @@ class Chat(ChoiceMachine):
     """Chat completions: OpenAI's, and those of the many servers that speak them."""
 
     API = "chat"
-    TEXT = ("delta", "content")
-    MESSAGE = ("message", "content")
+    TEXT, MESSAGE = ("delta", "content"), ("message", "content")
     CALLS = ("tool_calls", "function_call")
     read_finish, write_finish = from_openai, to_openai
-
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        choices = self.fields(event)["choices"]
-        if not choices or len(choices) > 1:
-            return None
-        choice = self.fields(choices[0])
-        body = self.fields(choice["delta"])
-        text = body.get("content")
-        if not text or choice.get("finish_reason") or body.get("tool_calls") or body.get("function_call"):
-            return None
-        return choice.get("index") or 0, text
 
     def look(self, choice: Any) -> tuple[str, Any]:
         """The content may be a list of parts: so it is in Mistral's reasoning models and in LiteLLM."""
         text, closes = super().look(choice)
         parts = items(get(choice, *self._path))
-        return "".join([text_at(part, "text") for part in parts if _is_text(part)]) if parts else text, closes
+        return "".join([text_at(part, "text") for part in parts if _is_text(part)]) or text, closes
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         return spelled(get(choice, "logprobs", "content"), text)
@@ -47,14 +35,7 @@ class Chat(ChoiceMachine):
 
     def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
         content = get(choice, *self._path)
-        if not isinstance(content, list):
-            return super().with_text(choice, text, rows)
-        parts = []
-        for part in content:
-            if _is_text(part):  # the first takes all of the text
-                part, text = {**part, "text": text}, ""
-            parts.append(part)
-        return self.with_rows(put(choice, parts, *self._path), rows)
+        return super().with_text(choice, refilled(content, _is_text, text) if isinstance(content, list) else text, rows)
 
 
 def _is_text(part: Any) -> bool:
@@ -71,14 +52,6 @@ class Completions(ChoiceMachine):
     TEXT = MESSAGE = ("text",)
     read_finish, write_finish = from_openai, to_openai
 
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        choices = self.fields(event)["choices"]
-        if not choices or len(choices) > 1:
-            return None
-        choice = self.fields(choices[0])
-        text = choice.get("text")
-        return (choice.get("index") or 0, text) if text and not choice.get("finish_reason") else None
-
     def tokens(self, choice: Any, text: str) -> list[Token]:
         logprobs = get(choice, "logprobs")
         tokens = items(get(logprobs, "tokens"))
@@ -94,7 +67,7 @@ class Completions(ChoiceMachine):
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
         piece = super().piece(choice, text, rows)
-        return piece if rows else {**piece, "logprobs": None} if "logprobs" in piece else piece
+        return {**piece, "logprobs": None} if "logprobs" in piece and not rows else piece
 
 
 def _lengths_before(tokens: list[Any]) -> list[int]:
@@ -112,22 +85,11 @@ class Ollama(ChoiceMachine):
     """Ollama's chat: an event is its only choice."""
 
     API = "ollama"
+    CHOICES, REASONS = "", ("done",)
     TEXT: ClassVar[tuple[str, ...]] = ("message", "content")
     MESSAGE: ClassVar[tuple[str, ...]] = TEXT
     CALLS: ClassVar[tuple[str, ...]] = ("tool_calls",)
     read_finish, write_finish = from_ollama, to_ollama
-
-    def choices(self, event: Any) -> list[Any]:
-        return [event]
-
-    def with_choices(self, event: Any, choices: list[Any]) -> Any:
-        return choices[0]
-
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        line = self.fields(event)
-        message = self.fields(line["message"])
-        text = message.get("content")
-        return (0, text) if text and not line.get("done") and not message.get("tool_calls") else None
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         return spelled(get(choice, "logprobs"), text)
@@ -137,7 +99,7 @@ class Ollama(ChoiceMachine):
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
         bare = without(choice, "done_reason", "thinking", "context", *COUNTS)
-        bare = put(bare, {"role": get(choice, "message", "role")}, "message") if self._path[0] == "message" else bare
+        bare = put(bare, {"role": get(choice, "message", "role")}, "message") if self._above else bare
         return self.with_rows(put(bare, text, *self._path), rows)
 
 
@@ -146,8 +108,3 @@ class Generate(Ollama):
 
     TEXT = MESSAGE = ("response",)
     CALLS = ()
-
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        line = self.fields(event)
-        text = line["response"]
-        return (0, text) if text and not line.get("done") else None

@@ -3,10 +3,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from stopscan import StopMatch
 from stopscan.clients._json import get, items, number, only, put, text_at, without
-from stopscan.clients._machine import Machine, stopped
-from stopscan.clients._part import Part, Token, clean
+from stopscan.clients._machine import Machine, Part, Token, clean, stopped
 from stopscan.finish import Finish
+
+
+def refilled(parts: list[Any], is_text: Callable[[Any], bool], text: str) -> list[Any]:
+    """Returns the parts of a content with another text, which the first part of text takes whole."""
+    out = []
+    for part in parts:
+        if is_text(part):
+            part, text = {**part, "text": text}, ""
+        out.append(part)
+    return out
 
 
 class ChoiceMachine(Machine):
@@ -16,7 +26,8 @@ class ChoiceMachine(Machine):
     entries for tokens.
     """
 
-    CHOICES: ClassVar[str] = "choices"
+    CHOICES: ClassVar[str] = "choices"  # where an event has them; "" where it is the only one itself
+    REASONS: ClassVar[tuple[str, ...]] = ("finish_reason",)  # what a choice has when it ends
     TEXT: ClassVar[tuple[str, ...]]  # the path to the text in a choice
     MESSAGE: ClassVar[tuple[str, ...]]  # the path in the choice of a whole answer
     CALLS: ClassVar[tuple[str, ...]] = ()  # what closes the text before it, and goes with the text after a stop
@@ -26,25 +37,44 @@ class ChoiceMachine(Machine):
     read_finish: ClassVar[Callable[[object], Finish | None]]
     write_finish: ClassVar[Callable[[Finish], Any]]
 
-    _path: tuple[str, ...]
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._path = self.TEXT
+        self._text_in(self.TEXT)
         self._early: list[Any] = []  # held text, to come before the event that is fed
         self._late: list[Any] = []  # closing events, to come after it
 
+    def _text_in(self, path: tuple[str, ...]) -> None:
+        self._path, self._above, self._name = path, path[:-1], path[-1]
+
+    def sole(self, event: Any) -> tuple[int, Any] | None:
+        told, index = self.fields(event), 0
+        if self.CHOICES:
+            choices = told[self.CHOICES]
+            if not choices or len(choices) > 1:
+                return None
+            told = self.fields(choices[0])
+            index = told.get("index") or 0
+        for name in self.REASONS:
+            if told.get(name):
+                return None
+        for name in self._above:
+            told = self.fields(told[name])
+        for name in self.CALLS:
+            if told.get(name):
+                return None
+        text = told.get(self._name)
+        return (index, text) if text else None
+
     def choices(self, event: Any) -> list[Any]:
-        return items(get(event, self.CHOICES))
+        return items(get(event, self.CHOICES)) if self.CHOICES else [event]
 
     def with_choices(self, event: Any, choices: list[Any]) -> Any:
-        return {**event, self.CHOICES: choices}
+        return {**event, self.CHOICES: choices} if self.CHOICES else choices[0]
 
     def look(self, choice: Any) -> tuple[str, Any]:
         """The text that the choice brings, and whether something in it ends that text."""
-        body = get(choice, *self._path[:-1])
-        closes = self.finished(choice) or any(get(body, call) for call in self.CALLS)
-        return text_at(choice, *self._path), closes
+        body = get(choice, *self._above)
+        return text_at(body, self._name), self.finished(choice) or any(get(body, call) for call in self.CALLS)
 
     def finished(self, choice: Any) -> bool:
         return type(self).read_finish(choice) is not None
@@ -55,21 +85,20 @@ class ChoiceMachine(Machine):
     def with_rows(self, choice: Any, rows: list[Any]) -> Any:
         return choice
 
-    def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
-        absent = not text and get(choice, *self._path) is None
+    def with_text(self, choice: Any, text: Any, rows: list[Any]) -> Any:
+        absent = text == "" and get(choice, *self._path) is None
         return self.with_rows(choice if absent else put(choice, text, *self._path), rows)
 
     def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
         """The choice with what is before the stop: nothing that comes after its text."""
         cut = self.with_text(choice, text, rows)
-        body = get(cut, *self._path[:-1])
-        return put(cut, without(body, *self.CALLS, "parsed"), *self._path[:-1]) if isinstance(body, dict) else cut
+        body = get(cut, *self._above)
+        return put(cut, without(body, *self.CALLS, "parsed"), *self._above) if isinstance(body, dict) else cut
 
     def piece(self, choice: Any, text: str, rows: list[Any]) -> Any:
         """A choice that brings this text and nothing else."""
-        piece = only(choice, *self.KEPT)
-        body = {} if not text and self._path[1:] else put({}, text, self._path[-1])
-        return self.with_rows(put(piece, body, *self._path[:-1]) if self._path[1:] else {**piece, **body}, rows)
+        body = {self._name: text} if text or not self._above else {}
+        return self.with_rows({**only(choice, *self.KEPT), **put({}, body, *self._above)}, rows)
 
     def with_finish(self, choice: Any, finish: Finish) -> Any:
         # vLLM's own word for what ended the choice is not what ended it here.
@@ -157,7 +186,7 @@ class ChoiceMachine(Machine):
             new = self.with_finish(new, stopped(part.match))
         elif not self.options.drain:
             part.closed = True
-            self._late.append(self._closing(part))
+            self._late.append(self._piece(part, "", [], part.match))
         return new
 
     def _after(self, choice: Any, part: Part) -> Any:
@@ -167,15 +196,12 @@ class ChoiceMachine(Machine):
         part.closed = True
         return self.with_finish(self.cut(choice, "", []), stopped(part.match))
 
-    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
+    def _piece(self, part: Part, text: str, rows: list[Any], match: StopMatch | None = None) -> Any:
+        """An event of its own: held text, or the end of a choice with this match."""
         event, choice = part.source
-        return self.with_choices(without(event, *self.USAGE), [self.piece(choice, text, rows)])
-
-    def _closing(self, part: Part) -> Any:
-        event, choice = part.source
-        assert part.match is not None
-        closing = self.with_finish(self.piece(choice, "", []), stopped(part.match))
-        return self.with_choices(without(event, *self.USAGE), [closing])
+        piece = self.piece(choice, text, rows)
+        piece = piece if match is None else self.with_finish(piece, stopped(match))
+        return self.with_choices(without(event, *self.USAGE), [piece])
 
     def end(self) -> list[Any]:
         out = []
@@ -186,11 +212,11 @@ class ChoiceMachine(Machine):
             if part.match is not None and not part.closed:
                 self.matches[index] = part.match
                 if part.source is not None:  # some text of it was touched
-                    out.append(self._closing(part))
+                    out.append(self._piece(part, "", [], part.match))
         return out
 
     def whole(self, answer: Any) -> Any:
-        self._path = self.MESSAGE
+        self._text_in(self.MESSAGE)
         choices = [self._whole(choice) if isinstance(choice, dict) else choice for choice in self.choices(answer)]
         return self.with_choices(answer, choices) if self.matches else answer
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from stopscan import StopMatch
 from stopscan.clients._apis import answer_machine_of, machine_of
 from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import Options
+from stopscan.clients._machine import Options, fates
 from stopscan.clients._template import split_at, template
 
 TRIES = 5  # templates for a stream
@@ -33,7 +32,6 @@ class Cutter:
         self._tries = TRIES if fast else 0
         self._fits: Any = None  # the template, until a stop has fired
         self._part: Any = None  # to which events of the template bring text
-        self._note: Callable[[str], None] | None = None
 
     def feed(self, data: bytes) -> bytes:
         framing = self.framing
@@ -41,15 +39,12 @@ class Cutter:
             out = self._fast(data)  # what fits is one frame: no text and no hole has the end of one
             if out is not None:
                 return out
-        frames = framing.split(data)
-        if len(frames) == 1:
-            return self._fed(frames[0])
         pieces = []
-        for frame in frames:
+        for frame in framing.split(data):
             pieces.append(self._fed(frame))
             if self.ended:
                 break
-        return b"".join(pieces)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def end(self) -> bytes:
         if self.ended:
@@ -73,8 +68,8 @@ class Cutter:
             safe = part.feed(text)
         except ValueError:  # half of a surrogate pair, or of a character
             return None
-        if self._note is not None:
-            self._note(text)
+        if part.said is not None:
+            part.said.append(text)
         if safe is text and not part.held and part.scanner.match is None:
             return frame if self.framing.written_as_read else self.framing.out(frame)
         event = json.loads(self.framing.payload(frame) or b"")
@@ -124,11 +119,10 @@ class Cutter:
         other = self.framing.payload(self.framing.like(frame, before + b'"?"' + after))
         if other is not None and self._sole(json.loads(other)) == (place, "?"):
             self._fits, self._part = template(before, after, (head, tail)), machine.parts[place]
-            self._note = machine.noting(place)
 
     def _sole(self, event: Any) -> tuple[Any, str] | None:
         try:
-            sole = self._machine.peek(event) if self._machine is not None else None
+            sole = self._machine.sole(event) if self._machine is not None else None
             hash(sole)
         except (AttributeError, KeyError, TypeError):
             return None
@@ -142,25 +136,14 @@ class Cutter:
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
         if self._matches:  # what follows a stop is another matter
             self._fits, self._tries = None, 0
-        out, used = [], False
-        for event in events:
-            if event is source:
-                out.append(self.framing.out(frame))
-                used = True
-            elif not used and _near(event, source):
-                out.append(self.framing.out(self.framing.changed(frame, event)))
-                used = True
-            else:
-                out.append(self.framing.out(self.framing.made(event)))
+        framing, out = self.framing, []
+        for event, fate in fates(events, source):
+            made = frame if fate == "same" else framing.changed(frame, event) if fate == "cut" else framing.made(event)
+            out.append(framing.out(made))
         if self._machine.ended and not self._options.drain:
             self.ended = True
-            out.append(self.framing.closing(self._machine.API in ("chat", "completions")))
+            out.append(framing.closing(self._machine.API in ("chat", "completions")))
         return b"".join(out)
-
-
-def _near(event: Any, source: Any) -> bool:
-    """Whether the event is the source cut, so that the other lines of its frame are still true."""
-    return get(event, "type") == get(source, "type") and bool(event.keys() & source.keys())
 
 
 def cut_answer(body: bytes, options: Options, matches: dict[int, StopMatch], strict: bool = True) -> bytes:

@@ -59,6 +59,10 @@ class Framing:
         """What ends the body; ``done`` where the API has a last word that is no event."""
         return b""
 
+    def failed(self, error: Any) -> bytes:
+        """What is written when the body breaks off: an error as its last event."""
+        return self.out(self.made(error))
+
     def _taken(self, ends: Iterable[int]) -> list[bytes]:
         frames, begin = [], 0
         for end in ends:
@@ -172,3 +176,6 @@ class Array(Framing):
 
     def closing(self, done: bool) -> bytes:
         return b"" if self._open else b"]"
+
+    def failed(self, error: Any) -> bytes:
+        return super().failed(error) + b"]"

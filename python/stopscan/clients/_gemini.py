@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from stopscan.clients._choices import ChoiceMachine
-from stopscan.clients._json import get, items, only, put
+from stopscan.clients._choices import ChoiceMachine, refilled
+from stopscan.clients._json import get, items, number, only, put
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._part import Token
+from stopscan.clients._machine import Token
 from stopscan.finish import Finish, from_gemini, to_gemini
 
 # What is said of a part's text, or of a thought. Anything else in a part is content, and ends the text before it.
@@ -16,7 +18,7 @@ class Gemini(ChoiceMachine):
     """Gemini: candidates with parts. Neighbouring parts of text are one text, in one event or in several."""
 
     API = "gemini"
-    CHOICES = "candidates"
+    CHOICES, REASONS = "candidates", ("finishReason", "finish_reason")
     TEXT = MESSAGE = ("content", "parts")
     USAGE = ("usageMetadata", "usage_metadata")
     KEPT = ("index", "logprobsResult", "logprobs_result")
@@ -26,25 +28,22 @@ class Gemini(ChoiceMachine):
         self.python_names = self.python_names or (isinstance(event, dict) and any("_" in name for name in event))
         return super().choices(event)
 
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        fields = self.fields
-        choices = fields(event)["candidates"]
-        if not choices or len(choices) > 1:
+    def sole(self, event: Any) -> tuple[int, Any] | None:
+        sole = super().sole(event)
+        if sole is None or len(sole[1]) != 1:
             return None
-        choice = fields(choices[0])
-        parts = fields(choice["content"])["parts"]
-        if not parts or len(parts) > 1 or choice.get("finishReason") or choice.get("finish_reason"):
-            return None
-        part = fields(parts[0])
+        part = self.fields(sole[1][0])
         text = part.get("text")
-        return (choice.get("index") or 0, text) if text and not part.get("thought") else None
+        return (sole[0], text) if text and not part.get("thought") else None
 
     def scan(self, event: Any, choice: Any) -> Any:
         parts = self._parts(choice)
-        runs = _runs(parts) if len(parts) > 1 and choice.get("index", 0) not in self.matches else []
-        return self._scan_runs(event, choice, runs) if len(runs) > 1 else super().scan(event, choice)
+        runs = _runs(parts) if len(parts) > 1 and number(choice.get("index")) not in self.matches else []
+        if len(runs) < 2:
+            return super().scan(event, choice)
+        return self._run_by_run(choice, runs, partial(super().scan, event))
 
-    def _scan_runs(self, event: Any, choice: Any, runs: list[list[Any]]) -> Any:
+    def _run_by_run(self, choice: Any, runs: list[list[Any]], scan: Callable[[Any], Any]) -> Any:
         """Text, a call, text again, all in one event: each run is scanned as a candidate of its own."""
         tokens = self.tokens(choice, _text(self._parts(choice)))
         parts: list[Any] = []
@@ -53,11 +52,11 @@ class Gemini(ChoiceMachine):
         for run in runs:
             begin, end = end, end + len(_text(run))
             own = self._with(choice, run, [row for place, row in tokens if begin <= place < end])
-            new = super().scan(event, own)
+            new = scan(own)
             changed = changed or new is not own
             parts += self._parts(new)
             rows += [row for _, row in self.tokens(new, "")]
-            if self.matches:
+            if number(choice.get("index")) in self.matches:
                 break
         return self._with(new, parts, rows) if changed else choice
 
@@ -79,12 +78,7 @@ class Gemini(ChoiceMachine):
         return {**choice, name: {**result, **{key: row for key, row in lists if result.get(key) is not None}}}
 
     def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
-        parts = []
-        for part in self._parts(choice):
-            if _is_text(part):  # the first takes all of the text
-                part, text = {**part, "text": text}, ""
-            parts.append(part)
-        return self._with(choice, parts, rows)
+        return self._with(choice, refilled(self._parts(choice), _is_text, text), rows)
 
     def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
         cut = self.with_text(choice, text, rows)
@@ -101,19 +95,7 @@ class Gemini(ChoiceMachine):
         return {**choice, name: to_gemini(finish)["finishReason"]}
 
     def _whole(self, choice: Any) -> Any:
-        runs = _runs(self._parts(choice))
-        tokens = self.tokens(choice, _text(self._parts(choice)))
-        before: list[Any] = []
-        end = 0
-        for run in runs:
-            begin, end = end, end + len(_text(run))
-            inside = [row for place, row in tokens if begin <= place < end]
-            new = super()._whole(self._with(choice, run, inside))
-            if choice.get("index", 0) in self.matches:
-                rows = [row for place, row in tokens if place < begin] + [row for _, row in self.tokens(new, "")]
-                return self._with(new, before + self._parts(new), rows)
-            before += run
-        return choice
+        return self._run_by_run(choice, _runs(self._parts(choice)), super()._whole)
 
     def _parts(self, choice: Any) -> list[Any]:
         return items(get(choice, "content", "parts"))

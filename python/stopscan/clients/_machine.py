@@ -1,14 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from stopscan import StopMatch, StopScanner, StopSet
-from stopscan.clients._part import Part, clean
+from stopscan.clients._json import get
 from stopscan.finish import Finish
 
 Fields = Callable[[Any], dict[str, Any]]
+Token = tuple[int, Any]  # where it begins, in code points, and what the API says of it
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,48 @@ class Options:
         if match is not None and match.period is not None and self.sent:
             kept = text[: match.end]
         return kept, match
+
+
+def clean(text: str) -> str:
+    """Returns the text with U+FFFD for each lone surrogate, which JSON can spell and UTF-8 cannot."""
+    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
+
+
+class Part:
+    """One text of a stream: a choice's, a content block's. It has the scanner, and for as long as text is held also
+    the tokens (logprobs) of that text and the event that it came in, to copy when the text comes by itself.
+
+    A token comes with the first of its characters, as in ``TokenScanner.tokens_kept``.
+    """
+
+    __slots__ = ("closed", "feed", "held", "over", "rows", "said", "scanner", "source", "tokens")
+
+    def __init__(self, scanner: StopScanner) -> None:
+        self.scanner = scanner
+        self.feed = scanner.feed
+        self.held = 0  # how many characters
+        self.tokens: list[Token] = []  # begins are counted from the first held character
+        self.source: Any = None
+        self.over = False  # its stop has fired
+        self.closed = False  # the API's own closing event has come
+        self.said: list[str] | None = None  # what was fed, and the tokens of all of it, where its API says it again
+        self.rows: list[Any] = []
+
+    @property
+    def match(self) -> StopMatch | None:
+        return self.scanner.match
+
+    def settle(self, safe: str, tokens: Iterable[Token]) -> list[Any]:
+        """Returns the tokens that come with ``safe``, which the scanner gave for a text with ``tokens``."""
+        tokens = [*self.tokens, *((self.held + begin, token) for begin, token in tokens)]
+        self.held, out = len(self.scanner.held), len(safe)
+        self.tokens = [(begin - out, token) for begin, token in tokens if begin >= out]
+        return [token for begin, token in tokens if begin < out]
+
+    def flush(self) -> tuple[str, list[Any]]:
+        """Returns the held text and its tokens: the part is over, or something else comes in between."""
+        tokens, self.held, self.tokens = self.tokens, 0, []
+        return self.scanner.flush(), [token for _, token in tokens]
 
 
 def parsed(event: Any) -> Any:
@@ -60,14 +106,6 @@ class Machine:
         """The part to which an event brings text, and the text, if it brings nothing that ends the part. Most events do
         so, and are done with when the scanner gives the very text back. ``None`` where there is more to look at."""
         raise NotImplementedError
-
-    def peek(self, event: Any) -> tuple[Any, str] | None:
-        """``sole``, for an event that is not fed yet."""
-        return self.sole(event)
-
-    def noting(self, place: Any) -> Callable[[str], None] | None:
-        """What must be told of a text that was fed to the part past ``feed``."""
-        return None
 
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
         """What comes out for such an event when the scanner has made ``safe`` of its text."""
@@ -100,6 +138,8 @@ class Machine:
                 place, text = sole
                 part = self.parts.get(place) or self.part(place)
                 safe = "" if part.over else part.feed(text)
+                if part.said is not None:
+                    part.said.append(text)
         except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
             part = None  # null, or another form where most events have one of theirs; half of a surrogate pair
         if part is None or part.over:
@@ -109,12 +149,21 @@ class Machine:
         return self.changed(self.load(event), part, text, safe)
 
     def part(self, place: Any) -> Part:
-        part = Part(self.options.scanner())
-        self.parts[place] = part
-        return part
+        return self.parts.setdefault(place, Part(self.options.scanner()))
 
 
 def stopped(match: StopMatch) -> Finish:
     if match.period is not None:
         return Finish("repetition", offset=match.offset)
     return Finish("stop_sequence", match.sequence, match.offset)
+
+
+def fates(out: Iterable[Any], source: Any) -> Iterator[tuple[Any, Literal["same", "cut", "new"]]]:
+    """Returns the events that a machine gave for ``source``, each with what it is: the source itself; the source cut,
+    so that what else stands with it is still true; a new one."""
+    found = False
+    for event in out:
+        # Bedrock's events have their name for a key.
+        near = get(event, "type") == get(source, "type") and not event.keys().isdisjoint(source)
+        yield event, "same" if event is source else "cut" if near and not found else "new"
+        found = found or event is source or near

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, get_args
 
 from stopscan.clients._json import get
-from stopscan.clients._machine import Machine, Options
+from stopscan.clients._machine import Machine, Options, fates
 
 # Where the type of an event has a class of its own: the client's public union of them.
 EVENT_TYPES = {
@@ -70,7 +70,7 @@ class ObjectMachine:
     def _try(self, event: Any) -> None:
         """Cuts the first text for trial, before any of it is fed."""
         try:
-            _, text = self.machine.peek(event) or (None, "")
+            _, text = self.machine.sole(event) or (None, "")
         except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
             return
         if text:
@@ -79,24 +79,16 @@ class ObjectMachine:
             _cut(event, json, _emptied(json, text))
 
     def _objects(self, event: Any, out: list[Any]) -> list[Any]:
-        made, left = [], True
-        for json in out:
-            if json is self._json:
+        made: list[Any] = []
+        for json, fate in fates(out, self._json):
+            if fate == "same":
                 made.append(event)
-            elif left and get(json, "type") == get(self._json, "type") and len(json) >= 1:
-                made.append(_cut(event, self._json, json) if _near(json, self._json) else self._made(json))
-                left = not _near(json, self._json)
             else:
-                made.append(self._made(json))
+                made.append(_cut(event, self._json, json) if fate == "cut" else self._made(json))
         return made
 
     def _made(self, json: Any) -> Any:
         return build(self._types.get(json["type"], type(self._like)) if self._types else type(self._like), json)
-
-
-def _near(json: Any, source: Any) -> bool:
-    """Whether this is the event cut. Bedrock's have their name for a key."""
-    return get(json, "type") is not None or bool(json.keys() & source.keys())
 
 
 def check(event: Any) -> None:
@@ -204,11 +196,8 @@ def _cut(event: Any, old: Any, new: Any) -> Any:
     if new is old:
         return event
     made = build(type(event), new) if hasattr(event, "parse_obj_as_instance") else patched(event, old, new)
-    for path, before, after in _texts(old, new):
-        if any(read == before != after for read in _read(made, path)):
-            raise TypeError(
-                f"{type(event).__module__}.{type(event).__qualname__} cannot be cut: its text does not change"
-            )
+    if _leaks(made, old, new):
+        raise TypeError(f"{type(event).__module__}.{type(event).__qualname__} cannot be cut: its text does not change")
     return made
 
 
@@ -274,26 +263,20 @@ def _emptied(json: Any, text: str) -> Any:
     return "" if json == text else json
 
 
-def _texts(old: Any, new: Any) -> Any:
-    """The paths of strings that are others now."""
-    if new is old:
-        return
+def _leaks(obj: Any, old: Any, new: Any) -> bool:
+    """Whether a user still reads a text of ``old`` that is another one in ``new``, by attributes or by keys."""
+    if isinstance(old, str):
+        return bool(old) and obj == old != new
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in old.keys() & new.keys():
-            yield from (((key, *path), before, after) for path, before, after in _texts(old[key], new[key]))
+        keys: Any = old.keys() & new.keys()
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for place, pair in enumerate(zip(old, new, strict=True)):
-            yield from (((place, *path), before, after) for path, before, after in _texts(*pair))
-    elif isinstance(old, str) and old:
-        yield (), old, new
+        keys = range(len(old))
+    else:
+        return False
+    changed = [key for key in keys if new[key] is not old[key]]
+    return any(_leaks(read, old[key], new[key]) for key in changed for read in _read(obj, key))
 
 
-def _read(obj: Any, path: tuple[Any, ...]) -> list[Any]:
-    """What a user reads at the end of the path, by attributes and by keys."""
-    found = [obj]
-    for key in path:
-        read = [field(each, key) for each in found]
-        if isinstance(key, str):
-            read += [getattr(each, key, None) for each in found if isinstance(each, dict) and type(each) is not dict]
-        found = read
-    return found
+def _read(obj: Any, key: Any) -> list[Any]:
+    both = isinstance(key, str) and isinstance(obj, dict) and type(obj) is not dict
+    return [field(obj, key), getattr(obj, key, None)] if both else [field(obj, key)]

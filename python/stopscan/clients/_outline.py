@@ -127,29 +127,30 @@ class Outline:
         cut = {TEXT_DONE: event, PART_DONE: get(event, "part"), ITEM_DONE: get(event, "item")}[kind]
         return self.close(event, CLOSING[CLOSING.index(kind) + 1], place, cut, match)
 
-    def close(self, event: Any, kind: str, place: Place, cut: Any, match: StopMatch) -> list[Any]:
+    def close(self, event: Any, first: str, place: Place, cut: Any, match: StopMatch) -> list[Any]:
         """The closing events from this kind on. ``event`` is the one before them, ``cut`` the text, part or item."""
         index, part = place
         where = {"item_id": get(event, "item_id"), "output_index": index, "content_index": part}
-        if kind == TEXT_DONE:
-            fields = {**where, "text": cut["text"], "logprobs": items(get(cut, "logprobs"))}
-        elif kind == PART_DONE:
-            cut = self._part(place, cut)
-            fields = {**where, "part": cut}
-        elif kind == ITEM_DONE:
-            cut = self._item(event, place, cut)
-            fields = {"output_index": index, "item": cut}
-        else:
-            before = [self.items[number] for number in sorted(self.items) if number < index]
-            response = self.response or {"object": "response"}
-            fields = {"response": {**response, "output": [*before, cut], **finish_fields(match)}}
-        made = {"type": kind, **fields}
-        if isinstance(get(event, "sequence_number"), int):
-            made["sequence_number"] = event["sequence_number"] + 1
-        if kind == COMPLETED:
-            return [made]
-        following = {**made, **where} if kind != ITEM_DONE else made
-        return [made, *self.close(following, CLOSING[CLOSING.index(kind) + 1], place, cut, match)]
+        number = get(event, "sequence_number")
+        out = []
+        for kind in CLOSING[CLOSING.index(first) :]:
+            if kind == TEXT_DONE:
+                fields = {**where, "text": cut["text"], "logprobs": items(get(cut, "logprobs"))}
+            elif kind == PART_DONE:
+                cut = self._part(place, cut)
+                fields = {**where, "part": cut}
+            elif kind == ITEM_DONE:
+                cut = self._item(event, place, cut)
+                fields = {"output_index": index, "item": cut}
+            else:
+                before = [self.items[at] for at in sorted(self.items) if at < index]
+                response = self.response or {"object": "response"}
+                fields = {"response": {**response, "output": [*before, cut], **finish_fields(match)}}
+            if isinstance(number, int):
+                number += 1
+                fields["sequence_number"] = number
+            out.append({"type": kind, **fields})
+        return out
 
     def _part(self, place: Place, cut: Any) -> Any:
         part = self.parts.get(place) or {"type": "output_text", "annotations": []}

@@ -5,26 +5,11 @@ import re
 from collections.abc import Callable
 
 # What tells nothing of the text: counters, times, names of the event, padding against eavesdroppers.
-HOLES = [
-    "sequence_number",
-    "created",
-    "created_at",
-    "obfuscation",
-    "p",
-    "id",
-    "responseId",
-    "timestamp",
-    "promptTokenCount",
-    "candidatesTokenCount",
-    "totalTokenCount",
-    "thoughtsTokenCount",
-    "prompt_tokens",
-    "completion_tokens",
-    "total_tokens",
-    "input_tokens",
-    "output_tokens",
-]
-HOLE = re.compile(rb'"(?:%s)"\s*:\s*(-?\d[\d.eE+-]*|"[^"\\\x00-\x1f]*")' % "|".join(HOLES).encode())
+HOLES = (
+    "sequence_number created created_at obfuscation p id responseId timestamp prompt_tokens completion_tokens "
+    "total_tokens input_tokens output_tokens promptTokenCount candidatesTokenCount totalTokenCount thoughtsTokenCount"
+)
+HOLE = re.compile(rb'"(?:%s)"\s*:\s*(-?\d[\d.eE+-]*|"[^"\\\x00-\x1f]*")' % HOLES.replace(" ", "|").encode())
 NUMBER, STRING = rb"-?\d[\d.eE+-]*", rb'"[^"\\\x00-\x1f]*"'
 TEXT = rb'(?!")([^"\\\x00-\x1f]*(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*)*)'
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.request import getproxies, proxy_bypass
 
 from stopscan import StopMatch, StopSet
@@ -16,6 +16,7 @@ from stopscan.clients._h2 import shutting
 from stopscan.clients._machine import Options
 from stopscan.clients._native import LIMITS, Api
 from stopscan.clients._request import SIGNED, Plan, Route, error_body, planned, route_of
+from stopscan.clients._steps import Steps, arun, run
 
 if TYPE_CHECKING:
     import httpx
@@ -32,7 +33,6 @@ else:  # either may be missing, and both ask for no more than the methods
     _SyncBase = _AsyncBase = object
 
 OnMatch = Callable[[int, StopMatch], object]
-Steps: TypeAlias = Generator[Any, Any, Any]
 REFUSALS = (400, 422)
 
 
@@ -88,8 +88,8 @@ class _Transport:
         body = Body(response, plan, self._strict, self._on_match) if response.is_success else None
         if body is None or body.unread:
             return response
-        content = None
-        if not streams(response, plan) and body.error is None:
+        content = b"" if body.error is not None else None
+        if content is None and not streams(response, plan):
             content = body.whole((yield getattr(response, self._READ)()))
         return self._answer(request, response, body, content)
 
@@ -153,56 +153,35 @@ def package_of(request: Any) -> Any:
     raise TypeError(f"{type(request).__name__} is no request of httpx or httpx2")
 
 
-def run(steps: Steps) -> Any:
-    """Returns what the steps return, which wait for nothing."""
-    value = None
-    try:
-        while True:
-            value = steps.send(value)
-    except StopIteration as end:
-        return end.value
-
-
-async def arun(steps: Steps) -> Any:
-    """Returns what the steps return, each of which is awaited."""
-    try:
-        step = steps.send(None)
-        while True:
-            try:
-                value = await step
-            except Exception as error:
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        return end.value
-
-
 class _Stream:
     """A body on its way. The package's ``Response`` asks for a stream of its own class: ``_of_package`` makes that."""
 
     def __init__(self, response: Any, body: Body, content: bytes | None) -> None:
         self._response, self._body, self._content = response, body, content
+        self.failed = body.failed
 
     def __iter__(self) -> Iterator[bytes]:
-        body = self._body
-        if self._content is not None or body.error is not None:
-            yield from body.told(self._content or b"")
-            return
-        for data in self._response.stream if body.plain else self._response.iter_bytes():
-            out = body.feed(data)
-            if out is data and not body.matches:
-                yield data  # most events
-                continue
+        body, out = self._body, self._content
+        if out is None:
+            for data in self._response.stream if body.plain else self._response.iter_bytes():
+                out = body.feed(data)
+                if out is data and not body.matches:
+                    yield data  # most events
+                    continue
+                if body.ended:
+                    break
+                yield from body.told(out)
+            else:
+                out = body.end()
             if body.ended:
-                try:
-                    run(shutting(self._response, "close"))
-                except Exception as error:  # the closing events come first
-                    body.error = body.error or error
-            yield from body.told(out)
-            if body.ended:
-                return
-        yield from body.told(body.end())
+                run(self._shut("close"))
+        yield from body.told(out)
+
+    def _shut(self, close: str) -> Steps:
+        try:
+            yield from shutting(self._response, close)
+        except Exception as error:  # the closing events come first
+            self._body.error = self._body.error or error
 
     def close(self) -> None:
         # httpx2 closes the response with its iterator, and that sends no reset.
@@ -211,26 +190,22 @@ class _Stream:
 
 class _AsyncStream(_Stream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        body = self._body
-        if self._content is not None or body.error is not None:
-            for out in body.told(self._content or b""):
-                yield out
-            return
-        async for data in self._response.stream if body.plain else self._response.aiter_bytes():
-            out = body.feed(data)
-            if out is data and not body.matches:
-                yield data  # most events
-                continue
+        body, out = self._body, self._content
+        if out is None:
+            async for data in self._response.stream if body.plain else self._response.aiter_bytes():
+                out = body.feed(data)
+                if out is data and not body.matches:
+                    yield data
+                    continue
+                if body.ended:
+                    break
+                for piece in body.told(out):
+                    yield piece
+            else:
+                out = body.end()
             if body.ended:
-                try:
-                    await arun(shutting(self._response, "aclose"))
-                except Exception as error:
-                    body.error = body.error or error
-            for piece in body.told(out):
-                yield piece
-            if body.ended:
-                return
-        for piece in body.told(body.end()):
+                await arun(self._shut("aclose"))
+        for piece in body.told(out):
             yield piece
 
     async def aclose(self) -> None:

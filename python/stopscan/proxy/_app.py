@@ -62,8 +62,10 @@ def proxy(
     url = httpx.URL(upstream)
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError(f"the upstream must be an http or https URL, not {upstream!r}")
-    pool = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=None, max_keepalive_connections=100))
-    transport = AsyncStopTransport(stop, transport=pool, api=api, include_stop=include_stop, drain=drain, strict=strict)
+    connections = _Connections()
+    transport = AsyncStopTransport(
+        stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
+    )
     limits = limits or Limits()
     transport._most = limits.stops
 
@@ -72,7 +74,7 @@ def proxy(
         async with transport:
             yield
 
-    routes = [Route("/health", _health), Mount("/", app=_Proxy(url, transport, limits))]
+    routes = [Route("/health", _health), Mount("/", app=_Proxy(url, transport, connections, limits))]
     return Starlette(routes=routes, lifespan=lifespan)
 
 
@@ -80,9 +82,46 @@ async def _health(request: Request) -> JSONResponse:
     return JSONResponse({"status": "ok"})
 
 
+class _Connections(httpx.AsyncBaseTransport):
+    """The connections to the upstream: a pool for each request that is under way.
+
+    For each request httpcore's pool looks at all of its connections: in one pool, those of a thousand streams took
+    longer than their events.
+    """
+
+    IDLE = 100
+
+    def __init__(self) -> None:
+        self._tls = httpx.create_ssl_context()
+        self._idle: list[httpx.AsyncHTTPTransport] = []
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=1)
+        pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
+        try:
+            yield pool
+        finally:
+            if len(self._idle) < self.IDLE:
+                self._idle.append(pool)
+            else:
+                with anyio.CancelScope(shield=True):
+                    await pool.aclose()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = await request.extensions["pool"].handle_async_request(request)
+        return response
+
+    async def aclose(self) -> None:
+        while self._idle:
+            await self._idle.pop().aclose()
+
+
 class _Proxy:
-    def __init__(self, url: httpx.URL, transport: AsyncStopTransport, limits: Limits) -> None:
-        self._url, self._transport, self._limits = url, transport, limits
+    def __init__(
+        self, url: httpx.URL, transport: AsyncStopTransport, connections: _Connections, limits: Limits
+    ) -> None:
+        self._url, self._transport, self._connections, self._limits = url, transport, connections, limits
         read = limits.read
         self._timeout = httpx.Timeout(read, connect=limits.connect, pool=None).as_dict()
 
@@ -95,9 +134,9 @@ class _Proxy:
             await exchange.refuse(413, f"the request is longer than {self._limits.body:,} bytes")
             return
         # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
-        async with anyio.create_task_group() as group:
+        async with self._connections.one() as pool, anyio.create_task_group() as group:
             group.start_soon(_until_gone, receive, group.cancel_scope.cancel)
-            await exchange.run(self._request(scope, body), self._transport)
+            await exchange.run(self._request(scope, body, pool), self._transport)
             group.cancel_scope.cancel()
 
     async def _body(self, request: Request) -> bytes | None:
@@ -112,11 +151,11 @@ class _Proxy:
             return None
         return bytes(body)
 
-    def _request(self, scope: Scope, body: bytes) -> httpx.Request:
+    def _request(self, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
         path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + scope["raw_path"]
         query = scope["query_string"]
         url = self._url.copy_with(raw_path=path + b"?" * bool(query) + query)
-        extensions = {"timeout": self._timeout}
+        extensions = {"timeout": self._timeout, "pool": pool}
         headers = _end_to_end(scope["headers"])
         return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
 
@@ -128,7 +167,7 @@ class _Exchange:
         self._send = send
         self._route = route_of(scope["method"], scope["path"])
         self._path = scope["path"]
-        self._media = b""
+        self._failed: Callable[[dict[str, Any]], bytes] | None = None
         self._begun = False
 
     async def run(self, request: httpx.Request, transport: AsyncStopTransport) -> None:
@@ -149,7 +188,7 @@ class _Exchange:
     async def _pass(self, response: httpx.Response) -> None:
         headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
         length = [pair for pair in response.headers.raw if pair[0].lower() == b"content-length"]
-        self._media = response.headers.get("content-type", "").encode()
+        self._failed = getattr(response.stream, "failed", None)
         await self._send(
             {"type": "http.response.start", "status": response.status_code, "headers": [*headers, *length]}
         )
@@ -171,18 +210,14 @@ class _Exchange:
         return self._route.errors if self._route is not None else "openai"
 
     async def _fail(self, status: int, message: str) -> None:
-        """An error in the API's form. In a stream that has begun it is an event, and the connection closes."""
+        """An error in the API's form. When the answer has begun, it is an event of a stream with stops. In any case the
+        connection closes then."""
         log.warning("%s: %s", self._path, message)
         if not self._begun:
             await self.refuse(status, message)
-        elif self._media.startswith(b"text/event-stream"):
-            error = error_body(self._form, message, status)
-            name = f"event: {error['type']}\n" if "type" in error else ""
-            event = f"{name}data: {json.dumps(error)}\n\n".encode()
-            await self._send({"type": "http.response.body", "body": event, "more_body": True})
-        elif self._media.startswith(b"application/x-ndjson"):
-            line = json.dumps(error_body(self._form, message, status)).encode() + b"\n"
-            await self._send({"type": "http.response.body", "body": line, "more_body": True})
+        elif self._failed is not None:
+            last = self._failed(error_body(self._form, message, status))
+            await self._send({"type": "http.response.body", "body": last, "more_body": True})
 
 
 async def _until_gone(receive: Receive, leave: Callable[[], Any]) -> None:

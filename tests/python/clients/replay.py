@@ -58,6 +58,12 @@ def aws(event: Event) -> bytes:
     return message + struct.pack(">I", zlib.crc32(message))
 
 
+def elements() -> Callable[[Event], bytes]:
+    """The elements of a JSON array, one after the other."""
+    before = iter([b"["])
+    return lambda event: next(before, b",\r\n") + json.dumps(event).encode()
+
+
 class Replay(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
@@ -100,6 +106,8 @@ class Handler(BaseHTTPRequestHandler):
             self._stream("application/vnd.amazon.eventstream", recording, aws)
         elif path.startswith("/api/"):
             self._stream("application/x-ndjson", recording, line)
+        elif path.endswith(":streamGenerateContent") and "alt=sse" not in self.path:
+            self._stream("application/json", recording, elements())
         else:
             self._stream("text/event-stream", recording, sse, b"data: [DONE]\n\n" if _ends_with_done(path) else b"")
 

@@ -31,6 +31,20 @@ def test_gemini_parts_of_one_event() -> None:
         assert stream.matches[0].offset == 2
 
 
+def test_gemini_a_candidate_with_a_call_between_texts_is_scanned_when_another_has_matched() -> None:
+    def candidate(index: int, *parts: Any) -> dict[str, Any]:
+        return {"index": index, "content": {"role": "model", "parts": [*parts]}}
+
+    call = {"functionCall": {"name": "f", "args": {}}}
+    first = wire.gemini_chunk([candidate(0, {"text": "one END"}), candidate(1, {"text": "a "})])
+    second = wire.gemini_chunk([candidate(1, {"text": "b"}, call, {"text": "c END d"})])
+    stream = scan_events([first, second], "END", choices=2)
+    out = repr(list(stream))
+    assert set(stream.matches) == {0, 1}
+    assert "c " in out
+    assert "END" not in out
+
+
 def test_gemini_a_thought_after_a_call_does_not_join_the_texts_around_it() -> None:
     parts = [{"text": "EN"}, {"functionCall": {"name": "f"}}, {"text": "hm", "thought": True}, {"text": "D"}]
     stream = scan_events([wire.gemini_chunk([wire.candidate(*parts)])], "END")

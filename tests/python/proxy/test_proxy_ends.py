@@ -15,11 +15,19 @@ from typing import Any
 import httpx
 import pytest
 import wire
+from botocore.eventstream import EventStreamBuffer
 from replay import Recording, Replay
 from running import Running, free_port, raw_server, running
 from test_clients_close import endless
 
 CHAT = "/v1/chat/completions"
+PATHS = {
+    "chat": CHAT,
+    "anthropic": "/v1/messages",
+    "ollama": "/api/chat",
+    "gemini": "/v1beta/models/{model}:streamGenerateContent",
+    "bedrock": "/model/{model}/converse-stream",
+}
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +73,45 @@ def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_request(server: R
     assert recording.gone.wait(10)
 
 
-@pytest.mark.parametrize("api", ["chat", "anthropic"])
-def test_an_upstream_that_breaks_off_is_an_error_and_never_a_hang(server: Replay, proxied: Running, api: str) -> None:
+def broken_off(server: Replay, proxied: Running, api: str) -> bytes:
+    """What comes of a stream whose upstream breaks off, before the connection closes."""
     recording = Recording(wire.WIRES[api](["one", "EN"])[:4], broken=True)
-    path = CHAT if api == "chat" else "/v1/messages"
-    request = {"model": server.record(recording), "stream": True}
+    model = server.record(recording)
+    request = {"model": model, "stream": True}
     body = bytearray()
 
     def read() -> None:
-        with httpx.stream("POST", f"{proxied.url}{path}", json=request, timeout=10) as answer:
+        with httpx.stream("POST", f"{proxied.url}{PATHS[api].format(model=model)}", json=request, timeout=10) as answer:
             for piece in answer.iter_bytes():
                 body.extend(piece)
 
     with pytest.raises(httpx.RemoteProtocolError):
         read()
-    last = [part for part in body.split(b"\n\n") if part][-1]
-    assert "error" in json.loads(last.partition(b"data: ")[2])
+    return bytes(body)
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic", "ollama"])
+def test_an_upstream_that_breaks_off_is_an_error_and_never_a_hang(server: Replay, proxied: Running, api: str) -> None:
+    last = broken_off(server, proxied, api).strip().splitlines()[-1]
+    assert "error" in json.loads(last.removeprefix(b"data: "))
+
+
+def test_an_upstream_that_breaks_off_in_a_json_array_is_an_element_with_the_error(
+    server: Replay, proxied: Running
+) -> None:
+    *events, last = json.loads(broken_off(server, proxied, "gemini"))
+    assert "one" in json.dumps(events)
+    assert last["error"]["status"] == "UNAVAILABLE"
+
+
+def test_an_upstream_that_breaks_off_in_an_aws_event_stream_is_an_exception_of_botocore(
+    server: Replay, proxied: Running
+) -> None:
+    buffer = EventStreamBuffer()
+    buffer.add_data(broken_off(server, proxied, "bedrock"))
+    *_, last = [message.to_response_dict() for message in buffer]
+    assert (last["status_code"], last["headers"][":exception-type"]) == (400, "internalServerException")
+    assert "cannot be reached" in json.loads(last["body"])["message"]
 
 
 def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(server: Replay) -> None:
