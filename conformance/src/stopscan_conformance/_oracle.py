@@ -56,11 +56,13 @@ def can_fire(stops: Sequence[str]) -> list[str]:
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 
-def withheld(text: str, stops: Sequence[str]) -> int:
-    """How many characters at the end of `text` may still become one of the stops, which all can fire."""
-    longest = max(map(len, stops), default=1) - 1
-    for start in range(max(0, len(text) - longest), len(text)):
-        tail = text[start:]
-        if any(stop.startswith(tail) and stop != tail for stop in stops):
-            return len(tail)
-    return 0
+def beginnings(stops: Sequence[str]) -> frozenset[str]:
+    """Each text that may still become one of the stops, which all can fire."""
+    return frozenset(stop[:length] for stop in stops for length in range(1, len(stop)))
+
+
+def withheld(text: str, begun: frozenset[str]) -> int:
+    """How many characters at the end of `text` are the longest of the beginnings. Each of them begins with a character
+    that is one, too."""
+    starts = (start for start, character in enumerate(text) if character in begun)
+    return next((len(text) - start for start in starts if text[start:] in begun), 0)

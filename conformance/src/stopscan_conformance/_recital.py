@@ -69,9 +69,10 @@ def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
 
 def _safe(text: str, said: Sequence[int], reading: oracle.Reading, stops: Sequence[str]) -> list[int]:
     """How much of the text is safe after each token."""
-    live = oracle.can_fire(stops)
+    begun = oracle.beginnings(oracle.can_fire(stops))
+    longest = max(map(len, begun), default=0)
     safe = []
     for known in said:
         begin = reading.begins[known]
-        safe.append(known if begin is None else known - oracle.withheld(text[begin:known], live))
+        safe.append(known if begin is None else known - oracle.withheld(text[max(begin, known - longest) : known], begun))
     return safe
