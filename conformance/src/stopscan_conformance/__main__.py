@@ -85,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--baseline", type=Path, metavar="FILE", help="what --json wrote: its failures are known")
     add("--model", help="the model's name (default: the first that /v1/models lists)")
     add("--api-key", metavar="KEY", help="what the server wants to know")
-    add("--timeout", type=float, default=30.0, metavar="SECONDS", help="how long one answer may take (30)")
+    add("--timeout", type=float, default=30.0, metavar="SECONDS",
+        help="how long one answer may take (30); several at once, as many times as long")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     return parser

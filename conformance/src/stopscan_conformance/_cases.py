@@ -68,7 +68,7 @@ class Case:
         Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
         `RuntimeError` if the server serves another model.
         """
-        return asyncio.run(self._run(server))
+        return asyncio.run(self.play(server))
 
     def curl(self, server: Server, /) -> str | None:
         """Returns the shell command that sends the request of the case, or None if the case has several requests."""
@@ -91,7 +91,8 @@ class Case:
         """The case of another request of the space."""
         return replace(self, stream=point.stream, name=str(point), _play=Generated(APIS[self.api], point))
 
-    async def _run(self, server: Server) -> Result:
+    async def play(self, server: Server, /) -> Result:
+        """Does what `run` does, for callers in an event loop."""
         missing = await probe(server, APIS[self.api])
         if missing is not None:
             return Result("not supported", missing)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import inf
 from statistics import median
+from time import perf_counter
 
 from stopscan_conformance._answer import Answer, ask
 from stopscan_conformance._exchange import Exchange
@@ -20,7 +25,13 @@ FAST = 0.0005
 AT_ONCE = 0.3  # of a token's time
 PAUSE = 0.15
 # An answer that takes less is too fast to tell, and of a longer one so much passes before its text is replayed.
-LEAST, WAITED = 0.05, 0.35
+LEAST, WAITED = 0.05, 0.25
+# More chunks at once, each time, than come of one step of speculative decoding that sends its tokens one by one.
+GATHERED = 4
+# Where a token takes less, a process that reads beside others wakes up for several at a time.
+UNHURRIED = 0.0012
+BEHIND = 0.6  # of a token's time
+ENOUGH = 12  # of what is looked at, to say what is usual
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,18 +43,36 @@ class Pace:
     async def __call__(self, server: Server) -> Findings:
         complaint = None
         for _ in range(TRIES):
-            answer = await ask(server, self.exchange.api, self.exchange.request)
+            async with awake() as ticks:
+                answer = await ask(server, self.exchange.api, self.exchange.request)
             found = self.exchange.judged(answer)
             # Without a text there was no answer to look at.
             if found.get("text", "") is not None or self.exchange.expected.recital is None:
                 return found
-            complaint = unevenness(answer, self.exchange.expected.recital)
+            complaint = unevenness(answer, self.exchange.expected.recital, ticks)
             if complaint is None:
                 break
         return {**found, "late": complaint}
 
 
-def unevenness(answer: Answer, recital: Recital, /) -> str | None:
+@asynccontextmanager
+async def awake() -> AsyncIterator[list[float]]:
+    """When this process could have read: what came in the gaps between was not late, but read late."""
+    ticks: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            ticks.append(perf_counter())
+            await asyncio.sleep(0.001)
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield ticks
+    finally:
+        ticking.cancel()
+
+
+def unevenness(answer: Answer, recital: Recital, ticks: Sequence[float] = (), /) -> str | None:
     """What is wrong with the times of the right text's chunks."""
     steps = steps_of(recital)
     ends = [*accumulate(map(len, answer.chunks))]
@@ -62,7 +91,12 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    return crowded(known, len(steps)) or _end(bursts, known, answer.last) or _inner(bursts, recital)
+    return (
+        crowded(known, len(steps))
+        or _end(bursts, known, answer.last)
+        or _inner(bursts, recital)
+        or (_gathered(times, ends, bursts, known, ticks) or _after_holds(bursts, recital) if pace > UNHURRIED else None)
+    )
 
 
 def _end(bursts: list[tuple[float, int]], known: list[int], last: float) -> str | None:
@@ -84,3 +118,52 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
         before = recital.text[: wrong[0]][-20:]
         return f"{len(wrong)} of {len(bursts)} times a token's text comes in parts, as after {before!r}"
     return None
+
+
+def _gathered(
+    times: Sequence[float],
+    ends: Sequence[int],
+    bursts: Sequence[tuple[float, int]],
+    known: Sequence[int],
+    ticks: Sequence[float],
+) -> str | None:
+    """Whether chunks wait for each other: many come together, each time. What a right server, or this process, was kept
+    from doing for a while comes together, too, but what follows does not."""
+    counts = []
+    for (before, first), (_, last), tokens in zip(
+        bursts, bursts[1:], (b - a for a, b in pairwise(known)), strict=False
+    ):
+        chunks = bisect_right(ends, last) - bisect_right(ends, first)
+        came = times[bisect_right(ends, first)]
+        if not _slept(before, came, ticks):
+            counts.append(min(chunks, tokens))
+    if len(counts) < ENOUGH:
+        return None
+    few = sorted(counts)[len(counts) // 4]
+    return f"chunks wait for each other: {few} and more come at once" if few > GATHERED else None
+
+
+def _slept(begin: float, end: float, ticks: Sequence[float]) -> bool:
+    """Whether this process did not run for half of the time."""
+    within = [begin, *ticks[bisect_left(ticks, begin) : bisect_right(ticks, end)], end]
+    return bool(ticks) and max(after - before for before, after in pairwise(within)) > (end - begin) / 2
+
+
+def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
+    """Whether text that was withheld comes later than its token: compared with tokens before and after it, which come
+    after text that was not."""
+    ends = [end for _, end in bursts]
+    safe = recital.safe
+    more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]
+    came = {token: bursts[bisect_left(ends, safe[token])][0] for token in more}
+    free = [token for token in more if safe[token - 2] < safe[token - 1]]
+    behind = []
+    for token in more:
+        at = bisect_left(free, token)
+        if safe[token - 2] == safe[token - 1] and 0 < at < len(free):
+            before, after = free[at - 1], free[at]
+            step = (came[after] - came[before]) / (after - before)
+            behind.append((came[token] - came[before]) / step - (token - before) if step else 0.0)
+    if len(behind) < ENOUGH or median(behind) < BEHIND:
+        return None
+    return f"what was withheld comes {median(behind):.1f} tokens after it is safe"

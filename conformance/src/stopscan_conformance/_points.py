@@ -43,6 +43,7 @@ class Generated:
     point: Point
 
     async def __call__(self, server: Server) -> Findings:
+        server = server.patient(self.point.company)
         before = [exchange_of(self.api, one) for one in _before(self.point)]
         others = [exchange_of(self.api, one) for one in _beside(self.point)]
         connection = Connection(server) if self.point.kept or before else None
@@ -95,9 +96,10 @@ def _limit(point: Point, whole: Scenario) -> int | None:
     fixed = {"tight": 1, "in-reasoning": 20, "after-reasoning": 61, "all": len(whole.pieces) + 10}
     if point.limit in fixed:
         return fixed[point.limit]
-    # Of an answer that no stop ends, a part is enough.
-    if point.limit == "none" or (point.place is None and point.limit == "enough"):
-        return None if point.limit == "none" else 300
+    if point.limit == "none":
+        return None
+    if point.place is None:  # of an answer that no stop ends, a part is enough
+        return 300
     tokens = recite(whole).tokens
     place = (point.place or 0) + 1
     more = {"enough": tokens + ENOUGH, "at-the-stop": tokens, "one-after": tokens + 1, "one-before": tokens - 1}

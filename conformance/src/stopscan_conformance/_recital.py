@@ -74,5 +74,7 @@ def _safe(text: str, said: Sequence[int], reading: oracle.Reading, stops: Sequen
     safe = []
     for known in said:
         begin = reading.begins[known]
-        safe.append(known if begin is None else known - oracle.withheld(text[max(begin, known - longest) : known], begun))
+        safe.append(
+            known if begin is None else known - oracle.withheld(text[max(begin, known - longest) : known], begun)
+        )
     return safe

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.progress import track
+from rich.progress import Progress
 
 from stopscan_conformance._cases import Case, Result
 from stopscan_conformance._promises import Column
@@ -16,6 +17,7 @@ from stopscan_conformance._select import limited
 from stopscan_conformance._server import Server
 
 BETWEEN_WRITINGS = 1.0
+AT_ONCE = 4
 
 
 class Terminated(BaseException):
@@ -30,22 +32,69 @@ def run(
     columns: Sequence[Column] = (),
     write: Callable[[], None] = lambda: None,
 ) -> None:
-    """Adds the results of the cases, in their order, with a progress bar on a terminal.
+    """Adds the results of the cases, with a progress bar on a terminal: several cases at once, then one by one those
+    that compare times. In the end the results are in the order of the cases.
 
     `write` is called about every second. Raises `Terminated` when SIGTERM comes.
     """
     console = Console(stderr=True)
-    written = time.monotonic()
-    previous = signal.signal(signal.SIGTERM, _terminate)
+    terminated = False
+
+    def terminate(*_: Any) -> None:
+        nonlocal terminated
+        terminated = True
+        signal.raise_signal(signal.SIGINT)  # which asyncio knows how to end at
+
+    previous = signal.signal(signal.SIGTERM, terminate)
     try:
-        for case in track(every, "Sending", console=console, transient=True, disable=not console.is_terminal):
-            results[case] = limited(case.run(server), columns)
-            if time.monotonic() - written > BETWEEN_WRITINGS:
-                write()
-                written = time.monotonic()
+        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+            shown = progress.add_task("Sending", total=len(every))
+            written = time.monotonic()
+
+            def add(case: Case, result: Result) -> None:
+                nonlocal written
+                results[case] = limited(result, columns)
+                progress.advance(shown)
+                if time.monotonic() - written > BETWEEN_WRITINGS:
+                    write()
+                    written = time.monotonic()
+
+            asyncio.run(_send(server, every, add))
+    except KeyboardInterrupt:
+        if terminated:
+            raise Terminated from None
+        raise
     finally:
         signal.signal(signal.SIGTERM, previous)
+        ordered = {case: results[case] for case in every if case in results}
+        results.clear()
+        results.update(ordered)
 
 
-def _terminate(*_: Any) -> None:
-    raise Terminated
+async def _send(server: Server, every: Sequence[Case], add: Callable[[Case, Result], None]) -> None:
+    # The first of an API finds out whether the server has it.
+    firsts = {*{case.api: case for case in reversed(every)}.values()}
+    for case in every:
+        if case in firsts:
+            add(case, await case.play(server))
+    rest = iter([case for case in every if case not in firsts and not case.timed])
+    await _all(_worker(server.patient(AT_ONCE), rest, add) for _ in range(AT_ONCE))
+    for case in every:
+        if case.timed and case not in firsts:
+            add(case, await case.play(server))
+
+
+async def _worker(server: Server, rest: Iterator[Case], add: Callable[[Case, Result], None]) -> None:
+    for case in rest:
+        add(case, await case.play(server))
+
+
+async def _all(workers: Iterator[Any]) -> None:
+    """As a task group of Python 3.11: what one of them raises ends the others."""
+    tasks = [asyncio.ensure_future(worker) for worker in workers]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

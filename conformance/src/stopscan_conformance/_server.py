@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +26,12 @@ class Server:
         self.named = model
         self.alias: Any = None  # by which answers call the model
         self.probed: dict[str, str | None] = {}  # what `_probe` found, by API
+
+    def patient(self, times: int, /) -> Server:
+        """Returns the same server, whose answers may take so many times as long: it has so many requests at once."""
+        other = copy(self)
+        other.timeout *= times
+        return other
 
     @property
     def model(self) -> str:

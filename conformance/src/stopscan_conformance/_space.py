@@ -114,7 +114,7 @@ DIMENSIONS: Mapping[str, Sequence[Any]] = {
     "after": AFTER,
 }
 CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
-QUICK, THOROUGH = 60, 1200
+QUICK, THOROUGH = 60, 600
 
 
 def quick(seed: int, count: int = QUICK) -> list[Point]:
@@ -125,8 +125,7 @@ def quick(seed: int, count: int = QUICK) -> list[Point]:
 def thorough(seed: int) -> list[Point]:
     """What `quick` has, both ways, and many more."""
     points = [replace(one, stream=stream) for one in quick(seed) for stream in (False, True)]
-    pairs = [replace(one, stream=stream) for one in _pairs() for stream in (False, True)]
-    return list(dict.fromkeys([*points, *_deep_borders(), *pairs, *_random(seed + 1, THOROUGH)]))
+    return list(dict.fromkeys([*points, *_deep_borders(), *_pairs(), *_random(seed + 1, THOROUGH)]))
 
 
 def _each_value() -> Iterator[Point]:
@@ -184,13 +183,15 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Each value of one small dimension with each of another."""
+    """Each value of one small dimension with each of another, as streams and not in turn."""
+    stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
         for second in names[at + 1 :]:
             for one in DIMENSIONS[first][1:]:
                 for other in DIMENSIONS[second][1:]:
-                    yield _with(_with(Point(place=40), first, one), second, other)
+                    stream = not stream
+                    yield _with(_with(Point(place=40, stream=stream), first, one), second, other)
 
 
 def _random(seed: int, count: int) -> Iterator[Point]:
@@ -205,9 +206,9 @@ def _random(seed: int, count: int) -> Iterator[Point]:
         columns[name] = [value if not rare or draw.random() < 0.25 else values[0] for value in column]
     for index in range(count):
         point = Point(**{name: column[index] for name, column in columns.items()}, stream=draw.random() < 0.6)
-        yield (
-            replace(point, place=(point.place or 0) % 64, length=min(point.length, 30)) if point.company > 3 else point
-        )
+        if point.company > 3:
+            point = replace(point, place=(point.place or 0) % 64, length=min(point.length, 30))
+        yield point
 
 
 def at_character(start: int, length: int, *, stream: bool) -> Point:
