@@ -53,7 +53,7 @@ class Column:
 
 
 VLLM = (
-    "{bin}/vllm serve {model} --served-model-name reciter --enforce-eager --dtype float32 --max-model-len 2048 "
+    "{bin}/vllm serve {model} --served-model-name reciter --enforce-eager --dtype float32 --max-model-len 8192 "
     "--gpu-memory-utilization 0.1 --port {port}"
 )
 SGLANG = (
@@ -96,7 +96,7 @@ SERVERS = {
     "sglang": Column("sglang", SGLANG, ("sglang", "torch")),
     "llama-cpp-python": Column(
         "llama-cpp-python",
-        "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 4096 --port {port}",
+        "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --port {port}",
         ("llama-cpp-python",),
     ),
     "xllamacpp": Column(
@@ -129,7 +129,8 @@ def main() -> None:
     if options.name:
         measured = measure(SERVERS[options.name], options.python, options.api or SERVERS[options.name].apis)
         RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{options.name}.json").write_text(written(measured), encoding="utf-8")
+        path = RESULTS / f"{options.name}.json"
+        path.write_text(written(with_earlier(path, measured)), encoding="utf-8")
     make_tables()
 
 
@@ -158,6 +159,15 @@ def measure(column: Column, python: str, apis: Sequence[str]) -> dict[str, Any]:
     # What servers say of the model has the path of a folder that is gone.
     without_folder: dict[str, Any] = json.loads(json.dumps(measured).replace(f"{folder}/", ""))
     return without_folder
+
+
+def with_earlier(path: Path, measured: dict[str, Any]) -> dict[str, Any]:
+    """What was measured, with the other APIs of the same server that were measured on the same day."""
+    earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if any(earlier.get(name) != measured[name] for name in ("command", "versions", "clients", "date")):
+        return measured
+    apis = {**earlier["apis"], **measured["apis"]}
+    return {**measured, "apis": {api: apis[api] for api in APIS if api in apis}}
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -168,6 +169,14 @@ def test_what_was_measured_before_a_signal_is_kept(staged_url: str, tmp_path: Pa
     order = [(case.stream, case.name) for case in cases("openai-chat")]
     assert 0 < len(kept) < len(order)
     assert kept == sorted(kept, key=order.index)
+
+
+def test_how_long_many_cases_take_is_told_first(
+    staged_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_run, "MANY", 1)
+    assert run(f"{staged_url}/right", "--only", "*/no-stop") == 0
+    assert re.fullmatch(r"2 cases: at most about \d+ minutes, at \d+\.\d ms a token\n", capsys.readouterr().err)
 
 
 def test_another_model(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,6 +62,12 @@ class Case:
     def __str__(self) -> str:
         return f"{self.api}-{'stream' if self.stream else 'whole'}-{self.name}"
 
+    @property
+    def single(self) -> bool:
+        """Whether the case is one request, which others may be beside."""
+        alone = not isinstance(self._play, Generated) or self._play.alone
+        return alone and not self.timed and self.topic != "together"
+
     def run(self, server: Server, /) -> Result:
         """Returns the result of the case on `server`.
 

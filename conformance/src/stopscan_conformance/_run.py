@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -11,13 +12,19 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
+from stopscan_conformance._answer import ask
+from stopscan_conformance._apis import APIS
 from stopscan_conformance._cases import Case, Result
+from stopscan_conformance._points import exchange_of
 from stopscan_conformance._promises import Column
 from stopscan_conformance._select import limited
 from stopscan_conformance._server import Server
+from stopscan_conformance._space import Point
 
 BETWEEN_WRITINGS = 1.0
 AT_ONCE = 4
+# From so many cases on, it is told how long they may take; a case has about so many tokens.
+MANY, TOKENS = 1000, 200
 
 
 class Terminated(BaseException):
@@ -33,7 +40,7 @@ def run(
     write: Callable[[], None] = lambda: None,
 ) -> None:
     """Adds the results of the cases, with a progress bar on a terminal: several cases at once, then one by one those
-    that compare times. In the end the results are in the order of the cases.
+    that have several requests or compare times. In the end the results are in the order of the cases.
 
     `write` is called about every second. Raises `Terminated` when SIGTERM comes.
     """
@@ -77,11 +84,25 @@ async def _send(server: Server, every: Sequence[Case], add: Callable[[Case, Resu
     for case in every:
         if case in firsts:
             add(case, await case.play(server))
-    rest = iter([case for case in every if case not in firsts and not case.timed])
+    if len(every) > MANY and (told := await _estimate(server, every)):
+        print(told, file=sys.stderr)
+    rest = iter([case for case in every if case not in firsts and case.single])
     await _all(_worker(server.patient(AT_ONCE), rest, add) for _ in range(AT_ONCE))
     for case in every:
-        if case.timed and case not in firsts:
+        if not case.single and case not in firsts:
             add(case, await case.play(server))
+
+
+async def _estimate(server: Server, every: Sequence[Case]) -> str | None:
+    """How long the cases may take, by the time of one answer."""
+    there = [api for api, missing in server.probed.items() if missing is None and not APIS[api].harmony]
+    if not there:
+        return None
+    exchange = exchange_of(APIS[there[0]], Point(script="paced", place=None))
+    tokens = exchange.expected.tokens[0]
+    step = (await ask(server, exchange.api, exchange.request)).seconds / tokens
+    minutes = step * TOKENS * sum(case.api in there for case in every) / 60
+    return f"{len(every)} cases: at most about {minutes:.0f} minutes, at {step * 1000:.1f} ms a token"
 
 
 async def _worker(server: Server, rest: Iterator[Case], add: Callable[[Case, Result], None]) -> None:
