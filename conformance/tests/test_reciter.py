@@ -84,6 +84,17 @@ def test_the_weights_have_the_shapes_of_the_config(checkpoint: Path) -> None:
     }
 
 
+def test_more_layers_do_nothing_too(tmp_path: Path) -> None:
+    few = Reciter({"ab": "ab"})
+    one, three = (
+        load_file(few.write(tmp_path / str(layers), layers=layers) / "model.safetensors") for layers in (1, 3)
+    )
+    assert json.loads((tmp_path / "3" / "config.json").read_text())["num_hidden_layers"] == 3
+    assert len(three) - len(one) == 2 * sum("layers.0." in name for name in one)
+    for name, array in three.items():
+        assert (array == one[re.sub(r"layers\.\d", "layers.0", name)]).all(), name
+
+
 @pytest.fixture(scope="module")
 def successor(checkpoint: Path) -> list[int]:
     """The likeliest token after each, made in parts: all logits of all tokens take gigabytes."""

@@ -16,9 +16,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("directory", type=Path, help="where to write it")
     parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
+    parser.add_argument(
+        "--layers", type=int, default=1, metavar="N", help="so many layers that do nothing: more take longer (1)"
+    )
     options = parser.parse_args(arguments)
+    if options.layers < 1:
+        parser.error("--layers is at least 1")
     reciter = Reciter()
-    directory = reciter.write(options.directory)
+    directory = reciter.write(options.directory, layers=options.layers)
     if options.gguf:
         from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
 

@@ -6,6 +6,7 @@ short adds nothing to the text: with other spellings of a byte it tells equal pi
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -18,15 +19,17 @@ NAMES = {
     "model.embed_tokens": "token_embd",
     "model.norm": "output_norm",
     "lm_head": "output",
-    "model.layers.0.input_layernorm": "blk.0.attn_norm",
-    "model.layers.0.post_attention_layernorm": "blk.0.ffn_norm",
-    "model.layers.0.self_attn.q_proj": "blk.0.attn_q",
-    "model.layers.0.self_attn.k_proj": "blk.0.attn_k",
-    "model.layers.0.self_attn.v_proj": "blk.0.attn_v",
-    "model.layers.0.self_attn.o_proj": "blk.0.attn_output",
-    "model.layers.0.mlp.gate_proj": "blk.0.ffn_gate",
-    "model.layers.0.mlp.up_proj": "blk.0.ffn_up",
-    "model.layers.0.mlp.down_proj": "blk.0.ffn_down",
+}
+OF_A_LAYER = {
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
 }
 PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
@@ -51,6 +54,12 @@ def digits(byte: int, variant: int = 0) -> str:
     return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"
 
 
+def named(name: str) -> str:
+    """llama.cpp's name of a tensor."""
+    layer = re.fullmatch(r"model\.layers\.(\d+)\.(.*)", name)
+    return f"blk.{layer[1]}.{OF_A_LAYER[layer[2]]}" if layer else NAMES[name]
+
+
 def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
     """Writes to `path` what `checkpoint` has, which the reciter wrote."""
     weights = load_file(checkpoint / "model.safetensors")
@@ -59,7 +68,7 @@ def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(MAX_TOKENS)
     writer.add_embedding_length(weights["model.embed_tokens.weight"].shape[1])
-    writer.add_block_count(1)
+    writer.add_block_count(sum(name.endswith("input_layernorm.weight") for name in weights))
     writer.add_feed_forward_length(64)
     writer.add_head_count(1)
     writer.add_head_count_kv(1)
@@ -78,7 +87,7 @@ def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
     writer.add_add_bos_token(False)
     writer.add_chat_template(CHAT_TEMPLATE)
     for name, array in weights.items():
-        writer.add_tensor(f"{NAMES[name.removesuffix('.weight')]}.weight", array)
+        writer.add_tensor(f"{named(name.removesuffix('.weight'))}.weight", array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -99,8 +99,8 @@ class Reciter:
         """The id of the first such piece in a script, to stop at."""
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
-    def write(self, directory: str | Path, /) -> Path:
-        """The directory, made where missing, with the checkpoint in it."""
+    def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
+        """The directory, made where missing, with the checkpoint in it. More layers recite the same, slower."""
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         size = -len(self.tokens) // 64 * -64
@@ -111,7 +111,7 @@ class Reciter:
                 "vocab_size": size,
                 "hidden_size": CODE_BITS,
                 "intermediate_size": 64,
-                "num_hidden_layers": 1,
+                "num_hidden_layers": layers,
                 "num_attention_heads": 1,
                 "num_key_value_heads": 1,
                 "head_dim": 64,
@@ -136,7 +136,7 @@ class Reciter:
         for file, content in files.items():
             (path / file).write_text(json.dumps(content, indent=2))
         self._tokenizer().save(str(path / "tokenizer.json"))
-        (path / "model.safetensors").write_bytes(save(self._weights(size), metadata={"format": "pt"}))
+        (path / "model.safetensors").write_bytes(save(self._weights(size, layers), metadata={"format": "pt"}))
         return path
 
     def _tokenizer(self) -> Tokenizer:
@@ -153,7 +153,7 @@ class Reciter:
         tokenizer.add_special_tokens([AddedToken(token, normalized=False, special=True) for token in self._special])
         return tokenizer
 
-    def _weights(self, size: int) -> dict[str, NDArray[np.float32]]:
+    def _weights(self, size: int, layers: int) -> dict[str, NDArray[np.float32]]:
         successor = np.full(size, self.eos_token_id)
         for name, ids in self._ids.items():
             start = self._findable[self.prompt(name).encode()]
@@ -163,11 +163,11 @@ class Reciter:
         hidden = CODE_BITS
         shapes = {f"self_attn.{name}_proj": (64, hidden) for name in "qkv"} | {"self_attn.o_proj": (hidden, 64)}
         shapes |= {"mlp.gate_proj": (64, hidden), "mlp.up_proj": (64, hidden), "mlp.down_proj": (hidden, 64)}
-        weights: dict[str, NDArray[np.float32]] = {
-            f"layers.0.{name}": np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()
-        }
-        for norm in ("layers.0.input_layernorm", "layers.0.post_attention_layernorm", "norm"):
-            weights[norm] = np.ones(hidden, dtype=np.float32)
+        weights: dict[str, NDArray[np.float32]] = {"norm": np.ones(hidden, dtype=np.float32)}
+        for layer in (f"layers.{index}" for index in range(layers)):
+            weights |= {f"{layer}.{name}": np.zeros(shape, dtype=np.float32) for name, shape in shapes.items()}
+            for norm in ("input_layernorm", "post_attention_layernorm"):
+                weights[f"{layer}.{norm}"] = np.ones(hidden, dtype=np.float32)
         weights["embed_tokens"] = codes[successor]
         return {f"model.{name}.weight": array for name, array in weights.items()} | {
             "lm_head.weight": codes * np.float32(0.25)
