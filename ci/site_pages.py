@@ -20,13 +20,18 @@ def readme() -> str:
     return README_LINK.sub("](repository/", text).replace("](docs/", "](")
 
 
+def from_repository(path: str) -> bytes:
+    content = (ROOT / path).read_bytes()
+    return content.replace(b"](docs/", b"](../") if path.endswith(".md") else content
+
+
 def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, "index.md", content=readme()))
     linked = {"DESIGN.md", "CONTRIBUTING.md", "CHANGELOG.md"}
     for page in (ROOT / "docs").glob("*.md"):
         linked.update(LINK.findall(page.read_text(encoding="utf-8")))
     for path in sorted(linked):
-        files.append(File.generated(config, f"repository/{path}", content=(ROOT / path).read_bytes()))
+        files.append(File.generated(config, f"repository/{path}", content=from_repository(path)))
     return files
 
 

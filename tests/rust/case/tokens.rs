@@ -6,7 +6,9 @@ use super::stops::rules;
 use super::words::Words;
 use crate::reference::segments;
 use crate::reference::stops::Rules;
-use crate::reference::tokens::{Plan, Step, Token, TokenPair, check_segmenter};
+use crate::reference::token_scanner::{Step, TokenPair};
+use crate::reference::token_segmenter::check_segmenter;
+use crate::reference::tokens::{Plan, Token};
 
 /// More tokens say nothing new.
 const MOST_STEPS: usize = 60;

@@ -9,6 +9,8 @@ pub mod patterns_check;
 pub mod repeat;
 pub mod segments;
 pub mod stops;
+pub mod token_scanner;
+pub mod token_segmenter;
 pub mod tokens;
 
 use stopscan::StopMatch;
