@@ -5,7 +5,8 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use super::ops;
 use super::words::Words;
 use crate::reference::Op;
-use crate::reference::segments::{Pair, Region, Rules, region_of};
+use crate::reference::segment_pair::Pair;
+use crate::reference::segments::{Region, Rules, region_of};
 
 const NAMES: [&str; 4] = ["answer", "reasoning", "answer/again", "tool/in reasoning"];
 

@@ -1,6 +1,6 @@
 //! A token scanner by the book, and the library's beside it.
 
-use stopscan::{EndReason, Finish, TokenDecoder, TokenOptionsError, TokenScanner, UnknownToken};
+use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownToken};
 
 use super::Match;
 use super::stops::Reference;

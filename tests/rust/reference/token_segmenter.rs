@@ -2,8 +2,9 @@
 
 use std::iter;
 
-use stopscan::{Segments, TokenOptions, TokenSegmenter};
+use stopscan::{EndReason, Finish, Segments, TokenOptions, TokenSegmenter};
 
+use super::Match;
 use super::segments;
 use super::tokens::{Character, Plan, Token};
 

@@ -2,7 +2,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Call, Found, pieces, read};
-use crate::reference::segments::{Pair, Region, Rules, Segment};
+use crate::reference::segment_pair::Pair;
+use crate::reference::segments::{Region, Rules, Segment};
 
 #[derive(Deserialize)]
 struct Vector {
