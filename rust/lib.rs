@@ -54,6 +54,7 @@ mod room;
 #[cfg(feature = "python")]
 mod shape;
 mod stream;
+mod tail;
 mod tokens;
 mod vocabulary;
 

@@ -98,7 +98,7 @@ impl Graph {
             if let Some(loops) = &mut more.loops {
                 // With the same character, a string, a pattern or a marker comes first.
                 let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
-                let looped = loops.feed(&rest[..until], armed).filter(|found| first || found.end < until);
+                let looped = loops.go_on(&rest[..until], armed).filter(|found| first || found.end < until);
                 if let Some(found) = looped {
                     *cursor = Cursor::start(node);
                     return Some(Completion { end: end + found.end, completed: Completed::Loop(found) });

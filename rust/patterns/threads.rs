@@ -54,6 +54,11 @@ impl Threads {
         }
     }
 
+    /// Begins a step.
+    pub(crate) fn begin(&mut self) {
+        self.text.begin();
+    }
+
     /// Reads `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
     /// `machine` is that of the region's patterns, `state` where its strings stand.
     pub(crate) fn read_beside(

@@ -78,7 +78,7 @@ impl<E: Show> Deltas<E> {
         self.guarded.with(|state| {
             let stream = &mut state.core;
             stream.ask_room(text)?;
-            let before = stream.mark();
+            let before = stream.mark(text.len());
             let output = read_text(delta.py(), text, || match armed {
                 true => stream.feed(text),
                 false => stream.feed_unarmed(text),
@@ -92,7 +92,7 @@ impl<E: Show> Deltas<E> {
     pub(super) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, E::Out>> {
         self.guarded.with(|state| {
             let none = new_string(py, "")?;
-            let before = state.core.mark();
+            let before = state.core.mark(0);
             let safe = E::delta(self.set.get(), state.core.flush(), &none, "\0");
             noted(state, py, safe, before)
         })?
@@ -160,7 +160,7 @@ impl Deltas<crate::Text> {
         with_text(delta, |text| {
             self.guarded.with(|state| {
                 state.core.ask_room(text)?;
-                let before = state.core.mark();
+                let before = state.core.mark(text.len());
                 let safe = same_or_new(delta, text, state.core.bypass(text).text);
                 noted(state, delta.py(), safe, before)
             })?

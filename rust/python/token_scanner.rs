@@ -26,6 +26,9 @@ use crate::Text;
 ///   special token counts all the same. A marker of a special token and text together is a ``ValueError``: pass
 ///   ``skip_special_tokens=False``.
 ///
+/// A pickle has the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
+/// tokenizer, use ``snapshot``: that has no vocabulary.
+///
 /// If a token brings several ends, ``finish`` reports the first of: stop, stop token, EOS, ``max_tokens``. The text is
 /// the text of the tokenizer's ``decode`` of all ids.
 ///

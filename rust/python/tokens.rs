@@ -18,7 +18,7 @@ use super::stop_match::StopMatch;
 use super::token_arguments::{items, token_id, unknown};
 use super::unread_tokens::UnreadTokens;
 use super::vocabulary::Vocabulary;
-use crate::stream::{Emit, SettledText};
+use crate::stream::Emit;
 use crate::tokens::{Decode, Limits, Mark, Native, TokenStream};
 use crate::{Options, Snapshot, Stream};
 
@@ -97,13 +97,12 @@ impl<E: Show> Tokens<E> {
     #[cold]
     pub(super) fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         self.with(|stream| {
-            let before = mark(stream);
             if stream.decoded.is_over() {
-                stream.decoded.out.clear();
-            } else {
-                let id = token_id(token, "token_id")?.ok_or_else(|| unknown(token))?;
-                stream.step(id)?;
+                return E::nothing(token.py());
             }
+            let id = token_id(token, "token_id")?.ok_or_else(|| unknown(token))?;
+            let before = mark(stream, self.vocabulary.get().core.bytes(id).map_or(0, <[u8]>::len));
+            stream.step(id)?;
             self.safe(token.py(), stream, before)
         })?
     }
@@ -114,19 +113,19 @@ impl<E: Show> Tokens<E> {
         self.with(|stream| {
             objects::room(size_of::<u32>() * 2 * tokens.len() + 2 * stream.decoded.stream.size())?;
             let ids: Option<Vec<u32>> = tokens.iter().map(|token| token.extract().ok()).collect();
-            let before = mark(stream);
             match ids.filter(|ids| vocabulary.native && ids.iter().all(|&id| vocabulary.core.contains(id))) {
                 Some(ids) => {
                     // What comes out, and what is kept of each token.
                     let bytes: usize =
                         ids.iter().map(|&id| 16 + vocabulary.core.bytes(id).map_or(0, <[u8]>::len)).sum();
                     objects::room(4 * bytes)?;
-                    stream.decoded.out.clear();
+                    let before = mark(stream, bytes);
                     ids.into_iter().try_for_each(|id| stream.read(id))?;
+                    self.safe(token_ids.py(), stream, before)
                 }
                 None => {
                     let mut trial = stream.fork()?;
-                    trial.decoded.out.clear();
+                    trial.decoded.begin();
                     for token in &tokens {
                         if trial.decoded.is_over() {
                             break;
@@ -135,10 +134,9 @@ impl<E: Show> Tokens<E> {
                     }
                     let safe = E::safe(token_ids.py(), self.set.get(), trial.safe())?;
                     *stream = trial;
-                    return Ok(safe);
+                    Ok(safe)
                 }
             }
-            self.safe(token_ids.py(), stream, before)
         })?
     }
 
@@ -149,7 +147,7 @@ impl<E: Show> Tokens<E> {
     ) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason_of(&reason.unwrap_or_else(|| PyString::intern(py, "eos").into_any()))?;
         self.with(|stream| {
-            let before = mark(stream);
+            let before = mark(stream, 0);
             stream.end(reason)?;
             self.safe(py, stream, before)
         })?
@@ -162,7 +160,7 @@ impl<E: Show> Tokens<E> {
     ) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason.as_ref().map(reason_of).transpose()?;
         self.with(|stream| {
-            let before = mark(stream);
+            let before = mark(stream, 0);
             stream.count(reason)?;
             self.safe(py, stream, before)
         })?
@@ -281,10 +279,15 @@ impl Tokens<crate::Segmented> {
     }
 }
 
-/// How a stream stands that decodes itself. A tokenizer's own `decode` takes no step back.
-fn mark<E: Emit>(stream: &TokenStream<E, Decoding>) -> Option<(Mark, Native)> {
+/// How a stream stands that decodes itself, at the beginning of a step whose tokens have so many bytes. A tokenizer's own
+/// `decode` takes no step back.
+fn mark<E: Emit>(stream: &mut TokenStream<E, Decoding>, bytes: usize) -> Option<(Mark, Native)> {
+    /// The decoder has some of a character, and writes no more than this beside the tokens' bytes.
+    const BEGUN: usize = 16;
+
+    stream.decoded.begin();
     match &stream.decoder {
-        Decoding::Native(native) => Some((stream.decoded.mark()?, native.clone())),
+        Decoding::Native(native) => Some((stream.decoded.mark(bytes + BEGUN)?, native.clone())),
         Decoding::Window(_) => None,
     }
 }

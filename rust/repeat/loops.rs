@@ -1,5 +1,6 @@
 use super::Repeat;
 use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squares};
+use crate::tail::Tail;
 
 /// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
 ///
@@ -16,20 +17,28 @@ pub struct Loops {
     repeat: Repeat,
     block: usize,
     /// The end of what was read, as much as is needed.
-    text: Vec<u8>,
+    pub(super) text: Tail<u8>,
     /// How many bytes were read before `text`.
-    base: usize,
+    pub(super) base: usize,
     /// Before so many bytes are kept, there is no check and no run fires: text needs nothing but to be kept.
-    limit: usize,
+    pub(super) limit: usize,
     /// How many bytes of `text` the runs were compared with.
-    followed: usize,
+    pub(super) followed: usize,
     /// How many bytes of `text`, up to the last check, continue a character.
-    continuing: usize,
-    runs: Vec<Run>,
+    pub(super) continuing: usize,
+    pub(super) runs: Vec<Run>,
 }
 
 /// How often the longest period of a check is doubled at most: enough for the longest one there is.
 const MAX_DOUBLED: u32 = 16;
+
+/// A step of at most so many bytes can be taken back.
+pub(super) const STEP: usize = 1 << 14;
+
+/// The most bytes that are looked back at.
+fn most(repeat: &Repeat, block: usize) -> usize {
+    3 * (4 * repeat.max_period).max(block) + ROW
+}
 
 /// A loop that was found; `length` and `period` are in code points.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +57,7 @@ pub struct Loop {
 impl Loops {
     /// What a new stream has repeated: nothing.
     pub fn new(repeat: &Repeat) -> Loops {
-        let (text, runs) = (Vec::new(), Vec::new());
+        let (text, runs) = (Tail::default(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
     }
 
@@ -58,6 +67,24 @@ impl Loops {
     /// character that is armed, if the text still loops there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
+        self.begin();
+        self.go_on(text, armed)
+    }
+
+    /// Begins a step: what was let go before cannot be asked for any more.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.text.gone() > 0 {
+            self.text.drop_front();
+            if self.text.room() > 2 * self.keep() {
+                self.text.shrink_to(2 * self.keep()); // one long step needed more
+            }
+        }
+    }
+
+    /// As `feed`, for a part of a step.
+    #[inline]
+    pub(crate) fn go_on(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.text.len() + text.len() < self.limit {
             self.text.extend_from_slice(text.as_bytes());
             return None;
@@ -65,23 +92,11 @@ impl Loops {
         self.read(text, armed)
     }
 
-    /// How many bytes of text are one too many to be only kept, with no check and no run that fires.
-    #[cfg(feature = "python")]
-    pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.text.len())
-    }
-
     /// Begins anew: what follows repeats nothing of what was read.
     pub fn forget(&mut self) {
-        self.text.clear();
+        self.text.let_go(self.text.len());
         self.runs.clear();
         (self.base, self.limit, self.followed, self.continuing) = (0, 0, 0, 0);
-    }
-
-    /// About how many bytes it has.
-    #[cfg(feature = "python")]
-    pub(crate) fn size(&self) -> usize {
-        self.text.len() + self.runs.len() * size_of::<Run>()
     }
 
     /// The state, for [`from_bytes`](Loops::from_bytes): the text that is kept, and what follows no shorter text.
@@ -117,7 +132,7 @@ impl Loops {
         };
         loops.base = number()?;
         let runs: Vec<_> = (0..number()?).map(|_| Some((number()?, number()?))).collect::<Option<_>>()?;
-        loops.text = bytes.into();
+        loops.text = bytes.to_vec().into();
         loops.followed = bytes.len();
         loops.is_text_possible().then_some(())?;
         for (period, start) in runs {
@@ -133,14 +148,14 @@ impl Loops {
         let cut = text.iter().take(3).take_while(|byte| base > 0 && continues(**byte)).count();
         self.continuing = continuing(&text[..(end / self.block * self.block).saturating_sub(base)]);
         let least = if base == 0 { 0 } else { 3 * self.repeat.max_period.max(self.block) };
-        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW;
+        let most = most(&self.repeat, self.block);
         let length = least..most + most / 4 + self.block;
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
     /// The run that has this period and beginning, if there is such a one.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
-        let (text, base) = (self.text.as_slice(), self.base);
+        let (text, base) = (&*self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
             return None;
         }
@@ -251,18 +266,22 @@ impl Loops {
         if self.text.len() >= keep + keep / 4 {
             let gone = self.text.len() - keep;
             self.continuing -= continuing(&self.text[..gone]);
-            self.text.drain(..gone);
+            self.text.let_go(gone);
             self.base += gone;
             self.followed -= gone;
+            // A step that is so long is not taken back in this way.
+            if self.text.gone() > STEP + 2 * most(&self.repeat, self.block) {
+                self.text.drop_front();
+            }
         }
     }
 
     /// Makes room for `length` bytes of text, in steps that double, but not for more than is kept.
     fn reserve(&mut self, length: usize) {
-        if self.text.capacity() < length {
+        if self.text.room() < length {
             let most = self.keep() + self.keep() / 4 + self.block;
-            let goal = (2 * self.text.capacity()).min(most).max(length);
-            self.text.reserve_exact(goal - self.text.len());
+            let goal = (2 * self.text.room()).min(most).max(length);
+            self.text.reserve_exact(goal);
         }
     }
 

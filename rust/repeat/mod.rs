@@ -28,12 +28,16 @@
 
 mod loops;
 mod search;
+#[cfg(feature = "python")]
+mod undo;
 
 use std::cmp::Ordering;
 
 use crate::error::{ErrorKind, StopSetError};
 
 pub use loops::{Loop, Loops};
+#[cfg(feature = "python")]
+pub(crate) use undo::LoopsMark;
 
 /// A stop that fires when the text loops: at the first character at which a period of at most `max_period` characters
 /// was written `count` times, over at least `min_length` characters.

@@ -193,16 +193,16 @@ impl Emit for Segmented {
                 break (region, released);
             };
             let (through, behind) = rest.split_at(end);
-            before.push((region, stream.held.text_of_its_own(released, through)));
-            if let Some(region) = kept_in {
-                before.push((region, stream.graph().text(word).to_owned().into()));
-            }
+            before.push((region, through, released, kept_in.map(|region| (region, word))));
             rest = behind;
         };
         let stream = &*stream;
         let mut segments = Segments::new(stream);
-        for (region, text) in before {
-            segments.push(stream.graph().region_name(region), text);
+        for (region, through, released, kept) in before {
+            segments.push(stream.graph().region_name(region), stream.held.text(released, through).into());
+            if let Some((region, marker)) = kept {
+                segments.push(stream.graph().region_name(region), stream.graph().text(marker).into());
+            }
         }
         segments.push(stream.graph().region_name(region), stream.held.text(released, rest).into());
         segments

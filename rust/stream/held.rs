@@ -1,7 +1,5 @@
-use std::borrow::Cow;
-
-/// How many times the text in it a buffer may be large.
-const SPARE: usize = 4;
+/// A buffer of so many bytes is never given back.
+const SPARE: usize = 64;
 
 /// Held text: what is released leaves at the front and what is held comes in at the back, so that no delta copies
 /// the text that stays.
@@ -10,6 +8,14 @@ pub(crate) struct Held {
     buffer: String,
     /// Where the held text begins; the text before it was released.
     start: usize,
+}
+
+/// How held text stood at the beginning of a step.
+#[derive(Clone, Copy, Debug)]
+#[cfg(feature = "python")]
+pub(crate) struct HeldMark {
+    start: usize,
+    len: usize,
 }
 
 /// What a delta releases. It is a place and not a text, so that nothing stays borrowed.
@@ -35,11 +41,6 @@ impl Released {
 }
 
 impl Held {
-    #[cfg(feature = "python")]
-    pub(crate) fn of(text: String) -> Held {
-        Held { buffer: text, start: 0 }
-    }
-
     /// How many bytes the buffer takes when so many come in for which it has no room.
     #[cfg(feature = "python")]
     pub(crate) fn growth(&self, bytes: usize) -> usize {
@@ -64,12 +65,30 @@ impl Held {
         }
     }
 
-    /// As `text`, but not borrowed from the buffer.
-    pub(crate) fn text_of_its_own<'a>(&self, released: Released, delta: &'a str) -> Cow<'a, str> {
-        match released.is_of_buffer() {
-            true => self.text(released, delta).to_owned().into(),
-            false => delta[..released.of_delta].into(),
+    /// Begins a step: drops the released front when it is half of the buffer. Each byte is moved once for each that was
+    /// released, so a long held text costs a delta nothing. What one long delta needed is given back.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.start > 0 && self.start * 2 >= self.buffer.len() {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            if self.buffer.capacity() > SPARE {
+                self.buffer.shrink_to(SPARE.max(4 * self.buffer.len()));
+            }
         }
+    }
+
+    /// How the held text stands, at the beginning of a step.
+    #[cfg(feature = "python")]
+    pub(crate) fn mark(&self) -> HeldMark {
+        HeldMark { start: self.start, len: self.buffer.len() }
+    }
+
+    /// Takes a step back: in a step text only comes in, and leaves its place at the beginning of the next one.
+    #[cfg(feature = "python")]
+    pub(crate) fn undo(&mut self, mark: HeldMark) {
+        self.start = mark.start;
+        self.buffer.truncate(mark.len);
     }
 
     /// Appends `delta` and releases all but the last `kept` bytes.
@@ -79,11 +98,11 @@ impl Held {
         if before == 0 {
             let of_delta = delta.len() - kept;
             if kept > 0 {
-                self.push(&delta[of_delta..]);
+                self.buffer.push_str(&delta[of_delta..]);
             }
             return Released { of_delta, ..Released::default() };
         }
-        self.push(delta);
+        self.buffer.push_str(delta);
         let from = self.start;
         self.start = self.buffer.len() - kept;
         Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
@@ -92,19 +111,13 @@ impl Held {
     /// Appends `through` and releases all but its last `cut` bytes, which are dropped.
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
-        let kept_of_through = kept.saturating_sub(self.len());
-        self.buffer.truncate(self.buffer.len().min(self.start + kept));
-        self.pass(&through[..kept_of_through], 0)
-    }
-
-    /// Appends `text`. The released front is dropped when it is half of the buffer: each byte is moved once for each
-    /// that was released, so a long held text costs a delta nothing. What one long delta needed is given back.
-    fn push(&mut self, text: &str) {
-        if self.start * 2 >= self.buffer.len() {
-            self.buffer.drain(..self.start);
-            self.start = 0;
-            self.buffer.shrink_to(SPARE * (self.buffer.len() + text.len()));
+        match kept.checked_sub(self.len()) {
+            Some(kept_of_through) => self.pass(&through[..kept_of_through], 0),
+            None => {
+                let from = self.start;
+                self.start = self.buffer.len();
+                Released { from, to: from + kept, of_delta: 0 }
+            }
         }
-        self.buffer.push_str(text);
     }
 }

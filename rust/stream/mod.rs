@@ -124,6 +124,7 @@ impl<E: Emit> Stream<E> {
     /// ```
     #[inline]
     pub fn feed<'a>(&'a mut self, delta: &'a str) -> E::Output<'a> {
+        self.begin();
         E::feed(self, delta, true)
     }
 
@@ -140,6 +141,7 @@ impl<E: Emit> Stream<E> {
     /// ```
     #[inline]
     pub fn feed_unarmed<'a>(&'a mut self, delta: &'a str) -> E::Output<'a> {
+        self.begin();
         E::feed(self, delta, false)
     }
 
@@ -156,6 +158,7 @@ impl<E: Emit> Stream<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn flush(&mut self) -> E::Output<'_> {
+        self.begin();
         let released = self.end();
         E::released(self, "", released)
     }

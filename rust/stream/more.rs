@@ -2,8 +2,6 @@
 
 use super::{Place, StopMatch};
 use crate::graph::{Completed, Cursor, Graph, Word};
-#[cfg(feature = "python")]
-use crate::patterns::Clear;
 use crate::patterns::Threads;
 use crate::repeat::{Loop, Loops};
 
@@ -59,9 +57,23 @@ impl More {
         (threads.is_some() || loops.is_some()).then(|| Box::new(More { threads, loops, fired: None }))
     }
 
-    /// What a stream has after a stop.
-    pub(crate) fn ended(stop: FiredStop, unused: &str) -> Box<More> {
-        Box::new(More { threads: None, loops: None, fired: Some(Fired { stop, unused: unused.into() }) })
+    /// What a stream of strings alone has after a stop.
+    pub(crate) fn ended(fired: Fired) -> Box<More> {
+        Box::new(More { fired: Some(fired), ..More::default() })
+    }
+
+    /// Begins a step. What was needed up to a stop is dropped.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.fired.is_some() {
+            (self.threads, self.loops) = (None, None);
+        }
+        if let Some(threads) = &mut self.threads {
+            threads.begin();
+        }
+        if let Some(loops) = &mut self.loops {
+            loops.begin();
+        }
     }
 
     /// Whether no stop has fired and no match has begun.
@@ -69,18 +81,12 @@ impl More {
         self.fired.is_none() && self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// How many bytes of plain text are fewer than loops have to see at once.
-    #[cfg(feature = "python")]
-    pub(crate) fn room(&self) -> usize {
-        self.loops.as_ref().map_or(usize::MAX, Loops::room)
-    }
-
     /// Notes text in which nothing begins, where nothing has begun; the loop that it completes.
     pub(crate) fn pass(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
         }
-        self.loops.as_mut()?.feed(text, armed)
+        self.loops.as_mut()?.go_on(text, armed)
     }
 
     /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and
@@ -116,19 +122,9 @@ impl More {
 
 #[cfg(feature = "python")]
 impl More {
-    /// What is to be known of it while no match has begun and loops are no stop.
-    pub(super) fn clear(&self) -> Option<Clear> {
-        match (&self.threads, &self.loops) {
-            (Some(threads), None) => threads.clear(),
-            _ => None,
-        }
-    }
-
-    /// What `clear` is of.
-    pub(super) fn cleared(graph: &Graph, clear: Clear) -> Option<Box<More>> {
-        let mut more = More::new(graph)?;
-        more.threads = Some(Threads::cleared(clear));
-        Some(more)
+    /// How many bytes of plain text are fewer than loops have to see at once.
+    pub(crate) fn room(&self) -> usize {
+        self.loops.as_ref().map_or(usize::MAX, Loops::room)
     }
 
     /// About how many bytes it has.

@@ -1,6 +1,6 @@
 //! How a stream reads: up to a stop or to a marker that does not stay, and what of the text is released.
 
-use super::{Emit, FiredStop, More, Place, Released, Stream};
+use super::{Emit, Fired, FiredStop, More, Place, Released, Stream};
 use crate::graph::{Completed, Completion, Cursor, Word, WordKind};
 use crate::repeat::Loop;
 
@@ -19,6 +19,15 @@ pub(crate) struct Passed {
 }
 
 impl<E: Emit> Stream<E> {
+    /// Begins a step: drops what was let go in the one before.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) {
+        self.held.begin();
+        if let Some(more) = &mut self.more {
+            more.begin();
+        }
+    }
+
     /// Whether nothing has begun and no stop has fired: nothing is held, and plain text changes nothing but `read`, and
     /// what patterns and loops know of the text.
     #[inline(always)]
@@ -128,8 +137,16 @@ impl<E: Emit> Stream<E> {
                 (FiredStop::Loop { period, sequence: sequence.into() }, self.held.cut(through, 0))
             }
         };
-        self.more = Some(More::ended(stop, unused));
+        self.fire(stop, unused);
         released
+    }
+
+    fn fire(&mut self, stop: FiredStop, unused: &str) {
+        let fired = Fired { stop, unused: unused.into() };
+        match &mut self.more {
+            Some(more) => more.fired = Some(fired), // a step may be taken back: the rest stays for so long
+            None => self.more = Some(More::ended(fired)),
+        }
     }
 
     /// The text from `start` on, of which `through` is the end, and the held text what stands before that.
@@ -178,7 +195,7 @@ impl<E: Emit> Stream<E> {
         let node = self.cursor.node;
         if let Some(word) = self.graph().stop(node, special).filter(|_| armed) {
             let released = self.pass_over("");
-            self.more = Some(More::ended(FiredStop::Special(word), ""));
+            self.fire(FiredStop::Special(word), "");
             return Some(released);
         }
         let lead = self.graph().lead(node, special)?;

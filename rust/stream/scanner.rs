@@ -29,6 +29,7 @@ impl Stream<Text> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
+        self.begin();
         let released = if self.has_fired() { Released::default() } else { self.pass_over(text) };
         Text::released(self, text, released)
     }

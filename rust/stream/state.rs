@@ -178,7 +178,8 @@ impl Fired {
             FiredStop::Pattern { sequence, .. } | FiredStop::Loop { sequence, .. } => Place::after(sequence),
         };
         let fits = before.code_points <= stream.read.code_points && before.bytes <= stream.read.bytes;
-        More::ended(stop, reader.text().filter(|_| fits)?).into()
+        let unused = reader.text().filter(|_| fits)?.into();
+        Some(More::ended(Fired { stop, unused }))
     }
 }
 

@@ -44,6 +44,13 @@ impl<E: Emit> Decoded<E> {
         self.out = E::Safe::default();
     }
 
+    /// Begins a step: nothing is safe yet.
+    pub(crate) fn begin(&mut self) {
+        self.out.clear();
+        self.stream.begin();
+        self.ledger.begin();
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.finish.is_some()
     }

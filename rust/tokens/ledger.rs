@@ -1,10 +1,12 @@
-use std::collections::VecDeque;
+use crate::tail::Tail;
+#[cfg(feature = "python")]
+use crate::tail::TailMark;
 
 /// A queue for more tokens than this is given back when it is empty: a server has many, and most hold nothing.
 const SPARE: usize = 4;
 
 /// Which tokens the emitted text is of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
@@ -14,7 +16,7 @@ pub(crate) struct Ledger {
     /// The token whose text goes on there.
     pub(crate) token: usize,
     /// Where in that text the part of each later token begins, and the token's number.
-    pub(crate) starts: VecDeque<(usize, usize)>,
+    pub(crate) starts: Tail<(usize, usize)>,
     /// The tokens of each region, where somebody asks for them.
     pub(crate) tally: Option<Box<Tally>>,
 }
@@ -33,12 +35,17 @@ impl Ledger {
         Ledger { tally: tally.map(Box::new), ..Ledger::default() }
     }
 
+    /// Begins a step.
+    pub(crate) fn begin(&mut self) {
+        self.starts.begin(SPARE);
+    }
+
     /// Notes text that was read; `token` is the last that has a part in it.
     pub(crate) fn read(&mut self, code_points: usize, token: usize) {
         if self.read == self.settled {
             (self.read, self.settled, self.token) = (0, 0, token);
-        } else if self.starts.back().map_or(self.token, |last| last.1) != token {
-            self.starts.push_back((self.read, token));
+        } else if self.starts.last().map_or(self.token, |last| last.1) != token {
+            self.starts.push((self.read, token));
         }
         self.read += code_points;
     }
@@ -71,12 +78,9 @@ impl Ledger {
     /// Goes on in the text; returns the last token that has a part in what was passed.
     fn settle(&mut self, code_points: usize) -> usize {
         self.settled += code_points;
-        while let Some(&(_, token)) = self.starts.front().filter(|next| next.0 < self.settled) {
+        while let Some(&(_, token)) = self.starts.first().filter(|next| next.0 < self.settled) {
             self.token = token;
-            self.starts.pop_front();
-        }
-        if self.settled == self.read && self.starts.capacity() > SPARE {
-            self.starts = VecDeque::new();
+            self.starts.let_go(1);
         }
         self.token
     }
@@ -92,6 +96,29 @@ impl Ledger {
                 tally.count(region, first, self.kept);
             }
         }
+    }
+}
+
+/// How a ledger stood at the beginning of a step.
+#[cfg(feature = "python")]
+pub(crate) struct LedgerMark {
+    numbers: [usize; 5],
+    starts: TailMark,
+    tally: Option<Box<Tally>>,
+}
+
+#[cfg(feature = "python")]
+impl Ledger {
+    pub(crate) fn places(&self) -> LedgerMark {
+        let Ledger { seen, kept, read, settled, token, starts, tally } = self;
+        LedgerMark { numbers: [*seen, *kept, *read, *settled, *token], starts: starts.mark(), tally: tally.clone() }
+    }
+
+    pub(crate) fn undo(&mut self, mark: LedgerMark) {
+        let LedgerMark { numbers, starts, tally } = mark;
+        [self.seen, self.kept, self.read, self.settled, self.token] = numbers;
+        self.starts.undo(starts);
+        self.tally = tally;
     }
 }
 

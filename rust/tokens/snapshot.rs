@@ -1,7 +1,5 @@
 //! The state of a stream of tokens as bytes: that of its text, its decoder, and which tokens its text is of.
 
-use std::collections::VecDeque;
-
 use super::decoded::Decoded;
 use super::decoder::Decoder;
 use super::finish::{EndReason, Finish};
@@ -9,6 +7,7 @@ use super::ledger::{Ledger, Tally};
 use super::native::{Decode, print};
 use super::stream::TokenStream;
 use crate::stream::{Emit, Fingerprint, Reader, Snapshot, SnapshotError, Stream, Writer};
+use crate::tail::Tail;
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     fn fingerprint(&self) -> Fingerprint {
@@ -82,7 +81,7 @@ impl Ledger {
         }
         // Most begin a little behind the one before, and are of the next token: one byte then.
         let mut before = (*settled, *token);
-        for &(start, token) in starts {
+        for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);
             writer.number(behind * 2 + usize::from(tokens != 1));
             if tokens != 1 {
@@ -104,7 +103,7 @@ impl Ledger {
         if kept > seen || token > seen || settled > read {
             return None;
         }
-        let mut starts = VecDeque::new();
+        let mut starts = Tail::default();
         let mut before = (settled, token);
         for _ in 0..reader.count()? {
             let packed = reader.number()?;
@@ -113,7 +112,7 @@ impl Ledger {
             if before.0 > read || before.1 > seen {
                 return None;
             }
-            starts.push_back(before);
+            starts.push(before);
         }
         let tally = match &like.tally {
             None => None,

@@ -5,7 +5,7 @@ use super::finish::{EndReason, Finish};
 use super::native::Decode;
 use super::options::Limits;
 use super::stream::TokenStream;
-use crate::stream::{Emit, SettledText, Stream};
+use crate::stream::{Emit, Stream};
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub(crate) fn with_decoder(decoder: D, stream: Stream<E>, limits: Limits) -> TokenStream<E, D> {
@@ -14,7 +14,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
 
     /// Reads a token; `safe` is then what is safe.
     pub(crate) fn step(&mut self, id: u32) -> Result<(), D::Error> {
-        self.decoded.out.clear();
+        self.decoded.begin();
         self.read(id)
     }
 
@@ -58,14 +58,14 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
 
     /// Ends the stream for another reason; `safe` is then what was held.
     pub(crate) fn end(&mut self, reason: EndReason) -> Result<(), D::Error> {
-        self.decoded.out.clear();
+        self.decoded.begin();
         self.flush(Finish::Ended(reason), self.decoded.was_armed())
     }
 
     /// Counts a token that has no text, and ends the stream if there is a `reason`; `safe` is then what was held.
     #[cfg(feature = "python")]
     pub(crate) fn count(&mut self, reason: Option<EndReason>) -> Result<(), D::Error> {
-        self.decoded.out.clear();
+        self.decoded.begin();
         if self.decoded.is_over() {
             return Ok(());
         }

@@ -2,7 +2,7 @@ use super::decoded::Decoded;
 use super::finish::EndReason;
 use super::native::Native;
 use super::options::{Limits, TokenOptions, TokenOptionsError};
-use crate::stream::{Emit, Segmented, SettledText, Snapshot, SnapshotError, Stream, Text};
+use crate::stream::{Emit, Segmented, Snapshot, SnapshotError, Stream, Text};
 use crate::vocabulary::{UnknownToken, Vocabulary};
 
 /// Scans one stream of token ids: [`feed`](TokenStream::feed) returns the text that is safe to emit,
@@ -243,7 +243,7 @@ impl<E: Emit> TokenStream<E> {
     }
 
     fn read_many(&mut self, ids: &[u32]) -> Result<(), UnknownToken> {
-        self.decoded.out.clear();
+        self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read(id))
     }
 }

@@ -24,6 +24,9 @@ ROLE = r"\n(User|Human) ?\d*:"
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 SEGMENTS = SegmentSet(MARKERS, stop=["END"])
 
+LOOPING = SegmentSet(MARKERS, stop=["END"], repeat=Repeat(3, min_length=32))
+NUMBERS = " ".join(str(number * number) for number in range(1_500))
+
 # What takes a delta, what it has read, and the delta that is read while an allocation fails.
 Fed = tuple[Callable[[], "StopScanner | Segmenter"], list[str], str]
 FED: dict[str, Fed] = {
@@ -37,6 +40,10 @@ FED: dict[str, Fed] = {
     "a pattern fires": (lambda: StopScanner(StopSet(patterns=[ROLE])), ["plain\nUs"], "er 2: and"),
     "a match in view": (lambda: StopScanner(StopSet(patterns=[ROLE]), include_stop=True), ["a\nUs"], "er 2: and"),
     "a loop": (lambda: StopScanner(StopSet("END", repeat=Repeat(3, min_length=32))), ["- " * 10, "E"], "- " * 40),
+    "long held text goes on": (lambda: StopScanner("a" * 6_000 + "b"), ["a" * 5_000], "aEND"),
+    "a long history": (lambda: StopScanner(StopSet("END", repeat=Repeat())), [NUMBERS, "E"], "astern " * 20),
+    "a long history ends": (lambda: StopScanner(StopSet("END", repeat=Repeat())), [NUMBERS, "E"], "- " * 200),
+    "a history at an edge": (lambda: Segmenter(LOOPING), [NUMBERS, "<thi"], f"nk>b</think>{NUMBERS[:600]}<thi"),
     "a segment": (lambda: Segmenter(SEGMENTS), [], "plain text"),
     "segments": (lambda: Segmenter(SEGMENTS), ["a<thi"], "nk>b</think>c<thi"),
     "a segment's stop": (lambda: Segmenter(SEGMENTS), ["a<thi"], "nk>bEND and more"),
@@ -130,6 +137,20 @@ def test_a_stream_of_tokens_is_as_before(
             assert (trial.snapshot(), trial.tokens_seen, trial.tokens_kept) == before
         else:
             assert outcome == expected
+
+
+@pytest.mark.parametrize("following", [1, 3])
+def test_many_held_tokens_are_as_before(following: int) -> None:
+    """Streams that held more than 4,096 bytes were not put back."""
+    stream = TokenScanner(VOCABULARY, "The E" * 2_000 + "!")
+    stream.feed_many([0] * 1_500)
+    expected = stream.copy().feed(following)
+    before = (stream.held, stream.snapshot())
+    for trial, outcome in failing(stream.copy, lambda stream: stream.feed(following)):
+        if isinstance(outcome, BaseException):
+            assert (trial.held, trial.snapshot()) == before
+            outcome = trial.feed(following)
+        assert outcome == expected
 
 
 TEXT = "字" * 300 + "The END"
