@@ -25,21 +25,22 @@
 //!
 //! The rules:
 //!
-//! - The stop that completes first wins; of those that complete at the same character, the longest.
+//! - The stop that completes first wins. If several stops complete at the same character, the longest stop wins.
 //! - The result does not depend on how the text is cut into deltas.
 //! - Held text is the longest suffix of the text that is a proper prefix of a hidden stop that can fire, or of a marker
 //!   that is taken out.
-//! - Nothing is lost: what `feed` and `flush` return, joined, is the text before the stop, or all of it.
+//! - Nothing is lost: what `feed` and `flush` return, joined, is the text before the stop. If no stop fires, it is the
+//!   whole text.
 //! - No stop fires in a protected region, and no partial match crosses its edges.
 //! - Offsets count code points; there are byte offsets beside them.
 //!
 //! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids in the place of text: a [`Vocabulary`] has the bytes of
-//! each, and a [`TokenDecoder`] makes the text of a stream of them.
+//! each id, and a [`TokenDecoder`] makes the text of a stream of ids.
 //!
 //! Feature `serde`: a [`Snapshot`] can be written and read, and a [`Vocabulary`] is made from Hugging Face's
 //! `tokenizer.json`.
 //!
-//! DESIGN.md, in the repository, says how it works and why it is fast.
+//! DESIGN.md, in the repository, says how stopscan works and why.
 
 mod automaton;
 mod error;

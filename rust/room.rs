@@ -17,7 +17,7 @@ impl From<TryReserveError> for NoRoom {
 /// Whoever needs less does not ask: a process without so many bytes is at its end.
 const SMALL: usize = 1 << 16;
 
-/// Asks for so many bytes and gives them back, for what cannot be told that there is no room.
+/// Asks for so many bytes and gives the bytes back: for code that has no way to learn that there is no room.
 pub(crate) fn ask(bytes: usize) -> Result<(), NoRoom> {
     if bytes < SMALL {
         return Ok(());

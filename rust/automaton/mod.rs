@@ -74,8 +74,8 @@ pub(crate) struct Automaton {
 }
 
 impl Automaton {
-    /// The automaton of `words`, which are distinct and not empty, and which of them can never complete. Those that are
-    /// `hopeless` for another reason are left out.
+    /// The automaton of `words`, and which of the words can never complete. The words are distinct and not empty. Words
+    /// that are `hopeless` for another reason are left out.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> Result<(Automaton, Vec<bool>), NoRoom> {
         let mut order = room::collect(0..words.len_with_literals() as u32)?;
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));

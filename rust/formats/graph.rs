@@ -51,7 +51,7 @@ impl State {
         State { name, markers: Vec::new() }
     }
 
-    /// Adds markers that lead to `state`. One that does not exist, or is there already, is passed over.
+    /// Adds markers that lead to `state`, without markers that are empty or there already.
     fn add(&mut self, markers: impl Iterator<Item = &'static str>, state: &'static str, kept: bool) {
         for marker in markers {
             if !marker.is_empty() && self.markers.iter().all(|known| known.0 != marker) {

@@ -11,7 +11,7 @@ pub use graph::State;
 /// Markers, each with the state that it leads to.
 type Markers = &'static [(&'static str, &'static str)];
 
-/// The opening and the closing marker of a part; one that is empty does not exist.
+/// The opening and the closing marker of a part. An empty string means that there is no such marker.
 type Pair = (&'static str, &'static str);
 
 /// How a family of models marks the parts of an answer: reasoning, answer and tool calls.

@@ -184,8 +184,8 @@ pub(super) static PARTS: &[Format] = &[
             ("<ifm|think_faster>", "</ifm|think_faster>"),
         ])
         .tool_call(&[("<ifm|tool_calls>", "</ifm|tool_calls>")]),
-    // Hunyuan's checkpoints may put a suffix of their tokenizer's into each marker (`<think:6124c78e>`): these are the
-    // markers of those that do not.
+    // Hunyuan's checkpoints may put a suffix of their tokenizer's into each marker (`<think:6124c78e>`). These are the
+    // markers without a suffix.
     Format::parts("hy_v3", "Hunyuan 3: vLLM's hy_v3")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")]),

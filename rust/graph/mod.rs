@@ -2,8 +2,8 @@
 //! of its markers leads.
 //!
 //! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In most
-//! sets each region has one. The markers of a `StopSet` stay in the text; those of a `SegmentSet` are taken out, or kept
-//! as the beginning of the text of the region that they lead to.
+//! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
+//! out, or kept as the beginning of the text of the region to which they lead.
 
 use crate::automaton::Automaton;
 use crate::patterns::{Machine, PatternList};

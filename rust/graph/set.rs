@@ -8,7 +8,7 @@ use crate::stream::{Emit, Options, Segmented, Text};
 
 /// A compiled set of stops. What it protects stays in the text.
 ///
-/// The stop that completes first wins; of those that complete at the same character, the longest.
+/// The stop that completes first wins. If several stops complete at the same character, the longest stop wins.
 ///
 /// ```
 /// use stopscan::StopSet;

@@ -1,8 +1,8 @@
 //! Where in a stream matches may have begun.
 //!
 //! A *thread* is a place in the text where a match may have begun, with the state that the table is in since. Threads in
-//! one state have the same future. They become a group whose root is the latest of them: it is the last to grow too
-//! long, so the group lives as long as its root, and the earliest of it that is not too long is the one that matches.
+//! one state have the same future. They become a group. The root of the group is its latest thread, which is the
+//! last to grow too long. So the group lives as long as its root. The earliest thread that is not too long matches.
 
 use super::begun::{Begun, OVER};
 use super::draft::StateId;

@@ -244,8 +244,9 @@ fn pass_stops(
     (latest, None)
 }
 
-/// Whether a match comes before a string that completes too: the one that completes first; with the same character the
-/// one that began first; from the same place on the one that ended before that character.
+/// Whether a match comes before a string that completes, too. What completes first comes first. If both complete with
+/// the same character, what began first comes first. If both began at the same place, what ended before that character
+/// comes first.
 fn beats(hit: &Hit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // Of one and the same match, a string comes before the patterns, and they in their order.

@@ -112,7 +112,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// What is safe to emit now that `delta` was read. After a match it is nothing.
+    /// Reads `delta`, and returns the text that is safe to emit. After a match the text is empty.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -128,8 +128,8 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, true)
     }
 
-    /// As [`Stream::feed`], but stops that complete inside `delta` are ignored. One that completes later, in armed
-    /// text, fires although it began here. Markers work as ever.
+    /// As [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
+    /// completes in a later, armed delta does fire. Markers work as in [`Stream::feed`].
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -145,8 +145,8 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, false)
     }
 
-    /// The held text, at the end of the stream: it belongs to the region that is open. No stop and no marker spans a
-    /// flush, but a pattern may complete here.
+    /// Ends the stream, and returns the held text, which belongs to the open region. No stop and no marker spans a flush.
+    /// A pattern may complete here.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};

@@ -93,7 +93,7 @@ impl<E: Emit> Decoded<E> {
         self.note_stop();
     }
 
-    /// Reads a special token that is no text, the one that comes next: a stop or a marker counts all the same.
+    /// Reads the next token, a special token without text: a stop or a marker counts all the same.
     pub(super) fn read_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;

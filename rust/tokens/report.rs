@@ -108,8 +108,9 @@ impl<E: Emit, D> TokenStream<E, D> {
 }
 
 impl TokenStream<Segmented> {
-    /// How many tokens the emitted text of each region has, for a usage report. One that has a part in several counts in
-    /// the first; markers, and what was cut with a stop, count in none.
+    /// How many tokens the emitted text of each region has, for a usage report. A token with
+    /// text of several regions counts in the first of these regions. Markers, and tokens that were cut with a stop, count
+    /// in no region.
     ///
     /// ```
     /// use stopscan::{SegmentSet, Segmenter, TokenOptions, TokenSegmenter, Vocabulary};

@@ -49,10 +49,10 @@ pub type TokenScanner = TokenStream<Text>;
 /// ```
 pub type TokenSegmenter = TokenStream<Segmented>;
 
-/// One stream of token ids, whose text a [`Stream`] reads. `E` is what it emits, `D` what decodes it.
+/// One stream of token ids. A [`Stream`] reads the text of the ids. `E` says what is emitted, and `D` decodes.
 ///
-/// A stop or a marker that is one special token counts although it is skipped. A marker that is spelled by a special
-/// token and text together is refused then.
+/// A stop or a marker that is one special token counts, even where special tokens are skipped. Where special tokens are
+/// skipped, a marker of a special token and text together is refused.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -81,7 +81,8 @@ impl<E: Emit> TokenStream<E> {
     /// The start of a stream, whose text `stream` reads.
     ///
     /// # Errors
-    /// When an id of the prompt is no token's (one that ends the stream need be none), or a marker could not be found.
+    /// When no token has an id of the prompt, or when a marker could not be found. The ids that end the stream need no
+    /// token.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};

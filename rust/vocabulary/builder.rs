@@ -75,7 +75,7 @@ impl VocabularyBuilder {
         self.token(&[byte], TokenKind::BYTE)
     }
 
-    /// The next token: one that is left out where special tokens are skipped.
+    /// The next token is special: its text is left out where special tokens are skipped.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};

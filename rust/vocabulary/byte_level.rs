@@ -5,7 +5,8 @@ fn is_printable(byte: u8) -> bool {
     matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
 }
 
-/// The byte that each of the first characters stands for; from U+0100 on come those that are not printable, in order.
+/// The byte for which each of the first characters stands. The bytes that are not printable come from U+0100 on, in
+/// order.
 fn table() -> [Option<u8>; 512] {
     let mut table = [None; 512];
     let mut next = 0x100;

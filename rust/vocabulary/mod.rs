@@ -224,7 +224,7 @@ impl Vocabulary {
         lookup(&self.0.halves, id).map_or(&[], |bytes| bytes)
     }
 
-    /// The bytes of a token at the start of a stream, for a token that differs there.
+    /// The bytes of a token at the start of a stream, where some tokens have other bytes.
     pub(crate) fn first(&self, id: u32) -> &[u8] {
         let bytes = self.bytes(id).unwrap_or_default();
         lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
