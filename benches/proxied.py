@@ -118,7 +118,7 @@ def asked(
             if number and DEAD in result.detail:
                 return every[number:]
             known[where, str(case)] = result
-            lines.write(json.dumps([where, str(case), result.outcome, result.detail, result.columns]) + "\n")
+            lines.write(json.dumps([where, str(case), result.outcome, result.detail, dict(result.columns)]) + "\n")
             lines.flush()
             if time.monotonic() > until:
                 return every[number + 1 :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stopscan.clients._blocks import Anthropic, Bedrock, BlockMachine, Cohere
+from stopscan.clients._blocks import Anthropic, Bedrock, Cohere
 from stopscan.clients._choice_apis import Chat, Completions, Generate, Ollama
 from stopscan.clients._choices import ChoiceMachine
 from stopscan.clients._gemini import Gemini
@@ -12,9 +12,17 @@ from stopscan.clients._json import get, items
 from stopscan.clients._machine import Machine
 from stopscan.clients._responses import Responses
 
-BLOCKS: tuple[type[BlockMachine], ...] = (Anthropic, Cohere)
-STARTS = {"message_start": Anthropic, "message_stop": Anthropic, "message-start": Cohere}
-COHERE = ("tool-plan-delta", "tool-call-start", "tool-call-delta", "tool-call-end", "citation-start", "citation-end")
+# The machine of an event by its type; that of Responses begins with "response.".
+TYPED: dict[str, type[Machine]] = {
+    **{
+        kind: api
+        for api in (Anthropic, Cohere)
+        for kind in (api.BLOCK_START, api.DELTA, api.BLOCK_END, api.MESSAGE_END)
+    },
+    **dict.fromkeys(("message_start", "message_stop"), Anthropic),
+    **dict.fromkeys(("message-start", "citation-start", "citation-end"), Cohere),
+    **dict.fromkeys(("tool-plan-delta", "tool-call-start", "tool-call-delta", "tool-call-end"), Cohere),
+}
 BEDROCK = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop")
 GEMINI = ("candidates", "usageMetadata", "usage_metadata", "promptFeedback", "prompt_feedback")
 # What tells no API: errors and signs of life, and OpenAI's and Azure's chunks without choices.
@@ -31,10 +39,13 @@ def machine_of(event: Any) -> type[Machine] | None:
     if kind in NEUTRAL_TYPES:
         return None
     if isinstance(kind, str):
-        return _typed(event, kind)
-    machine = _choices(event)
-    if machine is not None:
+        machine = Responses if kind.startswith("response.") else TYPED.get(kind)
+        if machine is None:
+            raise TypeError(f"no event of an API that is known here: {_described(event)} of type {kind!r}")
         return machine
+    choices = _choices(event)
+    if choices is not None:
+        return choices
     if any(get(event, name) is not None for name in BEDROCK):
         return Bedrock
     if isinstance(event, dict) and any(name in event for name in NEUTRAL_FIELDS):
@@ -53,19 +64,6 @@ def answer_machine_of(answer: Any) -> type[Machine] | None:
     if isinstance(get(answer, "message", "content"), list) and get(answer, "choices") is None:
         return Cohere
     return _choices(answer)
-
-
-def _typed(event: Any, kind: str) -> type[Machine]:
-    if kind.startswith("response."):
-        return Responses
-    for machine in BLOCKS:
-        if kind in (machine.BLOCK_START, machine.DELTA, machine.BLOCK_END, machine.MESSAGE_END):
-            return machine
-    if kind in STARTS:
-        return STARTS[kind]
-    if kind in COHERE:
-        return Cohere
-    raise TypeError(f"no event of an API that is known here: {_described(event)} of type {kind!r}")
 
 
 def _choices(event: Any) -> type[ChoiceMachine] | None:

@@ -1,6 +1,6 @@
 """Streams of random chunks through the official clients over the transports, each held against brute force.
 
-    python tests/python/clients/many_streams.py 10000
+    python tests/python/clients/many_streams.py 10000 [SEED]
 
 A line for each form: how many streams, how many of them a stop has ended, how many were wrong. A server that knows no
 stops sends each; after the event that completes a stop it waits for its client to leave, and must send nothing more.
@@ -144,10 +144,10 @@ def streams(server: Replay, api: str, rng: random.Random, told: Told, count: int
         del server.recordings[model]
 
 
-def main(count: int) -> int:
+def main(count: int, seed: int = 27) -> int:
     forms = [(api, way, reader) for api in APIS for way, reader in (("sync", read), ("async", read_async))]
     forms += [(api, "stream()", read_helper) for api in HELPERS]
-    rng = random.Random(27)
+    rng = random.Random(seed)
     wrong = 0
     with replaying() as server:
         for api, way, reader in forms:
@@ -164,4 +164,4 @@ def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000))
+    sys.exit(main(*map(int, sys.argv[1:] or [10_000])))
