@@ -1,4 +1,4 @@
-"""The kit's quick choice on a server alone and behind ``stopscan.proxy``: the table "Behind the proxy" of
+"""The kit's quick choice on a server alone and behind ``stopscan.proxy``, for "Behind the proxy" in
 docs/conformance.md.
 
     python benches/proxied.py NAME --python PYTHON --api API … --log FILE [--seconds N]

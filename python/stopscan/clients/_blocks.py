@@ -33,15 +33,6 @@ class BlockMachine(ClosingMachine):
     FINISH: ClassVar[tuple[str, ...]]  # where the end of a message has its reason
     write_finish: ClassVar[Callable[[Finish], Any]]
 
-    def sole(self, event: Any) -> tuple[Any, str] | None:
-        told = body = self.fields(event)
-        if told["type"] != self.DELTA or self.matches or told.get("logprobs"):
-            return None
-        for name in self.TEXT[:-1]:
-            body = self.fields(body[name])
-        text = body.get(self.TEXT[-1])
-        return (told[self.INDEX], text) if text else None
-
     def kind(self, event: Any) -> str | None:
         kind: str | None = get(event, "type")
         return kind
@@ -143,8 +134,12 @@ class Anthropic(BlockMachine):
     write_finish = to_anthropic
 
     def sole(self, event: Any) -> tuple[Any, str] | None:
-        sole = super().sole(event)
-        return sole if sole is not None and self.fields(self.fields(event)["delta"])["type"] == "text_delta" else None
+        told = self.fields(event)
+        if told["type"] != self.DELTA or self.matches:
+            return None
+        delta = self.fields(told["delta"])
+        text = delta.get("text") if delta["type"] == "text_delta" else None
+        return (told["index"], text) if text else None
 
     def text(self, event: Any, kind: str | None) -> str:
         path = self._path(kind)
@@ -194,6 +189,15 @@ class Cohere(BlockMachine):
     CONTENT, FINISH = ("message", "content"), ("delta",)
 
     write_finish = to_cohere
+
+    def sole(self, event: Any) -> tuple[Any, str] | None:
+        told = body = self.fields(event)
+        if told["type"] != self.DELTA or self.matches or told.get("logprobs"):
+            return None
+        for name in self.TEXT[:-1]:
+            body = self.fields(body[name])
+        text = body.get(self.TEXT[-1])
+        return (told[self.INDEX], text) if text else None
 
     def rows(self, event: Any, text: str) -> list[Any]:
         return spelled([event["logprobs"]] if isinstance(get(event, "logprobs"), dict) else [], text)

@@ -85,7 +85,7 @@ class Ollama(ChoiceMachine):
     """Ollama's chat: an event is its only choice."""
 
     API = "ollama"
-    CHOICES, REASONS = "", ("done",)
+    CHOICES, REASON = "", "done"
     TEXT: ClassVar[tuple[str, ...]] = ("message", "content")
     MESSAGE: ClassVar[tuple[str, ...]] = TEXT
     CALLS: ClassVar[tuple[str, ...]] = ("tool_calls",)

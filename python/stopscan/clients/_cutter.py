@@ -30,17 +30,18 @@ class Cutter:
         self._strict = strict
         self._machine: Any = None
         self._tries = TRIES if fast else 0
+        self._rest = framing.rest
         self._fits: Any = None  # the template, until a stop has fired
+        self._at_once = False  # whether a piece that fits goes out as it is
         self._part: Any = None  # to which events of the template bring text
 
     def feed(self, data: bytes) -> bytes:
-        framing = self.framing
-        if self._fits is not None and framing.written_as_read and not framing.rest:
+        if self._at_once and not self._rest:
             out = self._fast(data)  # what fits is one frame: no text and no hole has the end of one
             if out is not None:
                 return out
         pieces = []
-        for frame in framing.split(data):
+        for frame in self.framing.split(data):
             pieces.append(self._fed(frame))
             if self.ended:
                 break
@@ -71,7 +72,7 @@ class Cutter:
         if part.said is not None:
             part.said.append(text)
         if safe is text and not part.held and part.scanner.match is None:
-            return frame if self.framing.written_as_read else self.framing.out(frame)
+            return frame if self._at_once else self.framing.out(frame)
         event = json.loads(self.framing.payload(frame) or b"")
         return self._written(frame, event, self._machine.changed(event, part, text, safe))
 
@@ -119,6 +120,7 @@ class Cutter:
         other = self.framing.payload(self.framing.like(frame, before + b'"?"' + after))
         if other is not None and self._sole(json.loads(other)) == (place, "?"):
             self._fits, self._part = template(before, after, (head, tail)), machine.parts[place]
+            self._at_once = self.framing.written_as_read
 
     def _sole(self, event: Any) -> tuple[Any, str] | None:
         try:
@@ -135,7 +137,7 @@ class Cutter:
 
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
         if self._matches:  # what follows a stop is another matter
-            self._fits, self._tries = None, 0
+            self._fits, self._tries, self._at_once = None, 0, False
         framing, out = self.framing, []
         for event, fate in fates(events, source):
             made = frame if fate == "same" else framing.changed(frame, event) if fate == "cut" else framing.made(event)

@@ -18,7 +18,7 @@ class Gemini(ChoiceMachine):
     """Gemini: candidates with parts. Neighbouring parts of text are one text, in one event or in several."""
 
     API = "gemini"
-    CHOICES, REASONS = "candidates", ("finishReason", "finish_reason")
+    CHOICES = "candidates"
     TEXT = MESSAGE = ("content", "parts")
     USAGE = ("usageMetadata", "usage_metadata")
     KEPT = ("index", "logprobsResult", "logprobs_result")
@@ -28,13 +28,18 @@ class Gemini(ChoiceMachine):
         self.python_names = self.python_names or (isinstance(event, dict) and any("_" in name for name in event))
         return super().choices(event)
 
-    def sole(self, event: Any) -> tuple[int, Any] | None:
-        sole = super().sole(event)
-        if sole is None or len(sole[1]) != 1:
+    def sole(self, event: Any) -> tuple[int, str] | None:
+        fields = self.fields
+        choices = fields(event)["candidates"]
+        if not choices or len(choices) > 1:
             return None
-        part = self.fields(sole[1][0])
+        choice = fields(choices[0])
+        parts = fields(choice["content"])["parts"]
+        if not parts or len(parts) > 1 or choice.get("finishReason") or choice.get("finish_reason"):
+            return None
+        part = fields(parts[0])
         text = part.get("text")
-        return (sole[0], text) if text and not part.get("thought") else None
+        return (choice.get("index") or 0, text) if text and not part.get("thought") else None
 
     def scan(self, event: Any, choice: Any) -> Any:
         parts = self._parts(choice)

@@ -15,6 +15,8 @@ from stopscan.clients._steps import Steps, arun, run
 
 E = TypeVar("E")
 
+BUSY = "the stream is in use by another thread or task"
+
 
 class Events(Generic[E]):
     """What the sync and the async iterator share: all but the waiting."""
@@ -122,15 +124,12 @@ class Events(Generic[E]):
         if self._over is None:
             self._end()
 
-    def _take(self) -> None:
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
         try:
             self._turn.pop()
         except IndexError:
-            raise RuntimeError("the stream is in use by another thread or task") from None
-
-    @contextmanager
-    def _taken(self) -> Iterator[None]:
-        self._take()
+            raise RuntimeError(BUSY) from None
         try:
             yield
         finally:
@@ -152,7 +151,10 @@ class EventStream(Events[E], Iterator[E]):
         return self
 
     def __next__(self) -> E:
-        self._take()
+        try:
+            self._turn.pop()
+        except IndexError:
+            raise RuntimeError(BUSY) from None
         try:
             while not self._ready:
                 try:
@@ -201,7 +203,10 @@ class AsyncEventStream(Events[E], AsyncIterator[E]):
         return self
 
     async def __anext__(self) -> E:
-        self._take()
+        try:
+            self._turn.pop()
+        except IndexError:
+            raise RuntimeError(BUSY) from None
         try:
             while not self._ready or self._closing:
                 if self._closing:
