@@ -29,7 +29,7 @@ LEAST, WAITED = 0.05, 0.25
 # More chunks at once, each time, than come of one step of speculative decoding that sends its tokens one by one.
 GATHERED = 4
 # Where a token takes less, a process that reads beside others wakes up for several at a time.
-UNHURRIED = 0.0012
+UNHURRIED = 0.0018
 BEHIND = 0.6  # of a token's time
 ENOUGH = 12  # of what is looked at, to say what is usual
 
