@@ -77,7 +77,7 @@ def main() -> None:
         *(scanning(f"`RowScanner`, {count:,} stops", numbered(count)) for count in (0, 4, 1000)),
         scanning("`RowScanner`, 4 realistic stops", REALISTIC),
     ]
-    timings = interleaved([*map(warm, cases)], windows("english"), passes=5)
+    timings = interleaved([*map(warm, cases)], windows("english"), passes=40)
     tokens = sum(map(len, windows("english")))
     loop = timings.pop(LOOP)
     net = {name: timing.less(loop).per(tokens) for name, timing in timings.items()}

@@ -31,7 +31,7 @@ from stopscan import Repeat
 from stopscan.segments import FORMATS
 
 LONG = 20_000  # bytes of a body: those that have more take turns, so that they hold up only each other
-
+LONGEST = 1_000  # characters of an error's message, which may name what a request has
 
 APIS: list[Api] = [
     openai_api.Chat(),
@@ -62,7 +62,10 @@ def make_app(
     def route(api: Api) -> Route:
         def asked(raw: bytes) -> Ask | None:
             bodies.check(raw, engine.context)
-            body = api.body.model_validate_json(raw)
+            try:
+                body = api.body.model_validate_json(raw)
+            except ValidationError as error:
+                raise HTTPException(400, _first(error)) from None
             if body.model not in (None, engine.name, f"{engine.name}:latest"):
                 raise HTTPException(404, f"there is no model {body.model!r}, only {engine.name!r}")
             ask: Ask | None = body.ask()
@@ -86,7 +89,7 @@ def make_app(
         return Route(api.path, endpoint, methods=["POST"])
 
     def told(request: Request, status: int, message: str) -> JSONResponse:
-        return JSONResponse(_form(request.url.path).error(status, message), status)
+        return JSONResponse(_form(request.url.path).error(status, message[:LONGEST]), status)
 
     def refuse(path: str) -> Response:
         return JSONResponse(_form(path).error(401, "the API key is missing or wrong"), 401)
@@ -114,7 +117,6 @@ def make_app(
         middleware=[Middleware(Observed, metrics=metrics, key=api_key, refuse=refuse)],
         exception_handlers={
             HTTPException: lambda request, error: told(request, error.status_code, error.detail),
-            ValidationError: lambda request, error: told(request, 400, _first(error)),
             EngineError: lambda request, error: told(request, max(engine.status, 500), str(error)),
             Exception: lambda request, error: told(request, 500, "the server has a defect"),
         },

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
+from bodies import check
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -90,8 +91,10 @@ class Strict(BaseModel):
             return data
         kept = {}
         for name, value in data.items():
-            if name not in cls.taken or (name in cls.model_fields and value is not None):
+            if name in cls.model_fields and (value is not None or name not in cls.taken):
                 kept[name] = value
+            elif name not in cls.taken:  # told here: pydantic makes an error for each
+                raise PydanticCustomError("extra", "{name}: Extra inputs are not permitted", {"name": name})
             elif value is not None and cls.taken[name] is not ANY and value not in cls.taken[name]:
                 raise PydanticCustomError("taken", "{message}", {"message": refusal(name, cls.taken[name])})
         return kept
@@ -209,6 +212,7 @@ def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict
 def called(name: str, arguments: dict[str, Any] | str, call_id: str | None) -> dict[str, Any]:
     """A tool call as chat templates have it: with an object, or with what the model wrote instead."""
     if isinstance(arguments, str):
+        check(arguments.encode("utf-8", "replace"), 0)
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
     return {"type": "function", "id": call_id or "", "function": {"name": name, "arguments": arguments}}

@@ -154,7 +154,7 @@ class Engine:
 
     def _take(self, generator: BatchGenerator) -> bool:
         """Takes in and out what was sent; waits while there is nothing to do. False at the end."""
-        while not self._rows or not self._inbox.empty():
+        while not self._inbox.empty() or not (self._rows or self._waiting):
             row = self._inbox.get()
             if row is None:
                 return False
@@ -167,7 +167,7 @@ class Engine:
             elif self._rows.get(row.uid) is row:  # another row may have its number, in another batch
                 del self._rows[row.uid]
                 generator.remove([row.uid])
-            self._fill(generator)
+        self._fill(generator)
         return True
 
     def _fill(self, generator: BatchGenerator) -> None:
@@ -200,7 +200,6 @@ class Engine:
             if response.finish_reason is not None:
                 del self._rows[response.uid]
                 row.put(None)
-                self._fill(generator)
 
     def _fail(self, error: EngineError) -> None:
         for row in self._rows.values():

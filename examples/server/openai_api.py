@@ -62,7 +62,7 @@ class CompletionBody(Common):
     prompt: Annotated[
         Annotated[str, Tag("text")]
         | Annotated[list[str], Tag("texts")]
-        | Annotated[list[int], Tag("ids")]
+        | Annotated[list[int], Field(fail_fast=True), Tag("ids")]
         | Annotated[list[list[int]], Tag("lists")],
         Discriminator(form),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,3 +18,14 @@ def mlx(checkpoint: Path) -> tuple[Any, Any]:
     from mlx_harness import load
 
     return load(checkpoint)
+
+
+@pytest.fixture(scope="module")
+def ours(checkpoint: Path) -> Iterator[Any]:
+    """Our server."""
+    from mlx_harness import serving
+
+    from stopscan.mlx_lm import server
+
+    with serving(server.main, "--model", checkpoint) as running:
+        yield running

@@ -158,3 +158,15 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         # Python lets go of a thread before mlx has freed what it compiled there, and that aborts a process that exits.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
+
+
+@contextmanager
+def both(checkpoint: Path, *arguments: Any) -> Iterator[tuple[Server, Server]]:
+    """Plain mlx_lm.server, and ours."""
+    from stopscan.mlx_lm import server as our_server  # which older versions cannot import
+
+    with (
+        serving(server.main, "--model", checkpoint, *arguments) as plain,
+        serving(our_server.main, "--model", checkpoint, *arguments) as ours,
+    ):
+        yield plain, ours

@@ -60,6 +60,7 @@ def connected(url: str) -> socket.socket:
     return socket.create_connection((place.hostname, place.port), timeout=30)
 
 
+CALL = {"id": "a", "type": "function", "function": {"name": "look", "arguments": f"[{'[],' * 600_000}[]]"}}
 HEAVY: dict[str, tuple[str, bytes]] = {
     "3.9 MB of text": ("/v1/completions", json.dumps({"prompt": "x" * 3_900_000}).encode()),
     "1.9 MB of text": ("/v1/completions", json.dumps({"prompt": "x" * 1_900_000}).encode()),
@@ -70,6 +71,11 @@ HEAVY: dict[str, tuple[str, bytes]] = {
         b'{"messages": [' + b'{"role": "user", "content": "x"},' * 60_000 + b'{"role": "user", "content": "x"}]}',
     ),
     "600,000 lists": ("/v1/chat/completions", b'{"messages": [' + b"[]," * 600_000 + b"[]]}"),
+    "600,000 lists in a call": (
+        "/v1/chat/completions",
+        json.dumps({"messages": [{"role": "assistant", "content": "", "tool_calls": [CALL]}]}).encode(),
+    ),
+    "a field's name of 1.9 MB": ("/v1/chat/completions", json.dumps({"messages": [], "x" * 1_900_000: 1}).encode()),
     "100,000 unknown fields": ("/api/chat", b"{" + b",".join(b'"%d":0' % n for n in range(100_000)) + b"}"),
 }
 
@@ -80,6 +86,7 @@ def test_what_is_too_much_is_refused_at_once(url: str, name: str) -> None:
     response = httpx.post(f"{url}{path}", content=body, timeout=60)
     assert response.status_code in (400, 413)
     assert response.json()["error"]
+    assert len(response.content) < 1_200
 
 
 def test_heavy_requests_hold_up_nobody(own: str) -> None:
