@@ -89,15 +89,16 @@ class Strict(BaseModel):
     def without_taken(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        kept = {}
+        kept: dict[str, Any] = {}
+        strange: dict[str, Any] = {}
         for name, value in data.items():
             if name in cls.model_fields and (value is not None or name not in cls.taken):
                 kept[name] = value
-            elif name not in cls.taken:  # told here: pydantic makes an error for each
-                raise PydanticCustomError("extra", "{name}: Extra inputs are not permitted", {"name": name})
+            elif name not in cls.taken:
+                strange = strange or {name: value}  # the first alone: pydantic makes an error for each
             elif value is not None and cls.taken[name] is not ANY and value not in cls.taken[name]:
                 raise PydanticCustomError("taken", "{message}", {"message": refusal(name, cls.taken[name])})
-        return kept
+        return kept | strange
 
 
 def refusal(name: str, values: tuple[Any, ...]) -> str:
