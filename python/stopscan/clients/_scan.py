@@ -6,9 +6,10 @@ from inspect import isawaitable
 from typing import Any
 
 from stopscan import StopSet
+from stopscan.clients._helper import AsyncHelperStream, HelperStream, is_helper
 from stopscan.clients._machine import Options
 from stopscan.clients._request import choices_asked
-from stopscan.clients._streams import AsyncEventStream, AsyncHelperStream, E, EventStream, HelperStream, is_helper
+from stopscan.clients._streams import AsyncEventStream, E, EventStream
 
 
 def scan_events(
