@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 LINK = re.compile(r"\]\(\.\./([^)#]+)")
@@ -35,9 +36,11 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links lead into the repository. The tests read the packages after a language; the site cannot."""
-    return FENCE.sub(r"```\1", LINK.sub(r"](repository/\1", markdown))
+    if not page.file.src_uri.startswith("repository/"):
+        markdown = LINK.sub(r"](repository/\1", markdown)
+    return FENCE.sub(r"```\1", markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
