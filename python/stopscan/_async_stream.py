@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from stopscan._stopscan import Segmenter, StopMatch, StopScanner
 
@@ -44,6 +44,10 @@ class AsyncDeltaStream(Generic[Item]):
 
     def __aiter__(self: Stream) -> Stream:
         return self
+
+    def __copy__(self) -> NoReturn:
+        # The two would share the source and the scanner. A deep copy has its own, if the source can be copied.
+        raise TypeError(f"cannot copy {type(self).__name__!r} object")
 
     async def __anext__(self) -> Item:
         self._begin()

@@ -13,7 +13,7 @@ use crate::room::{self, NoRoom};
 mod prefilter;
 mod trie;
 
-use prefilter::{Jump, Prefilter};
+use prefilter::Prefilter;
 use trie::Trie;
 
 /// A state's number times the row width, so that a step is one addition and one load.
@@ -237,33 +237,6 @@ impl Automaton {
         None
     }
 
-    /// As `walk`, but jumps over the text in which no word begins.
-    ///
-    /// The prefilter finds where a word's first bytes stand. Between the root and that place no state but the
-    /// root matters, because an occurrence that completes first cannot begin before the leftmost candidate.
-    fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
-        let prefilter = self.prefilter.get_or_init(|| Prefilter::new(&self.words));
-        let Some(prefilter) = prefilter else {
-            return self.walk(state, text);
-        };
-        let mut jumps = prefilter.jumps();
-        let mut at = 0;
-        while at < text.len() {
-            if *state == ROOT {
-                match jumps.next(text, at) {
-                    Jump::Candidate(place) => at = place,
-                    Jump::Rest(place) => return Some(place + self.walk(state, &text[place..])?),
-                }
-            }
-            let byte = at;
-            at += 1;
-            if self.walk(state, &text[byte..at]).is_some() {
-                return Some(at);
-            }
-        }
-        None
-    }
-
     #[inline]
     fn step(&self, state: State, byte: u8) -> u32 {
         let column = self.columns[byte as usize];
@@ -273,8 +246,9 @@ impl Automaton {
         }
     }
 
-    /// A step from a state without a row: by an edge, or from a fallback, at last the root, which has a row. Every byte read deepens the state by at
-    /// most one and every fallback makes it shallower, so a text of n bytes takes at most 2n edges and fallbacks.
+    /// A step from a state without a row: by an edge, or from a fallback, at last the root, which has a row. Every byte
+    /// read deepens the state by at most one and every fallback makes it shallower, so a text of n bytes takes at most 2n
+    /// edges and fallbacks.
     #[cold]
     fn sparse_step(&self, state: State, byte: u8) -> u32 {
         let mut number = self.number(state);

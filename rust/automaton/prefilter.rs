@@ -2,6 +2,7 @@
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 
+use super::{Automaton, ROOT, State};
 use crate::graph::Words;
 
 /// Only this many bytes of a word are compared, so that a near miss costs no more than that: the full comparison
@@ -72,5 +73,34 @@ impl Jumps<'_> {
         self.bytes += found.start() - at;
         self.count += 1;
         Jump::Candidate(found.start())
+    }
+}
+
+impl Automaton {
+    /// As `walk`, but jumps over the text in which no word begins.
+    ///
+    /// The prefilter finds where a word's first bytes stand. Between the root and that place no state but the
+    /// root matters, because an occurrence that completes first cannot begin before the leftmost candidate.
+    pub(super) fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
+        let prefilter = self.prefilter.get_or_init(|| Prefilter::new(&self.words));
+        let Some(prefilter) = prefilter else {
+            return self.walk(state, text);
+        };
+        let mut jumps = prefilter.jumps();
+        let mut at = 0;
+        while at < text.len() {
+            if *state == ROOT {
+                match jumps.next(text, at) {
+                    Jump::Candidate(place) => at = place,
+                    Jump::Rest(place) => return Some(place + self.walk(state, &text[place..])?),
+                }
+            }
+            let byte = at;
+            at += 1;
+            if self.walk(state, &text[byte..at]).is_some() {
+                return Some(at);
+            }
+        }
+        None
     }
 }

@@ -2,11 +2,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyMapping, PyString};
 
+use super::errors::{type_error, value_error};
 use super::objects::{collect, room};
 use crate::{Options, Snapshot, SnapshotError};
 
@@ -59,11 +60,11 @@ pub(super) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Str
         let pair = pair?;
         let name = format!("protect {index}");
         if pair.is_instance_of::<PyString>() || pair.is_instance_of::<PyBytes>() {
-            return Err(PyTypeError::new_err(format!("{name}: expected a pair of markers, got one string")));
+            return Err(type_error(format!("{name}: expected a pair of markers, got one string")));
         }
         let both = Strings::new(Some(&pair), &name)?;
         if both.items.len() != 2 {
-            return Err(PyValueError::new_err(format!("{name}: expected a pair of markers, got {}", both.items.len())));
+            return Err(value_error(format!("{name}: expected a pair of markers, got {}", both.items.len())));
         }
         pairs.push(both);
     }
@@ -142,7 +143,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
         return action(string.to_str()?); // it is its own UTF-8
     }
     let bytes = string.encode_utf8()?;
-    action(std::str::from_utf8(bytes.as_bytes()).map_err(|error| PyValueError::new_err(error.to_string()))?)
+    action(std::str::from_utf8(bytes.as_bytes()).map_err(|error| value_error(error))?)
 }
 
 /// Reading so many bytes can take a millisecond: with patterns each takes up to a microsecond.
@@ -167,7 +168,7 @@ fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
 #[cold]
 pub(super) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
     let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-    PyTypeError::new_err(format!("{name}: expected {expected}, got {found}{hint}"))
+    type_error(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
 /// The options of a stream.
@@ -195,7 +196,7 @@ pub(super) fn read_snapshot(object: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
 
 impl From<SnapshotError> for PyErr {
     fn from(error: SnapshotError) -> PyErr {
-        PyValueError::new_err(error.to_string())
+        value_error(error)
     }
 }
 

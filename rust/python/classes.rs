@@ -56,10 +56,9 @@ macro_rules! stream_class {
                 self.copy(py)
             }
 
-            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickle<'py>> {
+            fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
                 let (arguments, options) = slf.get().stream.arguments(slf.py())?;
-                let (make, arguments) = rebuild(slf.get_type(), arguments, options)?;
-                Ok((make, arguments, slf.get().snapshot(slf.py())?))
+                rebuild(slf.get_type(), arguments, options, Some(slf.get().snapshot(slf.py())?))
             }
 
             fn __setstate__(&self, state: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -162,15 +161,15 @@ macro_rules! token_class {
 
             /// How many tokens were fed, for a usage report.
             #[getter]
-            fn tokens_seen(&self) -> usize {
-                self.stream.seen()
+            fn tokens_seen<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+                int(py, self.stream.seen())
             }
 
             /// How many tokens there are up to the last token that has a part in the emitted text. Cut ids and logprobs
             /// there.
             #[getter]
-            fn tokens_kept(&self) -> PyResult<usize> {
-                self.stream.kept()
+            fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+                int(py, self.stream.kept()?)
             }
         }
     };

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::errors::value_error;
 use super::objects::{self, new_string};
 use super::token_arguments::{token_id, unknown};
 use super::vocabulary::Vocabulary;
@@ -46,7 +46,7 @@ impl Decoding {
         for token in prompt {
             let id = token_id(token, "prompt_token_ids")?;
             if id.is_none_or(|id| native.read_prompt(id).is_err()) {
-                return Err(PyValueError::new_err(format!("prompt_token_ids: {}", unknown(token).value(py))));
+                return Err(value_error(format!("prompt_token_ids: {}", unknown(token).value(py))));
             }
         }
         Ok(Decoding::Native(native))
@@ -66,7 +66,7 @@ impl Decoding {
 }
 
 fn refused(error: TokenOptionsError) -> PyErr {
-    PyValueError::new_err(error.to_string())
+    value_error(error)
 }
 
 fn fork(py: Python<'_>, window: &Py<PyAny>) -> PyResult<Py<PyAny>> {

@@ -147,7 +147,7 @@ impl<E: Show> Deltas<E> {
     pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = objects::dict(py)?;
         self.guarded.with(|state| {
-            options.set_item("include_stop", state.core.include_stop)?;
+            objects::set_item(&options, "include_stop", state.core.include_stop)?;
             set_start(&state.core, &options)
         })??;
         Ok((objects::tuple(py, [Ok(self.set.bind(py).clone())])?, options))
@@ -191,7 +191,7 @@ pub(super) fn set_start<E: Emit>(stream: &Stream<E>, options: &Bound<'_, PyDict>
     match stream.start {
         0 => Ok(()),
         // Regions that are named after markers need not have names of their own.
-        1 if stream.graph().protected().is_some() => options.set_item("start_protected", true),
-        node => options.set_item("region", stream.graph().name(node)),
+        1 if stream.graph().protected().is_some() => objects::set_item(options, "start_protected", true),
+        node => objects::set_item(options, "region", new_string(options.py(), stream.graph().name(node))?),
     }
 }

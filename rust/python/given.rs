@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::arguments::{Strings, items, pairs, string, text};
+use super::errors::{memory_error, value_error};
 use super::objects::{self, collect, dict, new_string, owned, room};
 use super::repeat::Repeat;
 use crate::room::NoRoom;
@@ -150,7 +151,7 @@ impl Given {
                 let target = new_string(py, target)?;
                 markers.set_item(
                     new_string(py, marker)?,
-                    if *kept { keep_class(py)?.call1((target,))? } else { target.into_any() },
+                    if *kept { keep_class(py)?.call1(objects::tuple(py, [Ok(target)])?)? } else { target.into_any() },
                 )?;
             }
             graph.set_item(new_string(py, region)?, markers)?;
@@ -185,7 +186,7 @@ pub(super) fn tuple(py: Python<'_>, texts: &[String]) -> PyResult<Py<PyTuple>> {
 
 fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    CLASS.import(py, "stopscan.segments._keep", "keep")
+    objects::class(py, &CLASS, "stopscan.segments._keep", "keep")
 }
 
 fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<Lead>> {
@@ -217,7 +218,7 @@ fn forget_repeated(texts: &mut Vec<String>) -> PyResult<()> {
 /// `object` as a size.
 pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
     object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => PyValueError::new_err(format!("{name} {object} is out of range")),
+        true => value_error(format!("{name} {object} is out of range")),
         false => match error.is_instance_of::<PyTypeError>(object.py()) {
             true => super::arguments::unexpected(object, name, "int", ""),
             false => error,
@@ -228,21 +229,25 @@ pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
 impl From<StopSetError> for PyErr {
     fn from(error: StopSetError) -> PyErr {
         match error.kind() {
-            StopSetErrorKind::NoMemory => PyMemoryError::new_err(error.to_string()),
-            _ => PyValueError::new_err(error.to_string()),
+            StopSetErrorKind::NoMemory => memory_error(error),
+            _ => value_error(error),
         }
     }
 }
 
-/// The options of a set as its `repr` shows them.
-pub(super) fn shown(options: &Bound<'_, PyDict>) -> PyResult<String> {
-    let mut shown = String::new();
+/// The `repr` of a set.
+pub(super) fn shown<'py>(
+    class: &str,
+    first: &Bound<'py, PyAny>,
+    options: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyString>> {
+    let mut shown = format!("{class}({}", first.repr()?.to_str()?);
     for (name, value) in options {
-        let name: String = name.extract()?;
+        let name = name.cast::<PyString>()?.to_str()?;
         let empty = value.is_none() || value.cast::<PyTuple>().is_ok_and(|value| value.is_empty() && name != "stop_in");
         if !empty {
-            shown += &format!(", {name}={}", value.repr()?);
+            shown += &format!(", {name}={}", value.repr()?.to_str()?);
         }
     }
-    Ok(shown)
+    new_string(first.py(), &(shown + ")"))
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::arguments::LONG;
+use super::errors::runtime_error;
 use super::objects::room;
 use super::stop_match::StopMatch;
 use super::unread_text::UnreadText;
@@ -233,5 +233,5 @@ fn lock_of<'a, T>(mutex: &'a Mutex<T>, name: &str) -> PyResult<MutexGuard<'a, T>
 
 #[cold]
 pub(super) fn in_use(name: &str, by: &str) -> PyErr {
-    PyRuntimeError::new_err(format!("the {name} is in use by another {by}"))
+    runtime_error(format!("the {name} is in use by another {by}"))
 }

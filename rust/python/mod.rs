@@ -7,6 +7,7 @@ mod classes;
 mod decoding;
 mod delta_stream;
 mod deltas;
+mod errors;
 mod finish;
 mod formats;
 mod given;

@@ -4,7 +4,8 @@
 use pyo3::PyTypeCheck;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PySequence, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySequence, PyString, PyTuple, PyType};
 
 use crate::room::{self, NoRoom};
 
@@ -45,6 +46,37 @@ pub(super) fn tuple<'py, T: PyTypeCheck>(
 
 pub(super) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(py.get_type::<PyDict>().call0()?.cast_into::<PyDict>()?)
+}
+
+pub(super) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl IntoPyObject<'py>) -> PyResult<()> {
+    dict.set_item(new_string(dict.py(), name)?, value)
+}
+
+/// A large int is made of ints below 257, which Python always has.
+pub(super) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
+    let low = (number & 0xFF).into_pyobject(py)?;
+    match number >> 8 {
+        0 => Ok(low),
+        high => Ok(int(py, high)?.lshift(8)?.bitor(low)?.cast_into::<PyInt>()?),
+    }
+}
+
+pub(super) fn some_int(py: Python<'_>, number: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
+    number.map_or_else(|| Ok(py.None().into_bound(py)), |number| Ok(int(py, number)?.into_any()))
+}
+
+/// A class of another module, imported once.
+pub(super) fn class<'py>(
+    py: Python<'py>,
+    known: &'py PyOnceLock<Py<PyType>>,
+    module: &str,
+    name: &str,
+) -> PyResult<&'py Bound<'py, PyType>> {
+    let import = || {
+        let module = py.import(new_string(py, module)?)?;
+        Ok::<_, PyErr>(module.getattr(new_string(py, name)?)?.cast_into::<PyType>()?.unbind())
+    };
+    Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
 /// What an iterator gives, in a list that grows only while there is room.

@@ -1,10 +1,10 @@
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyInt, PyString, PyTuple};
 
 use super::arguments::{hash, unexpected};
 use super::given::size;
-use super::objects::dict;
-use super::stop_set::{Rebuild, rebuild};
+use super::objects::{dict, int, new_string, set_item, tuple};
+use super::stop_set::rebuild;
 
 /// A stop that fires at the first character that proves that the text repeats itself.
 ///
@@ -42,20 +42,20 @@ impl Repeat {
 
     /// How often a block must be written.
     #[getter]
-    fn count(&self) -> usize {
-        self.0.count()
+    fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.0.count())
     }
 
     /// The greatest length of a block, in code points.
     #[getter]
-    fn max_period(&self) -> usize {
-        self.0.max_period()
+    fn max_period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.0.max_period())
     }
 
     /// The least length of all copies together, in code points.
     #[getter]
-    fn min_length(&self) -> usize {
-        self.0.min_length()
+    fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.0.min_length())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -66,10 +66,10 @@ impl Repeat {
         hash(self.0)
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         let Repeat(repeat) = self;
         let (count, max_period, min_length) = (repeat.count(), repeat.max_period(), repeat.min_length());
-        format!("Repeat({count}, max_period={max_period}, min_length={min_length})")
+        new_string(py, &format!("Repeat({count}, max_period={max_period}, min_length={min_length})"))
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -80,12 +80,12 @@ impl Repeat {
         slf
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
-        let Repeat(repeat) = slf.get();
-        let options = dict(slf.py())?;
-        options.set_item("max_period", repeat.max_period())?;
-        options.set_item("min_length", repeat.min_length())?;
-        rebuild(slf.get_type(), PyTuple::new(slf.py(), [repeat.count()])?, options)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, repeat) = (slf.py(), slf.get());
+        let options = dict(py)?;
+        set_item(&options, "max_period", repeat.max_period(py)?)?;
+        set_item(&options, "min_length", repeat.min_length(py)?)?;
+        rebuild(slf.get_type(), tuple(py, [repeat.count(py)])?, options, None)
     }
 }
 

@@ -1,12 +1,12 @@
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::arguments::{hash, string, with_text};
+use super::errors::type_error;
 use super::given::{Given, names, shown, tuple};
-use super::objects::{Draft, dict, new_string};
+use super::objects::{self, Draft, dict, new_string, set_item, some_int};
 use super::repeat::Repeat;
-use super::stop_set::{Rebuild, rebuild};
+use super::stop_set::rebuild;
 
 /// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
 /// threads and segmenters.
@@ -73,7 +73,7 @@ impl SegmentSet {
         if let Ok(segments) = markers.cast::<SegmentSet>() {
             return match [stop, visible, patterns, stop_in, max_held, repeat].iter().all(Option::is_none) {
                 true => Ok(segments.clone().unbind()),
-                false => Err(PyTypeError::new_err("a SegmentSet is complete: it takes no stops or options")),
+                false => Err(type_error("a SegmentSet is complete: it takes no stops or options")),
             };
         }
         let mut given = Given::read(markers.py(), stop, visible, patterns, max_held, repeat)?;
@@ -98,7 +98,7 @@ impl SegmentSet {
     /// The names of the regions; a stream begins in the first.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.regions)
+        objects::tuple(py, self.regions.iter().map(|name| Ok(name.bind(py).clone())))
     }
 
     /// For each region and state its markers, and where each marker leads. Each call makes a new dict.
@@ -109,8 +109,8 @@ impl SegmentSet {
 
     /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
     #[getter]
-    fn max_held(&self) -> Option<usize> {
-        self.given.max_held
+    fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        some_int(py, self.given.max_held)
     }
 
     /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
@@ -127,11 +127,8 @@ impl SegmentSet {
         hash(&self.given)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let markers = self.markers(py)?.into_pyobject(py)?;
-        let mut repr = format!("SegmentSet({}", markers.repr()?);
-        repr += &shown(&self.options(py)?)?;
-        Ok(repr + ")")
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        shown("SegmentSet", &self.markers(py)?.into_pyobject(py)?, &self.options(py)?)
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -142,9 +139,10 @@ impl SegmentSet {
         slf
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, set) = (slf.py(), slf.get());
-        rebuild(slf.get_type(), PyTuple::new(py, [set.markers(py)?])?, set.options(py)?)
+        let markers = set.markers(py)?.into_pyobject(py)?;
+        rebuild(slf.get_type(), objects::tuple(py, [Ok(markers)])?, set.options(py)?, None)
     }
 }
 
@@ -174,14 +172,14 @@ impl SegmentSet {
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let options = dict(py)?;
-        options.set_item("stop", &self.stop)?;
-        options.set_item("visible", &self.visible)?;
-        options.set_item("patterns", &self.patterns)?;
+        set_item(&options, "stop", &self.stop)?;
+        set_item(&options, "visible", &self.visible)?;
+        set_item(&options, "patterns", &self.patterns)?;
         if !self.core.lives_by_default() {
-            options.set_item("stop_in", &self.stop_in)?;
+            set_item(&options, "stop_in", &self.stop_in)?;
         }
-        options.set_item("max_held", self.given.max_held)?;
-        options.set_item("repeat", self.repeat())?;
+        set_item(&options, "max_held", self.max_held(py)?)?;
+        set_item(&options, "repeat", self.repeat())?;
         Ok(options)
     }
 }

@@ -1,5 +1,5 @@
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use super::arguments::{options, read_snapshot};
 use super::classes::{delta_class, stream_class};
@@ -7,7 +7,7 @@ use super::deltas::Deltas;
 use super::objects::bytes;
 use super::segment_set::SegmentSet;
 use super::stop_match::StopMatch;
-use super::stop_set::{Pickle, rebuild};
+use super::stop_set::rebuild;
 use crate::Segmented;
 
 /// Cuts one stream into segments: give ``feed`` each delta, emit the segments that ``feed`` returns, and call ``flush``

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
 use super::guarded::{GIL, in_use, lock};
+use super::objects::new_string;
 
 pub(super) struct Source {
     deltas: Py<PyAny>,
@@ -126,7 +127,9 @@ impl Source {
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.deltas)?;
-        visit.call(&self.iterator)
+        visit.call(&self.iterator)?;
+        // Where another call has it, it stands outside of the cycle.
+        self.again.try_lock().map_or(Ok(()), |again| again.iter().try_for_each(|delta| visit.call(delta)))
     }
 
     fn close_once(&self, py: Python<'_>) -> PyResult<()> {
@@ -146,7 +149,7 @@ impl Source {
 }
 
 fn close(source: &Bound<'_, PyAny>) -> PyResult<()> {
-    match source.getattr_opt("close")? {
+    match source.getattr_opt(new_string(source.py(), "close")?)? {
         Some(close) => close.call0().map(|_| ()),
         None => Ok(()),
     }

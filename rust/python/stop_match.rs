@@ -1,13 +1,13 @@
 use std::cmp::Ordering;
 
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyInt, PyString, PyTuple};
 
 use super::arguments::{hash, string};
+use super::errors::value_error;
 use super::given::size;
-use super::objects::new_string;
+use super::objects::{int, new_string, some_int, tuple};
 use crate::stream::code_points;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
@@ -24,14 +24,8 @@ pub(super) struct StopMatch {
     /// The pattern that matched, ``None`` for a string.
     #[pyo3(get)]
     pattern: Option<Py<PyString>>,
-    /// The length of the block that a loop repeats, in code points. ``None`` for any other stop.
-    #[pyo3(get)]
     period: Option<usize>,
-    /// Where the stop begins, in code points.
-    #[pyo3(get)]
     offset: usize,
-    /// Where the stop ends, in code points.
-    #[pyo3(get)]
     end: usize,
 }
 
@@ -47,9 +41,6 @@ impl StopMatch {
         Ok((self.offset, self.end, self.sequence.bind(py).to_str()?, pattern, self.period))
     }
 }
-
-/// What makes a match again.
-type Arguments = (Py<PyString>, usize, Option<Py<PyString>>, Option<usize>);
 
 /// What a match is compared by.
 type Key<'a> = (usize, usize, &'a str, Option<&'a str>, Option<usize>);
@@ -75,8 +66,26 @@ impl StopMatch {
         let pattern =
             pattern.map(|pattern| Ok::<_, PyErr>(string(&pattern, "pattern")?.clone().unbind())).transpose()?;
         let end = offset.checked_add(code_points(text.to_str()?));
-        let end = end.ok_or_else(|| PyValueError::new_err(format!("offset {offset} is too large")))?;
+        let end = end.ok_or_else(|| value_error(format!("offset {offset} is too large")))?;
         Ok(StopMatch { sequence: text.clone().unbind(), pattern, period, offset, end })
+    }
+
+    /// The length of the block that a loop repeats, in code points. ``None`` for any other stop.
+    #[getter]
+    fn period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        some_int(py, self.period)
+    }
+
+    /// Where the stop begins, in code points.
+    #[getter]
+    fn offset<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.offset)
+    }
+
+    /// Where the stop ends, in code points.
+    #[getter]
+    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.end)
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -91,16 +100,22 @@ impl StopMatch {
         Ok(hash(self.key(py)?))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let repr = format!("StopMatch({}, {}", self.sequence.bind(py).repr()?, self.offset);
-        let pattern = self.pattern.as_ref().map(|pattern| Ok::<_, PyErr>(format!(", {}", pattern.bind(py).repr()?)));
-        let period = self.period.map(|period| format!(", period={period}"));
-        Ok(repr + &pattern.transpose()?.unwrap_or_default() + &period.unwrap_or_default() + ")")
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let mut repr = format!("StopMatch({}, {}", self.sequence.bind(py).repr()?.to_str()?, self.offset);
+        if let Some(pattern) = &self.pattern {
+            repr += &format!(", {}", pattern.bind(py).repr()?.to_str()?);
+        }
+        if let Some(period) = self.period {
+            repr += &format!(", period={period}");
+        }
+        new_string(py, &(repr + ")"))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, Arguments) {
-        let StopMatch { sequence, offset, pattern, period, .. } = slf.get();
-        let pattern = pattern.as_ref().map(|pattern| pattern.clone_ref(slf.py()));
-        (slf.get_type(), (sequence.clone_ref(slf.py()), *offset, pattern, *period))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, found) = (slf.py(), slf.get());
+        let sequence = found.sequence.bind(py).as_any().clone();
+        let pattern = found.pattern.as_ref().map_or_else(|| py.None(), |pattern| pattern.clone_ref(py).into_any());
+        let arguments = [sequence, found.offset(py)?.into_any(), pattern.into_bound(py), found.period(py)?];
+        tuple(py, [slf.get_type().into_any(), tuple(py, arguments.map(Ok))?.into_any()].map(Ok))
     }
 }

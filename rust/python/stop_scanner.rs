@@ -1,12 +1,12 @@
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyString, PyTuple};
 
 use super::arguments::{options, read_snapshot};
 use super::classes::{delta_class, stream_class};
 use super::deltas::Deltas;
 use super::objects::bytes;
 use super::stop_match::StopMatch;
-use super::stop_set::{Pickle, StopSet, rebuild};
+use super::stop_set::{StopSet, rebuild};
 use crate::Text;
 
 /// Scans one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the end.

@@ -1,10 +1,10 @@
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
 
 use super::arguments::{hash, options, read_text, string, with_text};
+use super::errors::{type_error, value_error};
 use super::given::{Given, names, shown, tuple};
-use super::objects::{self, dict, new_string};
+use super::objects::{self, dict, new_string, set_item, some_int};
 use super::repeat::Repeat;
 use super::stop_match::StopMatch;
 
@@ -80,7 +80,7 @@ impl StopSet {
             let others = [patterns, visible, protect, regions, stop_in, max_held, repeat];
             return match others.iter().all(Option::is_none) {
                 true => Ok(stops.clone().unbind()),
-                false => Err(PyTypeError::new_err("a StopSet is complete: it takes no other stops or options")),
+                false => Err(type_error("a StopSet is complete: it takes no other stops or options")),
             };
         }
         let mut given = Given::read(py, stop, visible, patterns, max_held, repeat)?;
@@ -88,11 +88,11 @@ impl StopSet {
         let mut names = Vec::new();
         if let Some(regions) = regions.filter(|regions| !regions.is_none()) {
             if !given.protect.is_empty() {
-                return Err(PyValueError::new_err("regions and protect exclude each other"));
+                return Err(value_error("regions and protect exclude each other"));
             }
             names = given.read_regions(regions, "regions")?;
             if given.regions.as_ref().is_some_and(Vec::is_empty) {
-                return Err(PyValueError::new_err("there are no regions"));
+                return Err(value_error("there are no regions"));
             }
         }
         given.read_stop_in(stop_in)?;
@@ -107,8 +107,8 @@ impl StopSet {
 
     /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
     #[getter]
-    fn max_held(&self) -> Option<usize> {
-        self.given.max_held
+    fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        some_int(py, self.given.max_held)
     }
 
     /// The name of the region, or of the state of a region, that is open after ``prefix``.
@@ -197,10 +197,8 @@ impl StopSet {
         hash(&self.given)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut repr = format!("StopSet({}", self.stop.bind(py).repr()?);
-        repr += &shown(&self.options(py)?)?;
-        Ok(repr + ")")
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        shown("StopSet", self.stop.bind(py), &self.options(py)?)
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {
@@ -211,9 +209,9 @@ impl StopSet {
         slf
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Rebuild<'py>> {
-        let set = slf.get();
-        rebuild(slf.get_type(), PyTuple::new(slf.py(), [&set.stop])?, set.options(slf.py())?)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, set) = (slf.py(), slf.get());
+        rebuild(slf.get_type(), objects::tuple(py, [Ok(set.stop.bind(py).clone())])?, set.options(py)?, None)
     }
 }
 
@@ -242,15 +240,15 @@ impl StopSet {
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let options = dict(py)?;
-        options.set_item("patterns", &self.patterns)?;
-        options.set_item("visible", &self.visible)?;
-        options.set_item("protect", &self.protect)?;
-        options.set_item("regions", self.given.graph(py)?)?;
+        set_item(&options, "patterns", &self.patterns)?;
+        set_item(&options, "visible", &self.visible)?;
+        set_item(&options, "protect", &self.protect)?;
+        set_item(&options, "regions", self.given.graph(py)?)?;
         if !self.core.lives_by_default() {
-            options.set_item("stop_in", &self.stop_in)?;
+            set_item(&options, "stop_in", &self.stop_in)?;
         }
-        options.set_item("max_held", self.given.max_held)?;
-        options.set_item("repeat", self.repeat())?;
+        set_item(&options, "max_held", self.max_held(py)?)?;
+        set_item(&options, "repeat", self.repeat())?;
         Ok(options)
     }
 }
@@ -259,21 +257,19 @@ fn pair_of<'py>(py: Python<'py>, (open, close): &(String, String)) -> PyResult<B
     objects::tuple(py, [new_string(py, open), new_string(py, close)])
 }
 
-/// What a pickle calls, with what, and the state that it sets.
-pub(super) type Pickle<'py> =
-    (Bound<'py, PyAny>, (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>), Bound<'py, PyBytes>);
-
-/// What a pickle calls, and with what.
-pub(super) type Rebuild<'py> = (Bound<'py, PyAny>, (Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyDict>));
-
-/// What makes an object of `class` again. Protocols below 2 know no keyword arguments but by this function.
+/// What a pickle calls to make an object of `class` again, with what, and the state that it sets. Protocols below 2 know
+/// no keyword arguments but by this function.
 pub(super) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
     options: Bound<'py, PyDict>,
-) -> PyResult<Rebuild<'py>> {
-    let make = class.py().import("copyreg")?.getattr("__newobj_ex__")?;
-    Ok((make, (class, arguments, options)))
+    state: Option<Bound<'py, PyBytes>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = class.py();
+    let make = py.import(new_string(py, "copyreg")?)?.getattr(new_string(py, "__newobj_ex__")?)?;
+    let arguments = objects::tuple(py, [class.into_any(), arguments.into_any(), options.into_any()].map(Ok))?;
+    let state = state.map(Bound::into_any);
+    objects::tuple(py, [make, arguments.into_any()].into_iter().chain(state).map(Ok))
 }
 
 /// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.

@@ -1,17 +1,18 @@
 //! Reads token ids and limits, and says which argument is wrong.
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use super::arguments::{iterated, unexpected};
+use super::errors::value_error;
 use super::objects::collect;
 use crate::UnknownToken;
 use crate::tokens::{Ends, Limits};
 
 impl From<UnknownToken> for PyErr {
     fn from(error: UnknownToken) -> PyErr {
-        PyValueError::new_err(error.to_string())
+        value_error(error)
     }
 }
 
@@ -26,7 +27,7 @@ pub(super) fn token_id(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option
 
 /// The error for an id that no token has.
 pub(super) fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
-    PyValueError::new_err(format!("token id {object} is not in the vocabulary"))
+    value_error(format!("token id {object} is not in the vocabulary"))
 }
 
 /// The ids of `object`, one or an iterable of them, that end a stream. The tokenizer need not have them.
@@ -41,7 +42,7 @@ fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> 
     };
     let id = |id| match token_id(id, name)? {
         Some(id) => Ok(id),
-        None => Err(PyValueError::new_err(format!("{name}: {id} is no token id"))),
+        None => Err(value_error(format!("{name}: {id} is no token id"))),
     };
     ids.iter().map(id).collect()
 }
@@ -57,7 +58,7 @@ pub(super) fn items<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
 /// `object` as a number of tokens.
 fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => PyValueError::new_err(format!("{name}: {object} is out of range")),
+        true => value_error(format!("{name}: {object} is out of range")),
         false => no_int(object, name, error),
     })
 }
@@ -81,7 +82,7 @@ pub(super) fn limits(
     let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
     if min < 0 || max.is_some_and(|max| max < min) {
         let max = max.map_or("None".into(), |max| max.to_string());
-        return Err(PyValueError::new_err(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
+        return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
     }
     Ok(Limits {
         ends: Ends::new(&end_ids(stop_token_ids, "stop_token_ids")?, &end_ids(eos_token_ids, "eos_token_ids")?),

@@ -1,11 +1,11 @@
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use super::arguments::{options, read_snapshot};
 use super::classes::{stream_class, token_class};
-use super::objects::bytes;
+use super::objects::{bytes, int};
 use super::stop_match::StopMatch;
-use super::stop_set::{Pickle, StopSet, rebuild};
+use super::stop_set::{StopSet, rebuild};
 use super::token_arguments::limits;
 use super::tokens::{Tokens, given};
 use crate::Text;

@@ -12,7 +12,7 @@ use super::decoding::Decoding;
 use super::deltas::set_start;
 use super::finish::{finished, reason_of};
 use super::guarded::{Core, Guarded};
-use super::objects::{self, new_string};
+use super::objects::{self, int, new_string, set_item, some_int};
 use super::show::Show;
 use super::stop_match::StopMatch;
 use super::token_arguments::{items, token_id, unknown};
@@ -20,7 +20,7 @@ use super::unread_tokens::UnreadTokens;
 use super::vocabulary::Vocabulary;
 use crate::stream::Emit;
 use crate::tokens::{Decode, Limits, Mark, Native, TokenStream};
-use crate::{Options, Snapshot, Stream};
+use crate::{EndReason, Options, Snapshot, Stream};
 
 /// What most tokens need comes first, as in `Guarded`.
 #[repr(C)]
@@ -145,7 +145,7 @@ impl<E: Show> Tokens<E> {
         py: Python<'py>,
         reason: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, E::Out>> {
-        let reason = reason_of(&reason.unwrap_or_else(|| PyString::intern(py, "eos").into_any()))?;
+        let reason = reason.map_or(Ok(EndReason::Eos), |reason| reason_of(&reason))?;
         self.with(|stream| {
             let before = mark(stream, 0);
             stream.end(reason)?;
@@ -237,14 +237,15 @@ impl<E: Show> Tokens<E> {
     /// What makes such a stream again.
     pub(super) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let (stop_token_ids, eos_token_ids) = self.limits.ends.ids();
+        let ints = |ids: &[u32]| objects::list(py, ids.iter().map(|&id| int(py, id as usize)));
         let options = objects::dict(py)?;
-        options.set_item("stop_token_ids", stop_token_ids)?;
-        options.set_item("eos_token_ids", eos_token_ids)?;
-        options.set_item("min_tokens", self.limits.min_tokens)?;
-        options.set_item("max_tokens", Some(self.limits.max_tokens).filter(|&max| max != usize::MAX))?;
+        set_item(&options, "stop_token_ids", ints(stop_token_ids)?)?;
+        set_item(&options, "eos_token_ids", ints(eos_token_ids)?)?;
+        set_item(&options, "min_tokens", int(py, self.limits.min_tokens)?)?;
+        set_item(&options, "max_tokens", some_int(py, Some(self.limits.max_tokens).filter(|&max| max != usize::MAX))?)?;
         self.with(|stream| {
-            options.set_item("skip_special_tokens", stream.decoder.skips_special())?;
-            options.set_item("include_stop", stream.decoded.stream.include_stop)?;
+            set_item(&options, "skip_special_tokens", stream.decoder.skips_special())?;
+            set_item(&options, "include_stop", stream.decoded.stream.include_stop)?;
             set_start(&stream.decoded.stream, &options)
         })??;
         let arguments = [self.vocabulary.bind(py).as_any().clone(), self.set.bind(py).as_any().clone()];
@@ -273,7 +274,12 @@ impl Tokens<crate::Segmented> {
         let counts = objects::dict(py)?;
         self.with(|stream| {
             let tally = stream.decoded.ledger.tally.iter().flat_map(|tally| &tally.counts);
-            self.set.get().regions.iter().zip(tally).try_for_each(|(name, count)| counts.set_item(name, count))
+            self.set
+                .get()
+                .regions
+                .iter()
+                .zip(tally)
+                .try_for_each(|(name, &count)| counts.set_item(name, int(counts.py(), count as usize)?))
         })??;
         Ok(counts)
     }

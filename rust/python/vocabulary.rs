@@ -1,10 +1,10 @@
 use std::collections::{HashMap, HashSet};
 
-use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
 
+use super::errors::{memory_error, value_error};
 use super::objects::{self, collect, list, new_string, room};
 use crate::shape::Shape;
 use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, tokenizer_json};
@@ -51,7 +51,7 @@ impl Vocabulary {
             return Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json)).map_err(refused)?);
         }
         let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
-            return Err(PyValueError::new_err(format!("strays: no such way as {strays:?}")));
+            return Err(value_error(format!("strays: no such way as {strays:?}")));
         };
         let mut builder = crate::Vocabulary::builder()
             .strays(strays)
@@ -127,7 +127,8 @@ impl Vocabulary {
         if let Ok(vocabulary) = tokenizer.cast::<Vocabulary>() {
             return Ok(vocabulary.clone().unbind());
         }
-        let vocabulary = CLASS.import(tokenizer.py(), "stopscan.tokens", "Vocabulary")?.call1((tokenizer,))?;
+        let vocabulary = objects::class(tokenizer.py(), &CLASS, "stopscan.tokens", "Vocabulary")?
+            .call1(objects::tuple(tokenizer.py(), [Ok(tokenizer.clone())])?)?;
         Ok(vocabulary.cast_into::<Vocabulary>()?.unbind())
     }
 }
@@ -166,7 +167,7 @@ fn add(builder: VocabularyBuilder, token: &Bound<'_, PyAny>, special: bool) -> P
 
 fn refused(error: VocabularyError) -> PyErr {
     match error {
-        VocabularyError::NoMemory => PyMemoryError::new_err(error.to_string()),
-        _ => PyValueError::new_err(error.to_string()),
+        VocabularyError::NoMemory => memory_error(error),
+        _ => value_error(error),
     }
 }

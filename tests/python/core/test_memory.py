@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice, repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
+from failing import without
 
 from stopscan import StopScanner, StopSet, StopStream, scan, truncate
 from stopscan.segments import Segmenter, SegmentSet, split
@@ -187,3 +190,24 @@ def test_a_hundred_thousand_scanners_share_their_set() -> None:
     scanners = [StopScanner(STOPS) for _ in range(100_000)]
     assert resident_bytes() - before < 100_000 * 256
     assert scanners[0].feed("a") == "a"
+
+
+class Delta(str):
+    """A delta that knows its stream."""
+
+    __slots__ = ("__weakref__", "stream")
+
+
+@pytest.mark.parametrize("make", [scan, split])
+def test_a_cycle_through_a_delta_that_comes_again_is_collected(make: Callable[..., Any]) -> None:
+    """The stream did not show the collector the delta for which there had been no memory."""
+    delta = Delta("text<th")
+    gone = weakref.ref(delta)
+    delta.stream = stream = make(
+        iter([delta]), SegmentSet({"answer": {"<think>": "answer"}}) if make is split else "<thx"
+    )
+    assert isinstance(without(0, stream.__next__), MemoryError)
+    assert gc.is_tracked(stream)
+    del delta, stream
+    gc.collect()
+    assert gone() is None

@@ -9,16 +9,15 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from failing import failing, without
 
 from stopscan import Repeat, StopScanner, StopSet, ascan, scan, truncate
 from stopscan._stopscan import Vocabulary
 from stopscan.segments import Segmenter, SegmentSet, asplit, split
 from stopscan.tokens import TokenScanner, TokenSegmenter
-
-T = TypeVar("T")
 
 ROLE = r"\n(User|Human) ?\d*:"
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
@@ -50,31 +49,6 @@ FED: dict[str, Fed] = {
 }
 
 VOCABULARY = Vocabulary(["The E", "astern", " EN", "ND", b"\xe4\xbd", b"\xa0", "<think>", "</think>"], special={6, 7})
-
-
-def failing(start: Callable[[], T], call: Callable[[T], object]) -> Iterator[tuple[T, object]]:
-    """What `call` gives or raises for a new object while its first, second, … allocation fails, until none is left."""
-    succeeded = 0
-    for number in range(2_000):
-        made = start()
-        outcome = without(number, lambda made=made: call(made))
-        yield made, outcome
-        succeeded = 0 if isinstance(outcome, BaseException) else succeeded + 1
-        if succeeded == 50:
-            return
-    pytest.fail("some allocation always failed")
-
-
-def without(number: int, call: Callable[[], object]) -> object:
-    """What `call` gives or raises while its allocation of this number fails."""
-    hooks = pytest.importorskip("_testcapi")
-    hooks.set_nomemory(number, number + 1)
-    try:
-        return call()
-    except BaseException as error:
-        return error
-    finally:
-        hooks.remove_mem_hooks()
 
 
 def state(stream: StopScanner | Segmenter) -> tuple[object, ...]:

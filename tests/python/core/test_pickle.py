@@ -195,6 +195,19 @@ def test_a_deep_copy_of_an_async_stream_is_independent(make: Callable[..., Any])
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("make", [ascan, asplit])
+def test_an_async_stream_has_no_shallow_copy(make: Callable[..., Any]) -> None:
+    """A copy had the scanner and the source of the stream, and took its deltas."""
+
+    async def run() -> None:
+        stream = make(Countdown(), "END" if make is ascan else SegmentSet({"answer": {}}, stop="END"))
+        with pytest.raises(TypeError, match="cannot copy 'Async"):
+            copy.copy(stream)
+        assert len([item async for item in stream]) == 3 + (make is ascan)
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("stream", [scan("a", "END"), split("a", SegmentSet({"answer": {}}))])
 def test_a_stream_of_an_iterator_has_no_copy(stream: Any) -> None:
     """Its source has none; a copy that shared the source would take its deltas."""
