@@ -81,8 +81,8 @@ def check(start: Callable[[], Any], call: Callable[[Any], object]) -> None:
             errors.append(outcome)
         else:
             assert outcome == expected
-    # pickle says the second of a module that it had no memory to look up, and Python the third of an error that it had no
-    # memory to raise, as of that of `int("x")`.
+    # pickle says the second of a module that it had no memory to look up, and Python the third of an error that it had
+    # no memory to raise, as of that of `int("x")`.
     allowed = (MemoryError, pickle.PicklingError, SystemError)
     assert [error for error in errors if not isinstance(error, allowed)] == []
 
