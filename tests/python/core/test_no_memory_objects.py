@@ -93,6 +93,8 @@ def test_an_object(name: str, call: str) -> None:
     """A pickle, a `repr` and an attribute above 256 panicked."""
     if call == "pickle" and name.startswith("Token"):
         return  # a core `Vocabulary` has no pickle; `reduce` is ours
+    if call == "repr" and type(OBJECTS[name]()).__repr__ is object.__repr__:
+        return  # it shows an address
     check(OBJECTS[name], CALLS[call])
 
 
