@@ -143,7 +143,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
         return action(string.to_str()?); // it is its own UTF-8
     }
     let bytes = string.encode_utf8()?;
-    action(std::str::from_utf8(bytes.as_bytes()).map_err(|error| value_error(error))?)
+    action(std::str::from_utf8(bytes.as_bytes()).map_err(value_error)?)
 }
 
 /// Reading so many bytes can take a millisecond: with patterns each takes up to a microsecond.

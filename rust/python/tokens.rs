@@ -279,7 +279,7 @@ impl Tokens<crate::Segmented> {
                 .regions
                 .iter()
                 .zip(tally)
-                .try_for_each(|(name, &count)| counts.set_item(name, int(counts.py(), count as usize)?))
+                .try_for_each(|(name, &count)| counts.set_item(name, int(counts.py(), count)?))
         })??;
         Ok(counts)
     }
