@@ -132,7 +132,9 @@ fn source(list: &PatternList) -> Result<Source, StopSetError> {
     Source::new(&parsed, list.max_held).map_err(|TooLarge| {
         let longest = (0..parsed.len()).max_by_key(|&at| parsed[at].1.positions).unwrap_or_default();
         let alone = &parsed[longest..=longest];
-        match parsed.len() > 1 && Source::new(alone, list.max_held).is_ok() {
+        // A pattern that is a small part of the set is not tried: the set's many patterns are what is too large.
+        let small = 2 * alone[0].1.positions < positions;
+        match small || parsed.len() > 1 && Source::new(alone, list.max_held).is_ok() {
             true => together(),
             false => list.refused(alone[0].0, too_many_states(&list.patterns[alone[0].0])),
         }

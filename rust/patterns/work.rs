@@ -4,14 +4,14 @@
 pub(super) const MOST_BYTES: usize = 1 << 15;
 
 /// The most characters and classes of a set's patterns, repetitions written out.
-pub(super) const MOST_POSITIONS: usize = 4_096;
+pub(super) const MOST_POSITIONS: usize = 3_072;
 
 /// The most steps that classes take to make: a code point under `(?i)` is one, and so is each pair of
 /// items; a class alone is two hundred, a letter under `(?i)` one hundred.
 pub(super) const MOST_CLASS_WORK: usize = 300_000;
 
 /// The most steps that an automaton takes to build.
-pub(super) const MOST_WORK: usize = 60_000;
+pub(super) const MOST_WORK: usize = 45_000;
 
 /// The most steps for the tables of the least hold, all regions together.
 pub(super) const MOST_LEAST_WORK: usize = 30_000;
