@@ -48,10 +48,10 @@ def serve_with_faults() -> None:
             raise LookupError("injected")
         detokenizer = make(adapter, inner, tokenizer, request, *rest)
         if isinstance(at, int):
-            scan, tokens = detokenizer._scan, count(1)
-            detokenizer._scan = lambda delta: scan(delta) if next(tokens) != at else {}["injected"]
+            feed, tokens = detokenizer._feed, count(1)
+            detokenizer._feed = lambda token_id: feed(token_id) if next(tokens) != at else {}["injected"]
         elif at is not None:
-            detokenizer._scanner = Failing(detokenizer._scanner, {"end": "flush", "match": "match"}[at])
+            detokenizer._scanner = Failing(detokenizer._scanner, {"end": "close", "match": "match"}[at])
         return detokenizer
 
     _adapter.Adapter._detokenizer = faulty  # type: ignore[method-assign]

@@ -7,13 +7,14 @@ import os
 from typing import Any, NamedTuple
 
 from stopscan import Repeat
-from stopscan._engine.options import Limits, regions
+from stopscan._engine.graphs import frozen
+from stopscan._engine.options import Limits
 from stopscan._engine.sets import stop_set
-from stopscan.regions import NAMES
+from stopscan.regions import NAMES, read
 from stopscan.repeats import in_environment
 
-# For names whose markers are not known yet.
-ANY = {name: ((f"<{name}>", f"</{name}>"),) for name in NAMES}
+# Has the names whose markers are not known yet.
+ANY = frozen({"answer": {f"<{name}>": name for name in NAMES}, **{name: {f"</{name}>": "answer"} for name in NAMES}})
 
 
 class Settings(NamedTuple):
@@ -27,8 +28,9 @@ class Settings(NamedTuple):
         """These, to be read again for each request, or ``ValueError`` for regions that no request could use."""
         if self.protect is None:
             return self
-        stop_set((), (), regions(self.protect, ANY), None)
-        return self._replace(protect=self.protect if isinstance(self.protect, str) else tuple(self.protect))
+        names, pairs = read(self.protect)
+        stop_set((), (), (*names, *pairs), None, None, ANY)
+        return self._replace(protect=(*names, *pairs))
 
 
 def switch(name: str) -> str:

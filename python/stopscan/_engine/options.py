@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from stopscan import Repeat
-from stopscan._engine.sets import Pairs
 from stopscan.regions import read
 from stopscan.repeats import requested
 
@@ -32,13 +31,10 @@ class Options(NamedTuple):
     repeat: Repeat | None = None
 
 
-def options(
-    given: Mapping[str, Any] | None, named: Mapping[str, Pairs] | None, limits: Limits, repeat: Repeat | None = None
-) -> Options:
+def options(given: Mapping[str, Any] | None, limits: Limits, repeat: Repeat | None = None) -> Options:
     """The options in ``given``, of which those that begin with ``stopscan_`` count.
 
-    ``named`` has the regions that the engine knows by name, ``repeat`` is the server's default. Without
-    ``named``, ``protect`` keeps its names and pairs. Raises ``ValueError`` that begins with the option's name.
+    ``repeat`` is the server's default. Raises ``ValueError`` that begins with the option's name.
     """
     asked = {name.removeprefix(PREFIX): value for name, value in (given or {}).items() if name.startswith(PREFIX)}
     for name in asked:
@@ -48,26 +44,10 @@ def options(
     return Options(
         _patterns(asked.get("patterns"), limits),
         _max_held(asked.get("max_held")),
-        _protect(asked.get("protect"), named, limits),
+        _protect(asked.get("protect"), limits),
         _start(asked.get("start_protected")),
         _repeat(asked.get("repeat"), repeat),
     )
-
-
-def regions(protect: object, named: Mapping[str, Pairs], *, pass_over: bool = False) -> Pairs:
-    """The markers of each region that ``protect`` means: first those that it names, of which ``named`` has the markers.
-
-    A name that the engine does not know is a ``ValueError``, or passed over, as in a server's default.
-
-    >>> regions(["<a>", "</a>", "reasoning"], {"reasoning": (("<think>", "</think>"),)})
-    (('<think>', '</think>'), ('<a>', '</a>'))
-    """
-    names, pairs = read(protect)
-    for name in names:
-        if name not in named and not pass_over:
-            raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
-    of_names = [pair for name in names for pair in named.get(name, ())]
-    return tuple(dict.fromkeys([*of_names, *pairs]))
 
 
 def without_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -95,11 +75,11 @@ def _max_held(value: object) -> int | None:
     raise ValueError(f"stopscan_max_held must be a number of characters, not {value!r}")
 
 
-def _protect(value: object, named: Mapping[str, Pairs] | None, limits: Limits) -> tuple[Any, ...] | None:
+def _protect(value: object, limits: Limits) -> tuple[Any, ...] | None:
     if value is None:
         return None
     try:
-        found: tuple[Any, ...] = regions(value, named) if named is not None else tuple(chain(*read(value)))
+        found: tuple[Any, ...] = tuple(chain(*read(value)))
     except ValueError as error:
         raise ValueError(f"stopscan_protect {str(error).removeprefix('protect').lstrip(': ')}") from None
     if len(found) > limits.regions:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from stopscan import Repeat, StopSet
-
-Pair = tuple[str, str]
-Pairs = tuple[Pair, ...]
+from stopscan._engine.graphs import Frozen, thawed
+from stopscan.regions import protected
 
 shared = lru_cache(maxsize=128)
 
@@ -17,25 +17,26 @@ shared = lru_cache(maxsize=128)
 def stop_set(
     stop: tuple[str, ...],
     patterns: tuple[str, ...],
-    protect: Pairs,
+    protect: tuple[Any, ...],
     max_held: int | None,
     repeat: Repeat | None = None,
+    graph: Frozen = (),
 ) -> StopSet:
-    """The set of these, made once as long as it is in use. Raises ``ValueError`` that begins with what is wrong."""
+    """The set of these, made once as long as it is in use; ``protect`` has pairs of markers and names in ``graph``.
+
+    Raises ``ValueError`` that begins with what is wrong.
+    """
+    culprit = "stop"
     try:
-        return StopSet(stop, patterns=patterns, protect=protect, max_held=max_held, repeat=repeat)
+        StopSet(stop)
+        culprit = "stopscan_patterns"
+        made = StopSet(stop, patterns=patterns, max_held=max_held, repeat=repeat)
+        culprit = "stopscan_protect"
+        return protected(made, thawed(graph), protect) if protect else made
     except ValueError as error:
-        raise ValueError(f"{_culprit(stop, patterns, max_held)} is malformed: {error}") from error
-
-
-def _culprit(stop: tuple[str, ...], patterns: tuple[str, ...], max_held: int | None) -> str:
-    """The first part that is wrong without those behind it."""
-    for name, parts in (("stop", {}), ("stopscan_patterns", {"patterns": patterns, "max_held": max_held})):
-        try:
-            StopSet(stop, **parts)  # type: ignore[arg-type]
-        except ValueError:
-            return name
-    return "stopscan_protect"
+        if str(error).startswith("protect: "):
+            raise ValueError(f"stopscan_protect {str(error).removeprefix('protect: ')}") from error
+        raise ValueError(f"{culprit} is malformed: {error}") from error
 
 
 @shared

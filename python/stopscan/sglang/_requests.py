@@ -10,9 +10,10 @@ from weakref import WeakKeyDictionary
 
 from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import Settings
+from stopscan._engine.graphs import Frozen, frozen, with_reasoning
 from stopscan._engine.options import options
 from stopscan.regions import NAMES, Graph, graph_of
-from stopscan.sglang._spec import Frozen, Spec, by_default, frozen
+from stopscan.sglang._spec import Spec, by_default
 from stopscan.tokens import Vocabulary
 
 # In `custom_params`: the request came on a chat route, and the stops that sglang added to those of the user. The same
@@ -41,7 +42,7 @@ class Requests:
         ``thinks``: whether sglang tells reasoning from the answer in it. ``prompt_end`` has the prompt's last words.
         """
         given = params.custom_params
-        asked = options(given, None, self._settings.limits, self._settings.repeat)
+        asked = options(given, self._settings.limits, self._settings.repeat)
         own = (given or {}).get(KEY)
         everywhere = tuple(stop for stop in params.stop_strs if stop and isinstance(own, list) and stop in own)
         stop = tuple(stop for stop in params.stop_strs if stop and stop not in everywhere)
@@ -82,20 +83,13 @@ class Requests:
         if tokenizer is None:
             return ()
         if tokenizer not in self._graphs:
-            self._graphs[tokenizer] = frozen(_with_parser(graph_of(tokenizer), self._detector))
+            self._graphs[tokenizer] = frozen(with_reasoning(graph_of(tokenizer), _reasoning(self._detector)))
         return self._graphs[tokenizer]
 
 
-def _with_parser(graph: Graph | None, detector: Any) -> Graph | None:
+def _reasoning(detector: Any) -> Graph | None:
     start, end = getattr(detector, "think_start_token", None), getattr(detector, "think_end_token", None)
-    if not start or not end:
-        return graph
-    checkpoint = graph or {"answer": {}}
-    if start in checkpoint["answer"] and end in checkpoint.get("reasoning", {}):
-        return checkpoint
-    calls = {mark: to for mark, to in checkpoint["answer"].items() if to.startswith("tool_call")}
-    others = {state: markers for state, markers in checkpoint.items() if state.startswith("tool_call")}
-    return {"answer": {start: "reasoning", **calls}, "reasoning": {end: "answer"}, **others}
+    return {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
 
 
 def _serving(name: str) -> Any:

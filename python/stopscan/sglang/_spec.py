@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stopscan import Repeat, StopSet
+from stopscan._engine.graphs import Frozen, beginning, thawed
 from stopscan._engine.sets import stop_set
-from stopscan.regions import begins, known, protected
+from stopscan.regions import known, protected
 from stopscan.sglang._everywhere import Everywhere
 from stopscan.tokens import TokenScanner, Vocabulary
-
-# A graph of regions that can be hashed: (state, ((marker, where it leads), ...)), ...
-Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-
-
-def frozen(graph: Mapping[str, Mapping[str, str]] | None) -> Frozen:
-    """A graph of regions as plain values; empty if there is none."""
-    return tuple((state, tuple(markers.items())) for state, markers in (graph or {}).items())
 
 
 class Spec(NamedTuple):
@@ -46,11 +39,7 @@ class Spec(NamedTuple):
         """The same for a prompt that ends with these words; ``forced``: the answer begins in the reasoning anyway."""
         if not self.protect:
             return self
-        stops = self.stops
-        where = begins(stops, prompt_end, start_protected)
-        inside = [state for state in stops.regions or () if state.split("/", 1)[0] == "reasoning"]
-        if forced and start_protected is None and inside and where == begins(stops, "", None):
-            where = {"region": inside[0]}
+        where = beginning(self.stops, prompt_end, start_protected, forced=forced)
         return self._replace(begins=tuple(where.items()))
 
     def scanner(self, vocabulary: Vocabulary, prompt_token_ids: Sequence[int]) -> TokenScanner | Everywhere:
@@ -84,11 +73,11 @@ def _stops(
     if not protect:
         return plain
     try:
-        return protected(plain, {state: dict(markers) for state, markers in graph} or None, protect)
+        return protected(plain, thawed(graph), protect)
     except ValueError as error:
         raise ValueError(f"stopscan_protect: {str(error).removeprefix('protect').lstrip(': ')}") from error
 
 
 def by_default(graph: Frozen, protect: Any) -> tuple[Any, ...]:
     """The regions of ``protect`` that this model has."""
-    return tuple(known({state: dict(markers) for state, markers in graph}, protect))
+    return tuple(known(thawed(graph), protect))

@@ -1,137 +1,142 @@
-"""The text of token ids from a native vocabulary, token for token as vLLM's own fast detokenizer gives it."""
+"""What makes text of the tokens of a stream: a native vocabulary, where bytes alone make its text, or else vLLM."""
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from stopscan.tokens import Vocabulary
+from stopscan import StopSet, _stopscan
+from stopscan.tokens import TokenScanner, Vocabulary
 
 if TYPE_CHECKING:
     from vllm.tokenizers import TokenizerLike
     from vllm.v1.engine import EngineCoreRequest
     from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
 
-REPLACEMENT = "\ufffd"
+Ids = tuple[int, ...]
+# The markers that the text does not show whole, by their last token: the ids of each, and whether it opens a region.
+Hidden = dict[int, list[tuple[Ids, str, bool]]]
+
+# So many tokens may have a part in one character.
+CHARACTER = 4
+
+_known: WeakKeyDictionary[Any, Vocabulary | None] = WeakKeyDictionary()
 
 
-class Pieces(NamedTuple):
-    """What each token id has of a text: whole characters, bytes that may be a part of one, or a special token."""
-
-    whole: dict[int, str]
-    parts: dict[int, bytes]
-    special: dict[int, bytes]
-
-    def bytes_of(self, token_id: int, skip_special_tokens: bool) -> bytes:
-        """Its bytes; an id that is no token's has none."""
-        if token_id in self.special:
-            return b"" if skip_special_tokens else self.special[token_id]
-        return self.parts.get(token_id) or self.whole.get(token_id, "").encode()
-
-
-class Decoder(Protocol):
-    """What makes text of the tokens of one stream."""
-
-    @property
-    def at_once(self) -> Callable[[int], str | None]:
-        """The text of a token that needs no other, ``None`` if it is to be decoded."""
-
-    def decode(self, token_id: int, /) -> str: ...
-
-
-_known: WeakKeyDictionary[Any, Pieces | None] = WeakKeyDictionary()
-
-
-def decoder(detokenizer: BaseIncrementalDetokenizer, tokenizer: TokenizerLike, request: EngineCoreRequest) -> Decoder:
-    """What decodes the tokens of a request: their pieces, where those give vLLM's own text, or else vLLM."""
+def token_scanner(
+    detokenizer: BaseIncrementalDetokenizer,
+    tokenizer: TokenizerLike,
+    request: EngineCoreRequest,
+    stops: StopSet,
+    hidden: Hidden,
+    begins: dict[str, Any],
+) -> TokenScanner:
+    """The scanner of a request, whose text is that of ``detokenizer``."""
     from vllm.v1.engine.detokenizer import FastIncrementalDetokenizer
 
     params = request.sampling_params
     skip = params.skip_special_tokens
+    options = {"min_tokens": params.min_tokens, "include_stop": params.include_stop_str_in_output, **begins}
     if type(detokenizer) is FastIncrementalDetokenizer and (skip or params.spaces_between_special_tokens):
-        pieces = pieces_of(tokenizer)
-        if pieces and _ends_whole(pieces, skip, request.prompt_token_ids or ()):
-            return PieceDecoder(pieces, skip)
-    return VllmDecoder(detokenizer)
+        # After half a character, vLLM gives its text out again.
+        end = detokenizer.tokenizer.decode((request.prompt_token_ids or [])[-CHARACTER:], skip_special_tokens=skip)
+        vocabulary = native(tokenizer)
+        if vocabulary is not None and not end.endswith("\ufffd"):
+            with suppress(ValueError):  # a marker of special tokens and text together
+                return TokenScanner(vocabulary, stops, skip_special_tokens=skip, **options)
+    return TokenScanner(Decoding(Window(detokenizer, hidden)), stops, **options)
 
 
-def pieces_of(tokenizer: TokenizerLike) -> Pieces | None:
-    """The pieces of a tokenizer, kept as long as it lives; ``None`` unless bytes alone make its text."""
+def native(tokenizer: TokenizerLike) -> Vocabulary | None:
+    """The vocabulary of a tokenizer, kept as long as it lives; ``None`` unless bytes alone make its text."""
     if tokenizer not in _known:
-        _known[tokenizer] = _read(tokenizer)
+        try:
+            vocabulary = Vocabulary(tokenizer._tokenizer)
+        except (AttributeError, TypeError):
+            vocabulary = None
+        if vocabulary is not None:
+            options = vocabulary._parts()[1] if vocabulary.native else {"strays": None}
+            if options["strays"] != "parts" or options["firsts"] or options["strip_first_space"]:
+                vocabulary = None
+        _known[tokenizer] = vocabulary
     return _known[tokenizer]
 
 
-def _read(tokenizer: TokenizerLike) -> Pieces | None:
-    try:
-        vocabulary = Vocabulary(tokenizer._tokenizer)
-    except (AttributeError, TypeError):
-        return None
-    if not vocabulary.native:
-        return None
-    tokens, options = vocabulary._parts()
-    if options["strays"] != "parts" or options["firsts"] or options["strip_first_space"]:
-        return None
-    pieces = Pieces({}, {}, {})
-    for token_id, token in enumerate(tokens):
-        # Whole characters come as text, parts of them as bytes; an id that is no token's has neither.
-        if not isinstance(token, str | bytes):
-            continue
-        data = token.encode() if isinstance(token, str) else token
-        if token_id in options["special"]:
-            pieces.special[token_id] = data
-        elif isinstance(token, bytes) or token.endswith(REPLACEMENT):
-            # Text that ends with U+FFFD waits as half a character does: vLLM cannot tell them apart.
-            pieces.parts[token_id] = data
-        else:
-            pieces.whole[token_id] = token
-    return pieces
+def hidden_markers(tokenizer: TokenizerLike, stops: StopSet) -> Hidden:
+    """The markers of a set, and its stops that are one token, of which ``skip_special_tokens`` hides a part."""
+    graph: Any = stops.regions or {"": dict.fromkeys((one for one, _ in stops.protect), "")}
+    openings = set(next(iter(graph.values())))
+    markers = {marker for edges in graph.values() for marker in edges}
+    markers |= {marker for pair in stops.protect for marker in pair}
+    table: Hidden = {}
+    for marker in sorted(markers.union(stops.stop)):
+        ids = _encode(tokenizer, marker)
+        if (marker in markers or len(ids) == 1) and not _shown(tokenizer, ids):
+            table.setdefault(ids[-1], []).append((ids, marker, marker in openings))
+    return table
 
 
-def _ends_whole(pieces: Pieces, skip_special_tokens: bool, prompt_token_ids: Sequence[int]) -> bool:
-    """Whether a prompt ends with a whole character; after half a one, vLLM gives its text out again."""
-    for token_id in reversed(prompt_token_ids):
-        if pieces.bytes_of(token_id, skip_special_tokens):
-            return token_id not in pieces.parts
-    return True
+class Decoding(_stopscan.Vocabulary):
+    """To ``TokenScanner``, a vocabulary of which each stream is decoded by its own ``window``."""
+
+    window: Window
+
+    def __new__(cls, window: Window) -> Decoding:
+        made = super().__new__(cls, None)
+        made.window = window
+        return made
+
+    def _window(self, skip_special_tokens: bool, prompt_token_ids: Sequence[int]) -> Window:
+        return self.window
 
 
-class VllmDecoder:
-    """vLLM's own way."""
+class Window:
+    """vLLM's own text of one stream, token by token, and the markers that the text hides."""
 
-    def __init__(self, detokenizer: BaseIncrementalDetokenizer) -> None:
-        self.decode: Callable[[int], str] = detokenizer.decode_next
-        self.at_once: Callable[[int], str | None] = self.decode
+    def __init__(self, detokenizer: BaseIncrementalDetokenizer, hidden: Hidden) -> None:
+        self._token_ids = detokenizer.token_ids
+        self._decode = detokenizer.decode_next
+        self._hidden = hidden
+        # The visible end of a marker that opens a region: it stands inside.
+        self._late = ""
 
+    def step(self, token_id: int, number: int, /) -> tuple[list[tuple[str, int]], str | None]:
+        """The text that comes with a token, which is in the list of token ids, and the marker that ends with it."""
+        text = self._late + self._decode(token_id)
+        self._late = ""
+        for ids, marker, opens in self._hidden.get(token_id, ()):
+            if _ends_with(self._token_ids, ids):
+                if opens:
+                    text, self._late = "", text
+                return [(text, number)] if text else [], marker
+        return [(text, number)] if text else [], None
 
-class PieceDecoder:
-    """Text comes with the token that makes its last character whole, as from ``DecodeStream``."""
+    def tail(self, token_id: int | None, number: int, /) -> tuple[list[tuple[str, int]], None]:
+        """What is left at the end: vLLM drops half a character."""
+        return [(self._late, number)] if self._late else [], None
 
-    def __init__(self, pieces: Pieces, skip_special_tokens: bool) -> None:
-        self._pieces = pieces
-        self._skip_special_tokens = skip_special_tokens
-        self.at_once: Callable[[int], str | None] = pieces.whole.get
-        self._utf8 = getincrementaldecoder("utf-8")("replace")
-        self._waiting: list[str] = []
+    def copy(self) -> Window:
+        """Itself: a stream of vLLM's goes on in one place alone."""
+        return self
 
-    def decode(self, token_id: int) -> str:
-        """The text that is whole with this token."""
-        piece = self._pieces.bytes_of(token_id, self._skip_special_tokens)
-        if not piece:
-            return ""
-        text = self._utf8.decode(piece)
-        self._waiting.append(text)
-        half, _ = self._utf8.getstate()
-        if half or text.endswith(REPLACEMENT):
-            self.at_once = _wait
-            return ""
-        self.at_once = self._pieces.whole.get
-        text = "".join(self._waiting)
-        self._waiting.clear()
-        return text
+    def spelled(self, markers: Iterable[str], /) -> None:
+        """No marker is refused: those that are hidden are found by their token ids."""
 
 
-def _wait(_: int) -> None:
-    return None
+def _encode(tokenizer: Any, marker: str) -> Ids:
+    # transformers' own `encode` starts a thread for each core.
+    backend: Any = getattr(tokenizer, "_tokenizer", None)
+    if hasattr(backend, "encode_batch"):
+        return tuple(backend.encode(marker, add_special_tokens=False).ids)
+    return tuple(tokenizer.encode(marker, add_special_tokens=False))
+
+
+def _shown(tokenizer: TokenizerLike, token_ids: Ids) -> bool:
+    whole, shown = (tokenizer.decode(list(token_ids), skip_special_tokens=skip) for skip in (False, True))
+    return bool(whole == shown)
+
+
+def _ends_with(token_ids: Sequence[int], marker: Ids) -> bool:
+    return tuple(token_ids[-len(marker) :]) == marker

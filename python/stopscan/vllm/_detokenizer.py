@@ -3,10 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stopscan import StopScanner
 from stopscan._engine.circuit import Circuit
-from stopscan.vllm._decoder import Decoder
-from stopscan.vllm._hidden import HiddenRegions
 from stopscan.vllm._way_back import Ended, Theirs
 
 if TYPE_CHECKING:
@@ -14,6 +11,7 @@ if TYPE_CHECKING:
     from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer
 
     from stopscan import StopMatch
+    from stopscan.tokens import TokenScanner
 
 # In code points. Text is joined as it comes, because a list of its pieces takes five times the memory; block by block,
 # because adding to one string copies all of it for each token.
@@ -24,7 +22,7 @@ LOOP = ("repetition", "repetition_detected")
 
 
 class ScanningDetokenizer:
-    """One of vLLM's detokenizers as the engine sees it: its token ids, its own text or the same one, and our stops.
+    """A ``TokenScanner`` as vLLM's engine sees a detokenizer, with the token ids of vLLM's own, ``inner``.
 
     What fails here ends in ``_after``, which answers from then on: vLLM's own detokenizer where ``remake`` makes one
     that can keep the request's stops, or else an error for this request alone.
@@ -33,9 +31,7 @@ class ScanningDetokenizer:
     def __init__(
         self,
         inner: BaseIncrementalDetokenizer,
-        decoder: Decoder,
-        scanner: StopScanner,
-        hidden: HiddenRegions | None,
+        scanner: TokenScanner,
         circuit: Circuit,
         remake: Callable[[int], Any] | None,
         *,
@@ -43,14 +39,12 @@ class ScanningDetokenizer:
     ) -> None:
         self._inner = inner
         self._token_ids = inner.token_ids
-        self._decoder = decoder
         self._scanner = scanner
-        self._hidden = hidden
+        self._feed = scanner.feed
         self._circuit = circuit
         self._remake = remake
         self._trims = trims
         self._include_stop = inner.include_stop_str_in_output
-        self._scan = scanner.feed if hidden is None and not inner.min_tokens else self._scan_with_care
         self._blocks: list[str] = []
         self._newest = ""
         self._given = 0
@@ -84,8 +78,10 @@ class ScanningDetokenizer:
         try:
             for token_id in scanned:
                 token_ids.append(token_id)
-                delta = self._decoder.at_once(token_id)
-                self._newest += self._scan(self._decoder.decode(token_id) if delta is None else delta)
+                try:
+                    self._newest += self._feed(token_id)
+                except ValueError:
+                    self._count(token_id)
                 if self._scanner.match is not None:
                     return self._stopped(self._scanner.match, new_token_ids[len(token_ids) - before :])
             if scanned is not new_token_ids:
@@ -99,6 +95,12 @@ class ScanningDetokenizer:
             after = self._fail(error, stop_terminated=False)
         return after.update(new_token_ids, stop_terminated)
 
+    def _count(self, token_id: int) -> None:
+        """Counts an id without a token, which a native vocabulary refuses: models have more ids than tokenizers."""
+        if self._inner.tokenizer.id_to_token(token_id) is not None:
+            raise
+        self._scanner._count()
+
     def _stopped(self, match: StopMatch, behind: Sequence[int]) -> str:
         """What ``match`` is called, with the token ids ``behind`` it where vLLM keeps them."""
         self._cut = match.end if self._include_stop else match.offset
@@ -107,18 +109,6 @@ class ScanningDetokenizer:
             self._token_ids.extend(behind)
         return match.sequence
 
-    def _scan_with_care(self, delta: str) -> str:
-        inner = self._inner
-        armed = inner.num_output_tokens() > inner.min_tokens
-        if self._hidden is not None and self._hidden.cover(inner.token_ids):
-            if (loops := self._hidden.loops) is None:
-                return self._scanner.bypass(delta)
-            text = self._scanner.bypass("") + loops.feed(delta, armed=armed)
-            if loops.match:
-                self._scanner = loops
-            return text
-        return self._scanner.feed(delta, armed=armed)
-
     def get_next_output_text(self, finished: bool, delta: bool) -> str:
         """The safe text since the last call, or all of it; a request keeps to one of the two."""
         if self._after is not None:
@@ -126,7 +116,8 @@ class ScanningDetokenizer:
         try:
             text = self._newest
             if finished:
-                text += self._scanner.flush() if self.end_confirms else self._scanner.held
+                # vLLM drops half a character at the end.
+                text += self._scanner.close("length" if self.end_confirms else "abort").rstrip("\ufffd")
             if self._blocks:
                 text = "".join([*self._blocks, text])
             if delta:
@@ -153,18 +144,12 @@ class ScanningDetokenizer:
 
     def _fail(self, error: BaseException, *, stop_terminated: bool) -> Theirs | Ended:
         """What answers from now on, after ``error``: as if the step in which it came had not been."""
-        outcome = (
-            "ends with an error, because vLLM has not its stops"
-            if self._remake is None
-            else "goes on with vLLM's stops"
-        )
-        self._circuit.note(error, outcome)
-        token_ids, count = self._inner.output_token_ids, self._inner.num_output_tokens()
-        if self._remake is not None:
-            theirs = self._remake(count)
-            self._after = Theirs(
-                theirs, token_ids, stop_terminated, given=self._given, whole=self._whole, cut=self._cut
-            )
-        else:
+        if self._remake is None:
+            self._circuit.note(error, "ends with an error, because vLLM has not its stops")
             self._after = Ended(self._inner, self._whole)
+            return self._after
+        self._circuit.note(error, "goes on with vLLM's stops")
+        token_ids, count = self._inner.output_token_ids, self._inner.num_output_tokens()
+        theirs = self._remake(count)
+        self._after = Theirs(theirs, token_ids, stop_terminated, given=self._given, whole=self._whole, cut=self._cut)
         return self._after

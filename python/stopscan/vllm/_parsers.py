@@ -4,37 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stopscan._engine.sets import Pairs
+from stopscan.regions import Graph
 from stopscan.segments import FORMATS
 
-_THINK = ("<think>", "</think>")
-_MUSE = ("to=self<|message|>", "<|eom|>")
-# No text has this; it closes what lasts to the end of an answer.
-_NEVER = "\U0010ffff"
+_MUSE: Graph = {"answer": {"to=self<|message|>": "reasoning"}, "reasoning": {"<|eom|>": "answer"}}
 
-# The markers of reasoning parsers that name none, or only some of them.
-MARKERS: Mapping[str, Pairs] = {
-    # The two endings may be mixed with either beginning: what they share closes.
-    "granite": (
-        ("Here is my thought process:", "s my response:"),
-        ("Here's my thought process:", "s my response:"),
-    ),
-    "hunyuan_a13b": (_THINK,),
-    "k2_horizon": tuple((f"<ifm|{effort}>", f"</ifm|{effort}>") for effort in ("think", "think_fast", "think_faster")),
-    "minimax_m2_append_think": (_THINK,),
-    "muse": (_MUSE,),
-    "muse_glimmer": (_MUSE,),
-    "musespark1x": (_MUSE,),
-    # All but the final message is protected: analysis, commentary with its calls, and the headers between them.
-    "openai_gptoss": (("<|end|>", "<|channel|>final<|message|>"),),
+# The regions of reasoning parsers that name no markers, or only some of them.
+REASONING: Mapping[str, Graph] = {
+    "granite": FORMATS["granite"],
+    "hunyuan_a13b": FORMATS["hunyuan_a13b"],
+    "k2_horizon": FORMATS["k2_horizon"],
+    "minimax_m2_append_think": FORMATS["think"],
+    "muse": _MUSE,
+    "muse_glimmer": _MUSE,
+    "musespark1x": _MUSE,
+    "openai_gptoss": FORMATS["harmony"],
 }
 
-# Where an answer begins, for parsers that cannot be asked: inside the first region, or outside.
+# Whether an answer begins inside the reasoning, for parsers that cannot be asked.
 BEGINS_INSIDE: Mapping[str, bool] = {
     "granite": False,
     "hunyuan_a13b": False,
     "minimax_m2_append_think": True,
-    "openai_gptoss": True,
+    "openai_gptoss": False,
 }
 
 # The form of each tool parser that is not called like its form.
@@ -55,11 +47,8 @@ _FORMS = {
 }
 
 
-def tool_call_regions(tool_parser: str) -> Pairs:
-    """The markers of the calls that a tool parser of vLLM reads; none if its calls have no markers of their own."""
-    form: Mapping[str, Mapping[str, str]] = FORMATS.get(_FORMS.get(tool_parser, tool_parser), {})
-    openings = [marker for marker, region in form.get("answer", {}).items() if region == "tool_call"]
-    closings = list(form.get("tool_call", {})) or [_NEVER]
-    # Other spellings of the opening marker end as the first does.
-    closings += closings[-1:] * (len(openings) - len(closings))
-    return tuple(zip(openings, closings, strict=False))
+def form_of_calls(tool_parser: str | None) -> Graph | None:
+    """The form whose calls a tool parser of vLLM reads; ``None`` if its calls have no markers around them."""
+    form = FORMATS.get(_FORMS.get(tool_parser or "", tool_parser or ""))
+    # Where a form begins with headers, vLLM's parser takes text without one for the answer.
+    return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

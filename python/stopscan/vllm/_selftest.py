@@ -70,7 +70,7 @@ def _break(detokenizer: Any) -> None:
     if not isinstance(detokenizer, ScanningDetokenizer):
         raise TypeError(f"vLLM has {type(detokenizer).__name__} in the place of stopscan's detokenizer")
 
-    def fail(delta: str) -> str:
+    def fail(token_id: int) -> str:
         raise LookupError("a fault on purpose")
 
-    detokenizer._scan = fail
+    detokenizer._feed = fail

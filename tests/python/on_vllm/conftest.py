@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,10 +23,63 @@ def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _tested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves the self-test out of each `install`: files that are about it have their own fixture of this name."""
+    from stopscan.vllm import _selftest
+
+    monkeypatch.setattr(_selftest, "problems", list)
+
+
+@pytest.fixture(autouse=True)
 def _uninstalled() -> Iterator[None]:
     yield
     if "stopscan.vllm" in sys.modules:
         sys.modules["stopscan.vllm"].uninstall()
+
+
+@pytest.fixture(scope="module", params=["fast", "slow"])
+def tokenizer(request: pytest.FixtureRequest, checkpoint: Any) -> Any:
+    from vllm.tokenizers import get_tokenizer
+    from vllm_harness import SlowTokenizer
+
+    fast = get_tokenizer(str(checkpoint))
+    return fast if request.param == "fast" else SlowTokenizer(fast)
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A tokenizer that has the markers of all parsers."""
+    from vllm.tokenizers import get_tokenizer
+    from vllm_parsers import MARKERS
+
+    from stopscan_conformance.reciter import Reciter
+
+    reciter = Reciter(
+        {"pieces": ["a", " t", "hink", " </", "</", "think", ">", "<", "final"]}, added_tokens=MARKERS.split()
+    )
+    return get_tokenizer(str(reciter.write(tmp_path_factory.mktemp("markers"))))
+
+
+@pytest.fixture
+def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Installs, and makes an engine as far as stopscan sees it."""
+    from vllm.v1.engine.input_processor import InputProcessor
+
+    from stopscan.vllm import install, uninstall
+
+    def init(self: Any, vllm_config: Any, renderer: Any = None) -> None:
+        self.renderer = renderer
+
+    def make(protect: Any, reasoning_parser: str = "", tokenizer: Any = marked, *, keywords: bool = False) -> None:
+        if protect is not None:
+            install(protect=protect)
+        config = SimpleNamespace(structured_outputs_config=SimpleNamespace(reasoning_parser=reasoning_parser))
+        arguments = {"vllm_config": config, "renderer": SimpleNamespace(tokenizer=tokenizer)}
+        InputProcessor(**arguments) if keywords else InputProcessor(*arguments.values())
+
+    monkeypatch.setattr(InputProcessor, "__init__", init)
+    yield make
+    uninstall()
 
 
 @pytest.fixture(params=["off", "on"])

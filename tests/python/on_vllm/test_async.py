@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from copy import copy
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,11 +13,10 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
 from vllm import SamplingParams
-from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.engine.protocol import StreamingInput
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind
-from vllm.v1.engine.async_llm import AsyncLLM
+from vllm_async import Engine, Staged, at_once, collect, one_by_one
 from vllm_streams import STREAMS, Stream
 
 from stopscan.vllm import install, scan_outputs
@@ -27,25 +24,6 @@ from stopscan.vllm import install, scan_outputs
 pytestmark = pytest.mark.vllm
 
 request_ids = map(str, count())
-
-
-class Engine:
-    """The engine, and the event loop that it belongs to."""
-
-    def __init__(self, checkpoint: Path) -> None:
-        self._runner = asyncio.Runner()
-        self.engine = self.run(self._make(checkpoint))
-
-    async def _make(self, checkpoint: Path) -> AsyncLLM:
-        options = {"gpu_memory_utilization": 0.1, "enforce_eager": True, "dtype": "float32", "max_model_len": 512}
-        return AsyncLLM.from_engine_args(AsyncEngineArgs(str(checkpoint), **options))
-
-    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        return self._runner.run(coroutine)
-
-    def close(self) -> None:
-        self.engine.shutdown()
-        self._runner.close()
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +47,6 @@ def generate(request: pytest.FixtureRequest, engine: Engine) -> Callable[..., As
 
     stream.row = "off" if request.param == "off" else "on"
     return stream
-
-
-async def collect(outputs: AsyncIterator[Any]) -> list[Any]:
-    return [output async for output in outputs]
 
 
 @pytest.mark.parametrize("row", STREAMS, ids=lambda row: row["name"])
@@ -259,49 +233,6 @@ def test_the_engine_hears_of_no_malformed_request(engine: Engine, reciter: Any, 
 def staged(engine: Engine, through: Staged, prompt: str, **params: Any) -> list[Any]:
     params = SamplingParams(**{"temperature": 0, "max_tokens": 40, **params})
     return engine.run(collect(scan_outputs(through, prompt, params, next(request_ids))))
-
-
-class Staged:
-    """The engine, whose outputs come in another order, and which keeps what it was asked."""
-
-    def __init__(self, engine: AsyncLLM, arrange: Callable[[list[Any]], list[Any]], parser: str = "") -> None:
-        self._engine = engine
-        self._arrange = arrange
-        self.params: Any = None
-        self.get_tokenizer = engine.get_tokenizer
-        self.input_processor = engine.input_processor
-        config = SimpleNamespace(reasoning_parser=parser)
-        self.vllm_config = SimpleNamespace(structured_outputs_config=config)
-
-    async def generate(self, prompt: str, params: Any, request_id: str, **options: Any) -> AsyncIterator[Any]:
-        self.params, self.options = params, options
-        for output in self._arrange(await collect(self._engine.generate(prompt, params, request_id, **options))):
-            yield output
-
-
-def at_once(outputs: list[Any]) -> list[Any]:
-    """As to a reader who is late."""
-    first, *others = outputs
-    for output in others:
-        first.add(output, aggregate=True)
-    (answer,) = first.outputs
-    if answer.logprobs:
-        # The reciter is always sure: as of a model that is less so with each token.
-        for place, position in enumerate(answer.logprobs):
-            for logprob in position.values():
-                logprob.logprob = -float(place)
-        answer.cumulative_logprob = -float(sum(range(len(answer.logprobs))))
-    return [first]
-
-
-def one_by_one(outputs: list[Any]) -> list[Any]:
-    """All of the second answer, and then the first."""
-    parts = []
-    for output in outputs:
-        for answer in output.outputs:
-            parts.append(copy(output))
-            parts[-1].outputs = [answer]
-    return sorted(parts, key=lambda part: -part.outputs[0].index)
 
 
 def test_malformed_options_are_refused_and_the_engine_goes_on(engine: Engine, reciter: Any, generate: Any) -> None:

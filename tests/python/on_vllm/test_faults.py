@@ -100,8 +100,7 @@ def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[Scannin
     def build(adapter: Any, *parts: Any) -> ScanningDetokenizer:
         detokenizer = own(adapter, *parts)
         detokenizer._scanner = Faulty(detokenizer._scanner, clock)
-        detokenizer._decoder = Faulty(detokenizer._decoder, clock)
-        detokenizer._scan = _counted(detokenizer._scan, clock)
+        detokenizer._feed = detokenizer._scanner.feed
         made.append(detokenizer)
         return detokenizer
 
@@ -112,16 +111,6 @@ def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[Scannin
     finally:
         _adapter.Adapter._detokenizer = own  # type: ignore[method-assign]
         uninstall()
-
-
-def _counted(function: Any, clock: Clock) -> Any:
-    def call(*args: Any, **options: Any) -> Any:
-        clock.tick()
-        result = function(*args, **options)
-        clock.tick()
-        return result
-
-    return call
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -210,7 +199,7 @@ def test_three_failures_turn_stopscan_off_and_are_logged(
     def fail(*args: Any) -> Any:
         raise LookupError("injected")
 
-    monkeypatch.setattr(_adapter, "decoder", fail)
+    monkeypatch.setattr(_adapter, "token_scanner", fail)
     for _ in range(3):
         assert run(tokenizer, tokens, SamplingParams(stop=["END"])).stop_reason == "END"
     monkeypatch.undo()

@@ -13,11 +13,12 @@ from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
-from vllm_harness import run
+from vllm.v1.engine.parallel_sampling import ParentRequest
+from vllm_harness import made, run
 
 from stopscan import Repeat
 from stopscan._engine.sets import stop_set
-from stopscan.vllm import _hidden, install
+from stopscan.vllm import _decoder, install
 from stopscan_conformance.reciter import Reciter
 
 pytestmark = pytest.mark.vllm
@@ -115,14 +116,20 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
 
 
 def test_one_set_for_the_check_the_request_its_children_and_retries(pieces: tuple[Any, Reciter]) -> None:
+    """Nothing of a request with 50 answers is compiled on the server's loop but its set, once."""
     install()
     tokenizer, reciter = pieces
     steps = [[token] for token in reciter.token_ids("pieces")]
+    patterns = ["E[A-Z]D", *(f"(User|Human) {number}: [a-z]{{1,9}}END" for number in range(63))]
+    asked = {"stopscan_patterns": patterns, "stopscan_protect": ["<think>", "</think>"]}
     stop_set.cache_clear()
-    for _ in range(50):
-        asked = {"stopscan_patterns": ["E[A-Z]D"], "stopscan_protect": ["<think>", "</think>"]}
-        params = SamplingParams.from_optional(stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA)
-        assert run(tokenizer, steps, params).stop_reason == "END"
+    for _ in range(2):
+        params = SamplingParams.from_optional(
+            n=50, stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA
+        )
+        parent = ParentRequest(made(params, [], None, "cmpl-1"))
+        for index in range(50):
+            assert run(tokenizer, steps, parent.get_child_info(index)[1]).stop_reason == "END"
     assert stop_set.cache_info().misses == 1
 
 
@@ -130,8 +137,8 @@ def test_sixty_hidden_regions_cost_a_look_at_a_table(
     checkpoint: Path, reciter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
-    compare = _hidden._ends_with
-    monkeypatch.setattr(_hidden, "_ends_with", lambda *args: asked.append(args) or compare(*args))
+    compare = _decoder._ends_with
+    monkeypatch.setattr(_decoder, "_ends_with", lambda *args: asked.append(args) or compare(*args))
     tokenizer = get_tokenizer(str(checkpoint))
     markers = [text for number in range(60) for text in (f"<|message|>{number}", "<|end|>")]
     install()

@@ -20,9 +20,9 @@ from vllm.v1.engine.detokenizer import FastIncrementalDetokenizer, IncrementalDe
 from vllm.v1.engine.output_processor import OutputProcessor
 from vllm_harness import Run, SlowTokenizer, run
 
-from stopscan.vllm import install, uninstall
+from stopscan.vllm import _decoder, install, uninstall
 from stopscan.vllm._adapter import _trims_token_ids as trims_token_ids
-from stopscan.vllm._decoder import PieceDecoder, decoder
+from stopscan.vllm._decoder import Decoding
 from stopscan_conformance.reciter import Reciter
 
 pytestmark = pytest.mark.vllm
@@ -32,6 +32,20 @@ CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="ut
 # that is a special token's, and enough to make nested stops.
 PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"c\xe6\x97", b"\xa5", b"\xa5a", b"\xf0\x9f",
           "\ufffd", " ", "<think>", "<|end|>"]  # fmt: skip
+# A native vocabulary gives what is certain of a broken character sooner than vLLM: here, halves come in pairs.
+WHOLE = {b"\xc3": [b"\xc3", b"\xa9"], b"\xa9": [b"\xc3", b"\xa9"], b"\xe6\x97": [b"\xe6\x97", b"\xa5"], "\ufffd": ["b"]}
+
+
+def tokens_of(reciter: Reciter, steps: list[list[int]], *, whole: bool) -> list[list[int]]:
+    """The token ids of steps of numbered pieces, with broken characters, or with ``whole`` ones alone."""
+    found = []
+    for step in steps:
+        chosen = [PIECES[number] for number in step]
+        if whole:
+            mended = [WHOLE.get(piece, ["a"] if isinstance(piece, bytes) else [piece]) for piece in chosen]
+            chosen = [piece for some in mended for piece in some]
+        found.append([reciter.token_id("pieces", piece) for piece in chosen])
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +108,7 @@ def test_same_outputs_as_vllm_and_never_later(
     assume(not (min_tokens and nested(stops)))  # see test_a_stop_that_contains_another_stays_pruned_before_min_tokens
     tokenizer, reciter = pieces
     ids = reciter.token_ids("pieces")
-    tokens = [[ids[number] for number in step] for step in steps]
+    tokens = tokens_of(reciter, steps, whole=not slow)
     if end == "eos":
         tokens[-1].append(reciter.eos_token_id)
     theirs, ours = both(
@@ -118,6 +132,25 @@ def test_same_outputs_as_vllm_and_never_later(
     assert (ours.cumulative_logprob, ours.aborted) == (theirs.cumulative_logprob, theirs.aborted)
     for place in range(len(theirs.texts)):
         assert "".join(ours.texts[: place + 1]).startswith("".join(theirs.texts[: place + 1]))
+
+
+@given(steps=steps)
+def test_broken_characters_come_as_soon_as_they_are_certain(
+    pieces: tuple[Any, Reciter], steps: list[list[int]]
+) -> None:
+    tokenizer, reciter = pieces
+    tokens = tokens_of(reciter, steps, whole=False)
+    params = SamplingParams(stop=["never"], skip_special_tokens=False, output_kind=RequestOutputKind.DELTA)
+    theirs, ours = both(tokenizer, tokens, params, finish=FinishReason.LENGTH)
+    bytes_ = [
+        piece if isinstance(piece, bytes) else piece.encode()
+        for step in steps
+        for piece in map(PIECES.__getitem__, step)
+    ]
+    text = b"".join(bytes_).decode(errors="replace")
+    assert text.startswith(ours.text)
+    assert ours.text.startswith(theirs.text)
+    assert not text[len(ours.text) :].strip("\ufffd")
 
 
 @pytest.mark.parametrize("kind", RequestOutputKind)
@@ -169,20 +202,28 @@ def request(*prompt: int, **params: Any) -> Any:
     return SimpleNamespace(request_id="", sampling_params=params, prompt_token_ids=list(prompt), prompt_embeds=None)
 
 
-def test_the_pieces_decode_where_their_text_is_vllms(pieces: tuple[Any, Reciter]) -> None:
+def test_a_native_vocabulary_makes_the_text_where_that_is_vllms(
+    pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tokenizer, reciter = pieces
     letter, half = reciter.token_ids("pieces")[0], reciter.token_ids("pieces")[5]
+    used = []
+    make = _decoder.TokenScanner
+    monkeypatch.setattr(
+        _decoder, "TokenScanner", lambda *args, **options: used.append(args[0]) or make(*args, **options)
+    )
+    install()
 
     def natively(asked: Any, tokenizer: Any = tokenizer) -> bool:
-        detokenizer = IncrementalDetokenizer.from_new_request(tokenizer, asked)
-        return isinstance(decoder(detokenizer, tokenizer, asked), PieceDecoder)
+        IncrementalDetokenizer.from_new_request(tokenizer, asked)
+        return not isinstance(used.pop(), Decoding)
 
     assert natively(request(stop=["END"]))
-    assert natively(request(letter, skip_special_tokens=False))
-    assert natively(request(spaces_between_special_tokens=False))
-    assert not natively(request(half))
-    assert not natively(request(skip_special_tokens=False, spaces_between_special_tokens=False))
-    assert not natively(request(), SlowTokenizer(tokenizer))
+    assert natively(request(letter, stop=["END"], skip_special_tokens=False))
+    assert natively(request(stop=["END"], spaces_between_special_tokens=False))
+    assert not natively(request(half, stop=["END"]))
+    assert not natively(request(stop=["END"], skip_special_tokens=False, spaces_between_special_tokens=False))
+    assert not natively(request(stop=["END"]), SlowTokenizer(tokenizer))
 
 
 def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokenizer(
@@ -199,7 +240,7 @@ def test_withholds_what_may_become_a_stop_and_no_more(
     pieces: tuple[Any, Reciter], stops: list[str], steps: list[list[int]]
 ) -> None:
     tokenizer, reciter = pieces
-    tokens = [[reciter.token_ids("pieces")[number] for number in step] for step in steps]
+    tokens = tokens_of(reciter, steps, whole=True)
     every_token, _ = both(tokenizer, tokens, SamplingParams(output_kind=RequestOutputKind.DELTA))
     _, ours = both(tokenizer, tokens, SamplingParams(stop=stops, output_kind=RequestOutputKind.DELTA))
     running = ours.texts[:-1]

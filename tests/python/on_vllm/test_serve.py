@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,50 +13,11 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 import anthropic
 import httpx
 import openai
+from vllm_harness import THINK
+from vllm_serving import Server, serve
 from vllm_streams import STREAMS, Stream
 
-from stopscan_conformance.reciter import SCRIPTS, Reciter
-
 pytestmark = pytest.mark.vllm
-
-THINK = ["<think>", "</think>"]
-
-
-class Server:
-    """A running server and its clients."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.openai = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-        self.anthropic = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
-
-
-@contextmanager
-def serve(checkpoint: Path, log: Path, *options: str, **environment: str) -> Iterator[Server]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(Path(sys.executable).with_name("vllm")), "serve", str(checkpoint), "--served-model-name", "reciter"]
-    command += ["--host", "127.0.0.1", "--port", str(port), "--gpu-memory-utilization", "0.1", "--enforce-eager"]
-    command += ["--dtype", "float32", "--max-model-len", "512", "--enable-scale-out", *options]
-    url = f"http://127.0.0.1:{port}"
-    with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **environment})
-    try:
-        while not healthy(url):
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.2)
-        yield Server(url)
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def healthy(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 @pytest.fixture(scope="module", params=["off", "on"])
@@ -173,11 +126,16 @@ MALFORMED = [
 ]
 
 
+# A server without stopscan knows none of the options.
+ON = pytest.mark.parametrize("plugin", ["on"], indirect=True, scope="module")
+
+
+@ON
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("route", ["completions", "chat", "responses", "messages"])
 @pytest.mark.parametrize(("xargs", "text"), MALFORMED)
 def test_a_malformed_option_is_a_400_and_the_engine_goes_on(
-    server: Server, plugin: str, route: str, stream: bool, xargs: dict[str, Any], text: str
+    server: Server, route: str, stream: bool, xargs: dict[str, Any], text: str
 ) -> None:
     def ask(xargs: dict[str, Any]) -> None:
         body = {"temperature": 0, "vllm_xargs": xargs}
@@ -196,21 +154,18 @@ def test_a_malformed_option_is_a_400_and_the_engine_goes_on(
         if stream:
             list(result)
 
-    ask({})
-    if plugin == "off":
+    with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as refusal:
         ask(xargs)
-    else:
-        with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as refusal:
-            ask(xargs)
-        assert refusal.value.status_code == 400
-        assert text in refusal.value.message
+    assert refusal.value.status_code == 400
+    assert text in refusal.value.message
     ask({})
 
 
+@ON
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(("xargs", "text"), MALFORMED)
 def test_the_route_for_tokens_answers_400_too(
-    server: Server, plugin: str, reciter: Any, stream: bool, xargs: dict[str, Any], text: str
+    server: Server, reciter: Any, stream: bool, xargs: dict[str, Any], text: str
 ) -> None:
     def ask(xargs: dict[str, Any]) -> httpx.Response:
         sampling = {"temperature": 0, "max_tokens": 40, "stop": ["END"], "extra_args": xargs}
@@ -219,10 +174,17 @@ def test_the_route_for_tokens_answers_400_too(
         body = {"token_ids": token_ids, "sampling_params": sampling, "stream": stream}
         return httpx.post(f"{server.url}/inference/v1/generate", json=body, timeout=60)
 
-    assert ask({}).status_code == 200
     answer = ask(xargs)
-    assert answer.status_code == (200 if plugin == "off" else 400)
-    assert plugin == "off" or text in answer.json()["error"]["message"]
+    assert answer.status_code == 400
+    assert text in answer.json()["error"]["message"]
+    assert ask({}).status_code == 200
+
+
+@pytest.mark.parametrize("plugin", ["off"], indirect=True, scope="module")
+def test_a_server_without_stopscan_passes_over_its_options(server: Server) -> None:
+    body = {"temperature": 0, "vllm_xargs": MALFORMED[0][0]}
+    answer = server.openai.completions.create(model="reciter", prompt="[split]", stop=["END"], extra_body=body)
+    assert answer.choices[0].text == "This is the "
 
 
 def test_patterns(server: Server, plugin: str) -> None:
@@ -244,118 +206,3 @@ def test_a_pattern_that_the_end_of_the_answer_confirms(server: Server, plugin: s
         assert text == {"off": "This is the END of it", "on": "This is the END of "}[plugin]
         assert choices[-1].finish_reason == "stop"
         assert choices[-1].model_extra["stop_reason"] == {"off": None, "on": "it"}[plugin]
-
-
-def longest_gap(server: Server, xargs: dict[str, Any]) -> float:
-    """The longest time in seconds for which ``/health`` said nothing, while a chat of 50 answers is under way."""
-    body = {"model": "reciter", "messages": message("[late]"), "n": 50, "temperature": 1, "max_tokens": 20}
-    gaps, done = [], threading.Event()
-
-    def poll() -> None:
-        with httpx.Client() as client:
-            while not done.is_set():
-                began = time.perf_counter()
-                client.get(f"{server.url}/health")
-                gaps.append(time.perf_counter() - began)
-                time.sleep(0.01)
-
-    poller = threading.Thread(target=poll)
-    poller.start()
-    try:
-        answer = httpx.post(f"{server.url}/v1/chat/completions", json={**body, "vllm_xargs": xargs}, timeout=60)
-    finally:
-        done.set()
-        poller.join()
-    assert answer.status_code == 200, answer.text
-    return max(gaps)
-
-
-def test_one_request_with_many_patterns_stops_nobody(server: Server, plugin: str) -> None:
-    if plugin == "off":
-        pytest.skip("there are no patterns without stopscan")
-    patterns = [
-        f"\\n(User|Human|Assistant|System) {number}: [a-z]{{1,9}}END OF THIS TURN {number}" for number in range(64)
-    ]
-    longest_gap(server, {})
-    plain = max(longest_gap(server, {}) for _ in range(3))
-    # The first of them compiles, and a machine that is busy has gaps of its own.
-    heavy = min(longest_gap(server, {"stopscan_patterns": patterns}) for _ in range(2))
-    assert heavy <= max(2 * plain, 0.1)
-
-
-# An answer that begins inside its reasoning without a marker, and one with a call.
-ANSWERS = {
-    "unmarked": ["Is", " it", " ", "E", "ND", "?", "</think>", "It", " is", " 5", " ", "E", "ND", " here"],
-    "call": [
-        "</think>",
-        "<tool_call>",
-        '{"name": "f", "arguments": {"a": "',
-        "E",
-        "ND",
-        '"}}',
-        "</tool_call>",
-        "E",
-        "ND",
-    ],
-}
-
-
-def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
-    checkpoint = Reciter({**SCRIPTS, **ANSWERS}, added_tokens=[*THINK, "<tool_call>", "</tool_call>"]).write(
-        tmp_path / "model"
-    )
-    # Two front processes, each with a detokenizer of its own.
-    arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
-    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["reasoning", "tool_call"]'}
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-    with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", **environment) as server:
-
-        def answer(prompt: str, **options: Any) -> Any:
-            create = server.openai.chat.completions.create
-            common = {"model": "reciter", "stop": ["END"], "temperature": 0, "max_tokens": 40}
-            (choice,) = create(messages=message(prompt), **common, **options).choices
-            assert choice.model_extra["stop_reason"] == "END"
-            return choice.message
-
-        for _ in range(4):
-            marked, unmarked = answer("[think]"), answer("[unmarked]")
-            assert (marked.model_extra["reasoning"], marked.content) == ("Is it END?", "It is 5 or 6 ")
-            assert (unmarked.model_extra["reasoning"], unmarked.content) == ("Is it END?", "It is 5 ")
-        # vLLM's template may put the tools into the prompt, whose last token starts the script.
-        (call,) = answer("[call]", tools=[tool]).tool_calls
-        assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
-        thought = server.openai.completions.create(
-            model="reciter", prompt="[unmarked]", stop=["END"], extra_body={"vllm_xargs": {"stopscan_protect": []}}
-        )
-        assert thought.choices[0].text == "Is it "
-
-
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, "STOPSCAN_VLLM_PROTECT must be"),
-        ({"STOPSCAN_VLLM_LIMITS": "patterns=-"}, "STOPSCAN_VLLM_LIMITS must be like"),
-        ({"STOPSCAN_VLLM_REPEAT": "2"}, "STOPSCAN_VLLM_REPEAT: '2' is not COUNT,PERIOD,LENGTH"),
-        # Any program is a Rust front to vLLM, which starts it last.
-        (
-            {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
-            "stopscan: with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python",
-        ),
-    ],
-)
-def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(
-    checkpoint: Path, tmp_path: Path, environment: dict[str, str], message: str
-) -> None:
-    with (
-        pytest.raises(AssertionError, match=message),
-        serve(checkpoint, tmp_path / "log", STOPSCAN_VLLM="1", **environment),
-    ):
-        pass
-
-
-def test_the_example() -> None:
-    example = Path(__file__).parents[3] / "examples" / "vllm_serve.py"
-    output = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
-    assert "token  vLLM      with stopscan" in output
-    assert "reasoning, vLLM:           '<think>Is it '\n" in output
-    assert "reasoning, with stopscan:  '<think>Is it END?</think>It is 5 or 6 '\n" in output

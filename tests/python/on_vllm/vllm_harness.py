@@ -11,10 +11,15 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector
 
+from stopscan.vllm import _hooks
 from stopscan.vllm._streams import Slow as SlowTokenizer
 from stopscan.vllm._streams import logprobs
 
-__all__ = ["Run", "SlowTokenizer", "run"]
+__all__ = ["ANSWER", "THINK", "Run", "SlowTokenizer", "made", "patched", "run", "text"]
+
+THINK = ["<think>", "</think>"]
+# What comes of the script "think" with the stop END, if that does not fire in the thoughts.
+ANSWER = "<think>Is it END?</think>It is 5 or 6 "
 
 
 @dataclass
@@ -50,7 +55,7 @@ def run(
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
     queue = RequestOutputCollector(params.output_kind, "r")
-    processor.add_request(_request(params, prompt, parser_options, request_id), None, queue=queue)
+    processor.add_request(made(params, prompt, parser_options, request_id), None, queue=queue)
     for number, step in enumerate(steps, 1):
         last = number == len(steps)
         output = EngineCoreOutput(
@@ -87,9 +92,10 @@ def _take(result: Run, output: Any, params: SamplingParams) -> None:
     result.stop_reason = completion.stop_reason
 
 
-def _request(
+def made(
     params: SamplingParams, prompt: Sequence[int] | None, parser_options: dict[str, Any] | None, request_id: str
 ) -> EngineCoreRequest:
+    """The request as an engine core gets it."""
     return EngineCoreRequest(
         request_id="r",
         external_req_id=request_id,
@@ -104,3 +110,17 @@ def _request(
         data_parallel_rank=None,
         reasoning_parser_kwargs=parser_options,
     )
+
+
+def text(tokenizer: Any, reciter: Any, script: str, *, prompt: str = "", **params: Any) -> tuple[str, Any]:
+    """What comes of a script, and the stop reason."""
+    steps = [[token] for token in [*reciter.token_ids(script), reciter.eos_token_id]]
+    params.setdefault("output_kind", RequestOutputKind.DELTA)
+    prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)
+    result = run(tokenizer, steps, SamplingParams(**params), finish=FinishReason.STOP, prompt=prompt_ids)
+    return result.text, result.stop_reason
+
+
+def patched() -> list[Any]:
+    """The functions of vLLM in front of which stopscan stands, as they are now."""
+    return [vars(owner)[name] for owner, name, _ in _hooks.WRAPPERS]

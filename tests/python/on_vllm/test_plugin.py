@@ -1,0 +1,114 @@
+"""The plugin: what the environment of a server asks for, with the self-test."""
+
+from __future__ import annotations
+
+import logging
+from importlib.metadata import entry_points
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+import vllm
+from vllm.v1.engine.input_processor import InputProcessor
+from vllm.v1.engine.output_processor import RequestState
+from vllm_harness import patched, text
+
+from stopscan.vllm import uninstall
+
+pytestmark = pytest.mark.vllm
+
+
+@pytest.fixture(autouse=True)
+def _tested() -> None:
+    """The self-test runs here."""
+
+
+def plugin() -> None:
+    """What vLLM does in a process that then makes an engine, as far as stopscan sees it."""
+    (entry_point,) = entry_points(group="vllm.general_plugins", name="stopscan")
+    entry_point.load()()
+    with pytest.raises(AttributeError, match="model_config"):
+        InputProcessor(SimpleNamespace())
+
+
+@pytest.mark.parametrize("environment", [{}, {"STOPSCAN_VLLM": ""}, {"STOPSCAN_VLLM": "0"}])
+def test_the_plugin_is_off_unless_asked_for(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    before = patched()
+    monkeypatch.delenv("STOPSCAN_VLLM", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    plugin()
+    assert patched() == before
+
+
+def test_the_plugin_takes_the_markers_from_the_environment(
+    tokenizer: Any, reciter: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    plugin()
+    assert text(tokenizer, reciter, "think", stop=["END"]) == ("<think>Is it ", "END")
+    uninstall()
+    monkeypatch.setenv("STOPSCAN_VLLM_PROTECT", '["<think>", "</think>"]')
+    plugin()
+    assert text(tokenizer, reciter, "think", stop=["END"]) == ("<think>Is it END?</think>It is 5 or 6 ", "END")
+
+
+def test_the_plugin_installs_where_vllm_has_no_rust_frontend(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = patched()
+    monkeypatch.delitem(vllm.envs.environment_variables, "VLLM_USE_RUST_FRONTEND", raising=False)
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    plugin()
+    assert all(new is not old for new, old in zip(patched(), before, strict=True))
+
+
+@pytest.mark.parametrize("problem", ["parts", "rust"])
+def test_a_vllm_that_does_not_fit_is_refused_or_runs_without_with_a_warning(
+    problem: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = patched()
+    monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
+    message = {"parts": "does not fit vLLM", "rust": "VLLM_USE_RUST_FRONTEND=1"}[problem]
+    if problem == "rust":
+        monkeypatch.setattr(vllm.envs, "VLLM_USE_RUST_FRONTEND", True, raising=False)
+    else:
+        monkeypatch.delattr(RequestState, "_new_completion_output")
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    with pytest.raises(RuntimeError, match=message):
+        plugin()
+    monkeypatch.setenv("STOPSCAN_VLLM", "optional")
+    plugin()
+    (warning,) = {(record.levelname, record.message) for record in caplog.records if "stopscan" in record.name}
+    assert warning[0] == "WARNING"
+    assert warning[1].startswith("running without stopscan: ")
+    assert message in warning[1]
+    monkeypatch.undo()
+    assert patched() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("STOPSCAN_VLLM", "yes"),
+        ("STOPSCAN_VLLM_PROTECT", "<think>"),
+        ("STOPSCAN_VLLM_PROTECT", '["<think>"]'),
+        ("STOPSCAN_VLLM_PROTECT", '"<think>"'),
+        ("STOPSCAN_VLLM_PROTECT", '["<a>", "</a>", "<a>", "</b>"]'),
+        ("STOPSCAN_VLLM_PROTECT", '["\\ud800", "</a>"]'),
+        ("STOPSCAN_VLLM_LIMITS", "patterns=many"),
+        ("STOPSCAN_VLLM_LIMITS", "regexes=5"),
+        ("STOPSCAN_VLLM_LIMITS", "patterns=-"),
+        ("STOPSCAN_VLLM_REPEAT", "2"),
+    ],
+)
+def test_a_malformed_environment_is_an_error_that_names_the_variable(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = patched()
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=f"^{name}(: '2' is not COUNT,PERIOD,LENGTH| must be)"):
+        plugin()
+    assert patched() == before

@@ -1,0 +1,96 @@
+"""How ``vllm serve`` starts with stopscan: with its parsers, or not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from vllm_harness import THINK
+from vllm_serving import serve
+
+from stopscan_conformance.reciter import SCRIPTS, Reciter
+
+pytestmark = pytest.mark.vllm
+
+
+# An answer that begins inside its reasoning without a marker, and one with a call.
+ANSWERS = {
+    "unmarked": ["Is", " it", " ", "E", "ND", "?", "</think>", "It", " is", " 5", " ", "E", "ND", " here"],
+    "call": [
+        "</think>",
+        "<tool_call>",
+        '{"name": "f", "arguments": {"a": "',
+        "E",
+        "ND",
+        '"}}',
+        "</tool_call>",
+        "E",
+        "ND",
+    ],
+}
+
+
+def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
+    checkpoint = Reciter({**SCRIPTS, **ANSWERS}, added_tokens=[*THINK, "<tool_call>", "</tool_call>"]).write(
+        tmp_path / "model"
+    )
+    # Two front processes, each with a detokenizer of its own.
+    arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
+    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["reasoning", "tool_call"]'}
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+    with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", **environment) as server:
+
+        def answer(prompt: str, **options: Any) -> Any:
+            create = server.openai.chat.completions.create
+            common = {"model": "reciter", "stop": ["END"], "temperature": 0, "max_tokens": 40}
+            (choice,) = create(messages=[{"role": "user", "content": prompt}], **common, **options).choices
+            assert choice.model_extra["stop_reason"] == "END"
+            return choice.message
+
+        for _ in range(4):
+            marked, unmarked = answer("[think]"), answer("[unmarked]")
+            assert (marked.model_extra["reasoning"], marked.content) == ("Is it END?", "It is 5 or 6 ")
+            assert (unmarked.model_extra["reasoning"], unmarked.content) == ("Is it END?", "It is 5 ")
+        # vLLM's template may put the tools into the prompt, whose last token starts the script.
+        (call,) = answer("[call]", tools=[tool]).tool_calls
+        assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
+        thought = server.openai.completions.create(
+            model="reciter", prompt="[unmarked]", stop=["END"], extra_body={"vllm_xargs": {"stopscan_protect": []}}
+        )
+        assert thought.choices[0].text == "Is it "
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, "STOPSCAN_VLLM_PROTECT must be"),
+        # Any program is a Rust front to vLLM, which starts it last.
+        (
+            {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
+            "stopscan: with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python",
+        ),
+    ],
+)
+def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(
+    checkpoint: Path, tmp_path: Path, environment: dict[str, str], message: str
+) -> None:
+    with (
+        pytest.raises(AssertionError, match=message),
+        serve(checkpoint, tmp_path / "log", STOPSCAN_VLLM="1", **environment),
+    ):
+        pass
+
+
+def test_the_example() -> None:
+    example = Path(__file__).parents[3] / "examples" / "vllm_serve.py"
+    output = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
+    assert "token  vLLM      with stopscan" in output
+    assert "reasoning, vLLM:           '<think>Is it '\n" in output
+    assert "reasoning, with stopscan:  '<think>Is it END?</think>It is 5 or 6 '\n" in output

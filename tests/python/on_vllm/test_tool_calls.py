@@ -1,0 +1,118 @@
+"""Calls: what vLLM's own tool parsers say of an answer, and on which routes no stop fires in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
+
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import SamplingParams
+from vllm.tool_parsers import ToolParserManager
+from vllm_parsers import answer, calls
+
+from stopscan.vllm import install
+
+pytestmark = pytest.mark.vllm
+
+
+@pytest.fixture
+def tokenizer(marked: Any) -> Any:
+    return marked
+
+
+def test_vllm_42210_no_stop_fires_in_a_tool_call(tokenizer: Any, start: Any) -> None:
+    text = 'Well. <tool_call>{"END": 1}</tool_call> So END'
+    start("tool_call")
+    calls("hermes")
+    assert answer(tokenizer, text) == text[:-3]
+    start([])
+    calls("hermes")
+    assert answer(tokenizer, text) == 'Well. <tool_call>{"'
+    assert answer(tokenizer, text, extra_args={"stopscan_protect": ["tool_call"]}) == text[:-3]
+
+
+def test_an_engine_that_is_made_after_its_tool_parser_was_named(tokenizer: Any, start: Any) -> None:
+    install(protect="tool_call")
+    calls("hermes")
+    start(None)
+    text = 'Well. <tool_call>{"END": 1}</tool_call> So END'
+    assert answer(tokenizer, text) == text[:-3]
+
+
+def test_calls_whose_parser_nobody_named_are_passed_over_in_a_default(tokenizer: Any, start: Any) -> None:
+    start("tool_call")
+    calls(None)
+    assert answer(tokenizer, "So END") == "So "
+    with pytest.raises(VLLMValidationError, match="no markers for 'tool_call'"):
+        answer(tokenizer, "So END", extra_args={"stopscan_protect": ["tool_call"]})
+
+
+def test_vllm_34101_calls_that_nothing_closes_last_to_the_end(tokenizer: Any, start: Any) -> None:
+    start("tool_call")
+    calls("mistral")
+    text = '[TOOL_CALLS]f{"a": "END"}[TOOL_CALLS]g{"b": "END"}'
+    assert answer(tokenizer, text) == text
+
+
+@pytest.mark.parametrize(
+    ("parser", "opening", "closing"),
+    [
+        ("deepseek_v4", "<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+        ("deepseek_v4", "<｜DSML｜toolcalls>", "</｜DSML｜tool_calls>"),
+        ("deepseek_v4", "<｜DSML｜tool>", "</｜DSML｜tool_calls>"),
+        ("internlm", "<|action_start|> <|plugin|>", "<|action_end|>"),
+    ],
+)
+def test_every_spelling_of_a_calls_opening_marker(
+    tokenizer: Any, start: Any, parser: str, opening: str, closing: str
+) -> None:
+    start("tool_call")
+    calls(parser)
+    text = f"{opening}END{closing}So END"
+    assert answer(tokenizer, text) == text[:-3]
+
+
+# Their calls have no markers, or stand between headers.
+UNMARKED = {
+    "beam", "hf", "inkling", "llama4_json", "muse", "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
+def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any, parser: str) -> None:
+    start([])
+    calls(parser)
+    named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
+    if parser in UNMARKED:
+        with pytest.raises(VLLMValidationError, match="no markers for 'tool_call'"):
+            SamplingParams.from_optional(**named)
+    else:
+        SamplingParams.from_optional(**named)
+
+
+# An answer to a chat that begins inside its reasoning, with a call; and one on a route that vLLM does not parse.
+TEXT = 'Is it END?</think>Well. <tool_call>{"END": 1}</tool_call> So END'
+
+
+@pytest.mark.parametrize(
+    ("request_id", "extra_args", "expected"),
+    [
+        ("chatcmpl-1", {}, TEXT[:-3]),
+        ("resp_1", {}, TEXT[:-3]),
+        ("cmpl-1", {}, "Is it "),
+        ("1", {}, "Is it "),
+        ("chatcmpl-1", {"stopscan_protect": []}, "Is it "),
+        ("chatcmpl-1", {"stopscan_protect": ["reasoning"]}, 'Is it END?</think>Well. <tool_call>{"'),
+        ("cmpl-1", {"stopscan_protect": ["reasoning", "tool_call"]}, TEXT[:-3]),
+    ],
+)
+def test_stops_are_for_the_answer_on_chat_routes(
+    tokenizer: Any, start: Any, request_id: str, extra_args: dict[str, Any], expected: str
+) -> None:
+    install()
+    start(None, "deepseek_r1")
+    calls("hermes")
+    assert answer(tokenizer, TEXT, request_id=request_id, extra_args=extra_args) == expected
