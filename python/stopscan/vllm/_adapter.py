@@ -30,6 +30,8 @@ logger = logging.getLogger("vllm.stopscan")
 # A server's requests are called after their routes; in these, vLLM tells reasoning and calls from the answer.
 CHAT_ROUTES = ("chatcmpl-", "resp_")
 
+NAMED = frozenset(NAMES)
+
 
 class Adapter:
     """What is asked of stopscan in this process, the engines that were made since, and how often stopscan failed."""
@@ -61,7 +63,8 @@ class Adapter:
         try:
             asked = options(params.extra_args, self._settings.limits, self._settings.repeat)
             # What tells the route comes later, and before the first engine names have no markers.
-            graphs = {engine.graph for engine in self._engines.values()} or {ANY if asked.protect else ()}
+            unknown = ANY if NAMED.intersection(asked.protect or ()) else ()
+            graphs = {engine.graph for engine in self._engines.values()} or {unknown}
             sets = self._sets(params, asked, graphs)
         except ValueError as error:
             raise refusal(str(error)) from None

@@ -99,7 +99,8 @@ class ScanningDetokenizer:
         """Counts an id without a token, which a native vocabulary refuses: models have more ids than tokenizers."""
         if self._inner.tokenizer.id_to_token(token_id) is not None:
             raise
-        self._scanner._count()
+        scanner: Any = self._scanner
+        scanner._count()
 
     def _stopped(self, match: StopMatch, behind: Sequence[int]) -> str:
         """What ``match`` is called, with the token ids ``behind`` it where vLLM keeps them."""

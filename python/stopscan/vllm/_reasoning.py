@@ -51,8 +51,9 @@ class Engine:
 
     def prompt_end(self, prompt_token_ids: Sequence[int]) -> str:
         """The text of the prompt's last tokens, special ones included."""
+        tokenizer: Any = self._tokenizer()
         tail = list(prompt_token_ids[-PROMPT_TOKENS:])
-        return str(self._tokenizer().decode(tail, skip_special_tokens=False)) if tail else ""
+        return str(tokenizer.decode(tail, skip_special_tokens=False)) if tail else ""
 
     def begins_inside(self, prompt_token_ids: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         """Whether its reasoning parser says that the answer begins in the reasoning.

@@ -99,8 +99,8 @@ def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[Scannin
 
     def build(adapter: Any, *parts: Any) -> ScanningDetokenizer:
         detokenizer = own(adapter, *parts)
-        detokenizer._scanner = Faulty(detokenizer._scanner, clock)
-        detokenizer._feed = detokenizer._scanner.feed
+        faulty = detokenizer._scanner = Faulty(detokenizer._scanner, clock)
+        detokenizer._feed = lambda token_id: faulty.feed(token_id)
         made.append(detokenizer)
         return detokenizer
 

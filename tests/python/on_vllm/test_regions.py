@@ -65,15 +65,15 @@ def test_no_stop_fires_in_a_protected_region(
             "<|channel|>analysis<|message|>Is it END?<|end|>"
             "<|start|>assistant<|channel|>final<|message|>It is 5 or 6 END here",
         ),
-        (["<|channel|>", "<|end|>"], True, "analysisIs it END?assistantfinalIt is 5 or 6 "),
-        (["<|message|>", "<|end|>"], True, "analysisIs it END?assistantfinalIt is 5 or 6 "),
+        (["<|channel|>", "<|end|>"], True, "analysisIs it END?assistantfinalIt is 5 or 6 END here"),
+        (["<|message|>", "<|end|>"], True, "analysisIs it END?assistantfinalIt is 5 or 6 END here"),
         (["<|end|>", "<|start|>"], True, "analysisIs it "),
     ],
 )
 def test_markers_that_are_special_tokens_count_where_the_text_leaves_them_out(
     checkpoint: Any, reciter: Any, markers: list[str], skip: bool, expected: str
 ) -> None:
-    # The second "<|channel|>" and "<|message|>" of the script are tokens of their own, with other ids.
+    # The second "<|channel|>" and "<|message|>" of the script have other ids, and the same text: they open, too.
     install()
     tokenizer = get_tokenizer(str(checkpoint))
     extra_args = {"stopscan_protect": markers}
