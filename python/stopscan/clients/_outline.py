@@ -134,6 +134,7 @@ class Outline:
         number = get(event, "sequence_number")
         out = []
         for kind in CLOSING[CLOSING.index(first) :]:
+            fields: dict[str, Any]
             if kind == TEXT_DONE:
                 fields = {**where, "text": cut["text"], "logprobs": items(get(cut, "logprobs"))}
             elif kind == PART_DONE:
