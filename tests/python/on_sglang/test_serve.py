@@ -234,7 +234,7 @@ def test_many_at_once_and_readers_that_leave(server: httpx.Client, reciter: Any)
                 next(response.iter_lines())
             return "left"
         script, stop = ("split", "END") if number % 2 else ("think", "</think>")
-        return generate(server, reciter, script, stop=[stop])[0]
+        return "".join(streamed(server, reciter, script, stop=[stop]))
 
     with ThreadPoolExecutor(16) as pool:
         answers = pool.map(ask, range(200))
