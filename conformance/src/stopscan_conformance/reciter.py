@@ -1,11 +1,11 @@
 """A tiny real checkpoint that recites scripts, so that any token boundary can be staged in any engine.
 
 One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
-of 128 signs; a token's embedding is the code of its successor, and `lm_head` finds whose code that is: its logit is 32,
-the others are small. So greedy decoding, and sampling at temperature 1, recite a script from its prompt to EOS. The
-tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of its own,
-even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and transformers load
-it; code that reads the vocabulary as a mapping from text to id sees one id per text.
+of 32 signs; a token's embedding is the code of its successor, and `lm_head` finds whose code that is: its logit is 64,
+the others are at most 32. So greedy decoding, and sampling at temperature 1, recite a script from its prompt to EOS.
+The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of its
+own, even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and transformers
+load it; code that reads the vocabulary as a mapping from text to id sees one id per text.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
-from itertools import count, pairwise
+from itertools import combinations, count, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +33,8 @@ CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
-CODE_BITS = 128
+CODE_BITS = 32  # what a step costs an engine is mostly these times the number of tokens
+MOST_TOKENS = 65_536  # the words of the code
 
 
 class Reciter:
@@ -77,6 +77,8 @@ class Reciter:
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
         self.tokens = [*pieces, *self._findable]
+        if len(self.tokens) > MOST_TOKENS:
+            raise ValueError(f"the scripts need {len(self.tokens)} tokens; a reciter has at most {MOST_TOKENS}")
         self.eos_token_id = self._findable[EOS.encode()]
         starts = {self._findable[self.prompt(name).encode()] for name in scripts}
         unused = {token: index for token, index in self._findable.items() if index not in {self.eos_token_id, *starts}}
@@ -170,15 +172,20 @@ class Reciter:
                 weights[f"{layer}.{norm}"] = np.ones(hidden, dtype=np.float32)
         weights["embed_tokens"] = codes[successor]
         return {f"model.{name}.weight": array for name, array in weights.items()} | {
-            "lm_head.weight": codes * np.float32(0.25)
+            "lm_head.weight": codes * np.float32(2)
         }
 
 
 def _codes(size: int) -> NDArray[np.float32]:
-    """A row of signs for each token: two rows agree in about half of them, and RMSNorm leaves them as they are."""
-    digests = (blake2b(str(index).encode(), digest_size=CODE_BITS // 8).digest() for index in range(size))
-    bits = np.unpackbits(np.frombuffer(b"".join(digests), dtype=np.uint8)).reshape(size, CODE_BITS)
-    return bits.astype(np.float32) * 2 - 1
+    """A row of signs for each token, which RMSNorm leaves as it is. Two rows differ in at least eight signs: they are
+    words of the Reed-Muller code RM(2, 5), the polynomials of degree two at most in five bits."""
+    points = np.arange(CODE_BITS) >> np.arange(5)[:, None] & 1
+    monomials = np.array(
+        [np.prod(points[list(of)], axis=0) for degree in range(3) for of in combinations(range(5), degree)]
+    )
+    coefficients = np.arange(size)[:, None] >> np.arange(len(monomials)) & 1
+    signs: NDArray[np.float32] = (1 - 2 * (coefficients @ monomials % 2)).astype(np.float32)
+    return signs
 
 
 def _encoded(piece: str | bytes) -> bytes:
