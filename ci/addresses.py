@@ -1,4 +1,5 @@
-"""Writes the repository's address into what a release publishes: `project.urls`, the crate's fields, README's links.
+"""Writes the repository's address into what a release publishes, the library and the kit: `project.urls`, the crate's
+fields, the links of both READMEs.
 
 python ci/addresses.py https://host/owner/name v0.1.0
 
@@ -9,44 +10,49 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from posixpath import normpath
 
 ROOT = Path(__file__).parents[1]
 RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
 
 
-def absolute(markdown: str, address: str, tag: str) -> str:
-    """A package index shows README.md alone: its links lead to the files of the tag, and its images to their bytes."""
+def absolute(markdown: str, address: str, tag: str, folder: str) -> str:
+    """A package index shows a README alone: its links lead to the files of the tag, and its images to their bytes."""
 
     def link(found: re.Match[str]) -> str:
         image, text, path = found.groups()
-        return f"{image}{text}({address}/{'raw' if image else 'blob'}/{tag}/{path})"
+        return f"{image}{text}({address}/{'raw' if image else 'blob'}/{tag}/{normpath(folder + path)})"
 
     return RELATIVE.sub(link, markdown)
 
 
-def urls(address: str, tag: str) -> str:
+def with_urls(project: str, address: str, tag: str, folder: str) -> str:
+    """A pyproject.toml with the table `project.urls`."""
     pages = {
-        "Documentation": f"blob/{tag}/README.md#for-what-you-run",
-        "Source": f"tree/{tag}",
-        "Changelog": f"blob/{tag}/CHANGELOG.md",
+        "Documentation": f"blob/{tag}/{folder}README.md",
+        "Source": f"tree/{tag}/{folder}",
+        "Changelog": f"blob/{tag}/{folder}CHANGELOG.md",
         "Issues": "issues",
     }
     lines = [f'{name} = "{address}/{page}"' for name, page in pages.items()]
-    return "\n".join(["[project.urls]", *lines, "", ""])
+    return project.replace("[project.scripts]", "\n".join(["[project.urls]", *lines, "", "[project.scripts]"]), 1)
+
+
+def change(path: Path, changed: Callable[[str], str]) -> None:
+    before = path.read_text(encoding="utf-8")
+    after = changed(before)
+    if after == before:
+        raise SystemExit(f"{path} has no place for the address")
+    path.write_text(after, encoding="utf-8", newline="\n")
 
 
 def write(root: Path, address: str, tag: str) -> None:
-    for name, change in {
-        "README.md": lambda text: absolute(text, address, tag),
-        "pyproject.toml": lambda text: text.replace("[project.scripts]", urls(address, tag) + "[project.scripts]", 1),
-        "Cargo.toml": lambda text: re.sub(r"# No `repository`.*", f'repository = "{address}"', text, count=1),
-    }.items():
-        before = (root / name).read_text(encoding="utf-8")
-        after = change(before)
-        if after == before:
-            raise SystemExit(f"{name} has no place for the address")
-        (root / name).write_text(after, encoding="utf-8", newline="\n")
+    for folder in ("", "conformance/"):
+        change(root / folder / "README.md", lambda text, at=folder: absolute(text, address, tag, at))
+        change(root / folder / "pyproject.toml", lambda text, at=folder: with_urls(text, address, tag, at))
+    change(root / "Cargo.toml", lambda text: re.sub(r"# No `repository`.*", f'repository = "{address}"', text, count=1))
 
 
 if __name__ == "__main__":

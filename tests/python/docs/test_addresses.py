@@ -8,17 +8,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 ADDRESS = "https://example.org/owner/stopscan"
+each_distribution = pytest.mark.parametrize("folder", ["", "conformance/"])
 
 
-def test_a_release_has_absolute_links_and_urls(tmp_path: Path) -> None:
-    (tmp_path / "ci").mkdir()
-    for name in ("README.md", "pyproject.toml", "Cargo.toml", "ci/addresses.py"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    subprocess.run([sys.executable, "ci/addresses.py", f"{ADDRESS}/", "v9"], cwd=tmp_path, check=True)
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what is published, with the address in it."""
+    root = tmp_path_factory.mktemp("release")
+    files = ["Cargo.toml", "ci/addresses.py"]
+    files += [folder + name for folder in ("", "conformance/") for name in ("README.md", "pyproject.toml")]
+    for name in files:
+        (root / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, root / name)
+    subprocess.run([sys.executable, "ci/addresses.py", f"{ADDRESS}/", "v9"], cwd=root, check=True)
+    return root
 
-    readme = (tmp_path / "README.md").read_text(encoding="utf-8")
+
+@each_distribution
+def test_links_of_a_released_readme_are_absolute(release: Path, folder: str) -> None:
+    readme = (release / folder / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]*)\)", readme)
     assert links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
@@ -26,5 +38,13 @@ def test_a_release_has_absolute_links_and_urls(tmp_path: Path) -> None:
         assert (ROOT / path).exists()
         assert (kind == "raw") == path.endswith(".svg")
 
-    assert f'Issues = "{ADDRESS}/issues"' in (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
-    assert f'repository = "{ADDRESS}"' in (tmp_path / "Cargo.toml").read_text(encoding="utf-8")
+
+@each_distribution
+def test_a_released_project_has_urls(release: Path, folder: str) -> None:
+    project = (release / folder / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'Issues = "{ADDRESS}/issues"\n' in project
+    assert f'Changelog = "{ADDRESS}/blob/v9/{folder}CHANGELOG.md"\n' in project
+
+
+def test_the_released_crate_has_its_repository(release: Path) -> None:
+    assert f'repository = "{ADDRESS}"' in (release / "Cargo.toml").read_text(encoding="utf-8")
