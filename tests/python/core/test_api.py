@@ -21,7 +21,7 @@ from stopscan import StopMatch, StopScanner, StopSet, truncate
         ((), ()),
         ([], ()),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__ if hasattr(value, "__next__") else repr(value),
 )
 def test_stops_of_a_set(stop: Any, expected: tuple[str, ...]) -> None:
     stops = StopSet(stop)
