@@ -238,3 +238,39 @@ def test_a_refusal_is_no_failure_and_nothing_but_refusals_no_success(
 ) -> None:
     monkeypatch.setattr(command, "run", lambda server, every, results, **_: results.update(found))
     assert command.main(["http://127.0.0.1:9", "--model", "reciter"]) == status
+
+
+@pytest.mark.parametrize("write", [report.write_json, report.write_junit])
+def test_a_kill_while_writing_keeps_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
+) -> None:
+    """The file was emptied first: a kill, or a full disk, lost the results of hours."""
+
+    def wrote(results: dict[Case, Result]) -> None:
+        _ = (
+            write(path, Server("http://127.0.0.1:9", model="reciter"), results)
+            if write is report.write_json
+            else write(path, results)
+        )
+
+    kept, path = tmp_path / "kept", tmp_path / "out"
+    path.symlink_to(kept)
+    wrote(RESULTS)
+    before = kept.read_bytes()
+    assert before
+
+    def full(self: Path, content: bytes) -> None:
+        with open(self, "wb") as file:
+            file.write(content[:9])
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="no space"):
+            wrote({SPLIT: PASSES})
+    assert kept.read_bytes() == before
+    assert path.is_symlink()
+    assert {file.name for file in tmp_path.iterdir()} == {"kept", "out"}
+    path.unlink()
+    wrote(RESULTS)
+    assert path.read_bytes() == before

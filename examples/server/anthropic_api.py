@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import Api, event
-from body import ANTHROPIC, Content, Lenient, Limit, Stopping, Strings, called, joined, parts, tool
+from body import ANTHROPIC, Content, Lenient, Limit, Many, Stopping, Strings, called, joined, parts, tool
 from parts import Part
 from pydantic import BeforeValidator, Field
 from reply import Ask, Reply
@@ -52,7 +52,7 @@ Block = Annotated[TextBlock | ThinkingBlock | ToolUse | ToolResult, Field(discri
 
 class Message(Lenient):
     role: Literal["user", "assistant"]
-    content: Annotated[list[Block], BeforeValidator(parts)]
+    content: Annotated[Many[Block], BeforeValidator(parts)]
 
     def given(self) -> list[dict[str, Any]]:
         """The message as chat templates have it: each tool's result is one of its own, before the user's text."""
@@ -85,13 +85,13 @@ class Thinking(Lenient):
 class MessagesBody(Stopping):
     taken = ANTHROPIC
     model: str | None = None
-    messages: list[Message] = Field(min_length=1)
+    messages: Many[Message] = Field(min_length=1)
     max_tokens: Limit
     system: Content = []
     stop_sequences: Strings = []
     stream: bool | None = None
     thinking: Thinking | None = None
-    tools: list[Tool] | None = None
+    tools: Many[Tool] | None = None
     tool_choice: Choice | None = None
 
     def ask(self) -> Ask:

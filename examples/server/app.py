@@ -60,7 +60,7 @@ def make_app(
     short, long = CapacityLimiter(4), CapacityLimiter(1)
 
     def route(api: Api) -> Route:
-        def asked(raw: bytes) -> Ask | None:
+        def asked(raw: bytearray) -> Ask | None:
             bodies.check(raw, engine.context)
             try:
                 body = api.body.model_validate_json(raw)
@@ -71,7 +71,7 @@ def make_app(
             ask: Ask | None = body.ask()
             return ask
 
-        def started(raw: bytes, client: str) -> Reply | None:
+        def started(raw: bytearray, client: str) -> Reply | None:
             ask = asked(raw)
             return None if ask is None else ask.start(model, client)
 

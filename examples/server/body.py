@@ -7,13 +7,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from bodies import check
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 MAX_STOPS = 64
+T = TypeVar("T")
+# One wrong item is enough: to tell of each of a thousand holds the GIL, and the loop waits.
+Many = Annotated[list[T], Field(fail_fast=True)]
 
 
 def listed(value: Any) -> Any:
@@ -31,12 +34,12 @@ def parts(value: Any) -> Any:
 
 
 String = Annotated[str, Field(min_length=1, max_length=4096)]
-Strings = Annotated[list[String], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+Strings = Annotated[Many[String], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
 Protect = Annotated[
-    Annotated[list[String], Field(max_length=MAX_STOPS)] | None,
+    Annotated[Many[String], Field(max_length=MAX_STOPS)] | None,
     BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
 ]
-Ids = Annotated[list[Annotated[int, Field(ge=0, lt=2**32)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+Ids = Annotated[Many[Annotated[int, Field(ge=0, lt=2**32)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
 Limit = Annotated[int, Field(ge=1)]
 Temperature = Annotated[float, Field(ge=0, le=2)]
 TopP = Annotated[float, Field(gt=0, le=1)]
@@ -143,7 +146,7 @@ class Text(Lenient):
     text: str
 
 
-Content = Annotated[list[Text], BeforeValidator(parts)]
+Content = Annotated[Many[Text], BeforeValidator(parts)]
 
 
 def joined(content: list[Text]) -> str:
@@ -182,7 +185,7 @@ class Message(Lenient):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "thinking"]
     content: Content = []
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Many[ToolCall] | None = None
     tool_call_id: str | None = None
     images: Annotated[list[str], Field(max_length=0)] | None = None
 

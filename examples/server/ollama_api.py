@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 from api import Api
-from body import OLLAMA, OLLAMA_OPTIONS, Message, Stopping, Strict, Tool, given
+from body import OLLAMA, OLLAMA_OPTIONS, Many, Message, Stopping, Strict, Tool, given
 from engine import Engine
 from parts import Part, said
 from pydantic import Field
@@ -55,8 +55,8 @@ class Common(Strict):
 
 
 class ChatBody(Common):
-    messages: list[Message] = []
-    tools: list[Tool] | None = None
+    messages: Many[Message] = []
+    tools: Many[Tool] | None = None
 
     def ask(self) -> Ask | None:
         tools = [one.function.given() for one in self.tools or ()]

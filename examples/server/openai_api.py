@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import Api, event
-from body import OPENAI, Lenient, Limit, Message, Stopping, Tool, given
+from body import OPENAI, Lenient, Limit, Many, Message, Stopping, Tool, given
 from engine import Engine
 from parts import Call, Part, said
 from pydantic import Discriminator, Field, Tag
@@ -39,9 +39,9 @@ class Common(Stopping):
 
 
 class ChatBody(Common):
-    messages: list[Message] = Field(min_length=1)
+    messages: Many[Message] = Field(min_length=1)
     max_completion_tokens: Limit | None = None
-    tools: list[Tool] | None = None
+    tools: Many[Tool] | None = None
     tool_choice: Literal["auto", "none"] | None = None
 
     def ask(self) -> Ask:
@@ -61,9 +61,9 @@ def form(prompt: Any) -> str:
 class CompletionBody(Common):
     prompt: Annotated[
         Annotated[str, Tag("text")]
-        | Annotated[list[str], Tag("texts")]
-        | Annotated[list[int], Field(fail_fast=True), Tag("ids")]
-        | Annotated[list[list[int]], Tag("lists")],
+        | Annotated[Many[str], Tag("texts")]
+        | Annotated[Many[int], Tag("ids")]
+        | Annotated[Many[Many[int]], Tag("lists")],
         Discriminator(form),
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import event
-from body import OPENAI, Content, Function, Lenient, Limit, Stopping, called, joined
+from body import OPENAI, Content, Function, Lenient, Limit, Many, Stopping, called, joined
 from openai_api import OpenAI
 from parts import Part
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -82,11 +82,11 @@ class Tool(Function):
 class ResponsesBody(Stopping):
     taken = OPENAI
     model: str | None = None
-    input: Annotated[list[Input], Field(min_length=1), BeforeValidator(inputs)]
+    input: Annotated[Many[Input], Field(min_length=1), BeforeValidator(inputs)]
     instructions: str | None = None
     max_output_tokens: Limit | None = None
     stream: bool | None = None
-    tools: list[Tool] | None = None
+    tools: Many[Tool] | None = None
     tool_choice: Literal["auto", "none"] | None = None
 
     def ask(self) -> Ask:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from api import Api, event
-from body import SGLANG, SGLANG_SAMPLING, Limit, Stopping, Strict
+from body import SGLANG, SGLANG_SAMPLING, Limit, Many, Stopping, Strict
 from parts import said
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
@@ -22,7 +22,7 @@ class Sampling(Stopping):
 class GenerateBody(Strict):
     taken = SGLANG
     text: str = ""
-    input_ids: list[int] | None = None
+    input_ids: Many[int] | None = None
     sampling_params: Sampling | None = None
     stream: bool | None = None
     model: str | None = None

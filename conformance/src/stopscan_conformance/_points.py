@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from stopscan_conformance._answer import ask
 from stopscan_conformance._apis import Api
@@ -68,6 +69,7 @@ class Generated:
         return exchange_of(self.api, self.point)
 
 
+@lru_cache(500)  # many points are beside others, and measure_mutants.py asks all of them of each server
 def exchange_of(api: Api, point: Point) -> Exchange:
     """The exchange of the point's own request."""
     scenario = scenario_of(point)

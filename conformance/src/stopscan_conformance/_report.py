@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
@@ -149,7 +150,7 @@ def write_json(path: Path, server: Server, results: Results) -> None:
         "summary": counts(results),
         "results": [_as_json(case, result, server) for case, result in results.items()],
     }
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    _replace(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _as_json(case: Case, result: Result, server: Server) -> dict[str, Any]:
@@ -181,7 +182,22 @@ def write_junit(path: Path, server: Server, results: Results) -> None:
                 if kind == "failure":
                     told.text = _printable("\n".join(filter(None, (f"{case.topic}: {case.why}", case.curl(server)))))
     ElementTree.indent(root)
-    ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+    _replace(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes beside the file, so that a kill while writing leaves what was written before."""
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+        path.write_bytes(content)
+        return
+    path = path.resolve()  # what a link leads to is replaced, not the link
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def _printable(text: str) -> str:

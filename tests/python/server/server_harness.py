@@ -21,13 +21,14 @@ sys.path.insert(0, str(SERVER))
 
 import bodies  # noqa: E402
 import engine as engine_module  # noqa: E402
-from app import make_app  # noqa: E402
+from app import APIS, make_app  # noqa: E402
 from bodies import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from engine import Engine  # noqa: E402
 from parts import Parts, apart  # noqa: E402
 from serve import Connection, Server  # noqa: E402
 
 __all__ = [
+    "APIS",
     "MAX_BODY",
     "MAX_VALUES",
     "Connection",
