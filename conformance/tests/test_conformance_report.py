@@ -247,11 +247,7 @@ def test_a_kill_while_writing_keeps_what_was_written(
     """The file was emptied first: a kill, or a full disk, lost the results of hours."""
 
     def wrote(results: dict[Case, Result]) -> None:
-        _ = (
-            write(path, Server("http://127.0.0.1:9", model="reciter"), results)
-            if write is report.write_json
-            else write(path, results)
-        )
+        write(path, Server("http://127.0.0.1:9", model="reciter"), results)
 
     kept, path = tmp_path / "kept", tmp_path / "out"
     path.symlink_to(kept)
