@@ -166,3 +166,22 @@ def test_the_limits_of_a_server(
     install_as_asked()
     with pytest.raises(VLLMValidationError, match=message):
         SamplingParams.from_optional(extra_args=asked)
+
+
+@pytest.mark.parametrize("kind", RequestOutputKind)
+@pytest.mark.parametrize(
+    ("skip", "include", "expected"),
+    [(True, False, "ab"), (True, True, "ab"), (False, False, "ab"), (False, True, "ab<|stop|>")],
+)
+def test_a_stop_that_is_a_special_token_fires_where_the_text_leaves_it_out(
+    tmp_path: Path, kind: RequestOutputKind, skip: bool, include: bool, expected: str
+) -> None:
+    reciter = Reciter({"pieces": ["a", "b", "<|stop|>", "c"]}, special_tokens=["<|stop|>"])
+    tokenizer = get_tokenizer(str(reciter.write(tmp_path)))
+    install()
+    params = SamplingParams(
+        stop=["<|stop|>"], skip_special_tokens=skip, include_stop_str_in_output=include, output_kind=kind
+    )
+    result = run(tokenizer, [[token] for token in reciter.token_ids("pieces")], params)
+    assert (result.text, result.finish_reason, result.stop_reason) == (expected, "stop", "<|stop|>")
+    assert len(result.token_ids) == 3
