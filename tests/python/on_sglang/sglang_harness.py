@@ -100,17 +100,23 @@ def expected(
     patterns: Sequence[str] = (),
     stop_ids: Sequence[int] = (),
     limit: int = 1 << 30,
+    after: str = "",
 ) -> Answer:
-    """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS."""
+    """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS.
+
+    At the end half a character becomes U+FFFD, which is text before the end, so that a stop may complete with it. No
+    stop counts before the text ``after``.
+    """
     for count, token_id in enumerate([*ids, eos], 1):
-        if token_id in {*stop_ids, eos}:
-            if token_id != eos and (found := first_stop(_text(pieces[:count]), stops, patterns)):
-                return Answer(_text(pieces[:count])[: found[0]], found[2], count)
-            return Answer(_text(pieces[: count - 1], final=True), token_id, count)
-        if found := first_stop(_text(pieces[:count]), stops, patterns):
-            return Answer(_text(pieces[:count])[: found[0]], found[2], count)
-        if count == limit:
-            return Answer(_text(pieces[:count], final=True), None, count)
+        ends = token_id in {*stop_ids, eos}
+        text = _text(pieces[:count])
+        last = _text(pieces[: count - ends], final=True) if ends or count == limit else ""
+        for read in (text, last):
+            start = read.find(after) + len(after)
+            if after in read and (found := first_stop(read[start:], stops, patterns)):
+                return Answer(read[: start + found[0]], found[2], count)
+        if ends or count == limit:
+            return Answer(last, token_id if ends else None, count)
     raise AssertionError("the last of them is EOS")
 
 

@@ -105,9 +105,8 @@ def test_what_is_wrong_is_a_400_before_the_first_event(
 
 
 def test_a_pattern_that_freezes_sglang_alone(server: httpx.Client, reciter: Any) -> None:
-    began = time.perf_counter()
-    generate(server, reciter, "late", stop_regex=["(a+)+b"])
-    assert time.perf_counter() - began < 20
+    # 40 letters: sglang alone would search until the client gives up.
+    assert generate(server, reciter, "run-stream", stop_regex=["(a+)+b"])[0] == "a" * 40
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -35,6 +35,12 @@ TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
     "retraction forced": ([], {"SGLANG_TEST_RETRACT": "1"}),
     FAULTS: ([], {}),
 }
+THINKING = [
+    name
+    for name in SCRIPTS
+    if (text := Reciter().text(name)).startswith("<think>")
+    and [text.count(mark) for mark in ("<think>", "</think>")] == [1, 1]
+]
 PATTERNS = ["E[A-Z]D", "[0-9], [0-9]", "[a-z]{3} [a-z]", "[^a-zA-Z ]{2}", "(o|a)[a-z]? "]
 REQUESTS = 300
 
@@ -43,7 +49,8 @@ class Request:
     """A request made at random, and its answer."""
 
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
-        script = random.choice([name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]])
+        plain = [name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]]
+        script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)
         begins = [random.randrange(len(text)) for _ in range(random.randint(0, 4))]
         asked: dict[str, Any] = {
@@ -56,6 +63,9 @@ class Request:
             asked |= {"stops": asked["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
             asked["limit"] = random.randint(1, len(ids))
+        protects = script in THINKING and not faults
+        if protects:
+            asked["after"] = "</think>"
         pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
         self.expected = expected(ids, pieces, reciter.eos_token_id, **asked)
         self.may_abort = faults and bool(asked["patterns"])
@@ -68,6 +78,8 @@ class Request:
             "max_new_tokens": asked.get("limit", 200),
             "n": self.count,
         }
+        if protects:
+            sampling["custom_params"] = {"stopscan_protect": ["<think>", "</think>"]}
         self.body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": self.stream}
 
     def wrong(self, server: httpx.Client) -> str | None:
