@@ -134,6 +134,13 @@ impl Graph {
         machine.as_ref().map_or_else(|| automaton.plain(), Machine::plain)
     }
 
+    /// How long `text` is, if nothing begins in it at a node where nothing has begun: reading it changes nothing but how
+    /// much was read, and what patterns and loops know of the text. It is the one way past the automata.
+    #[inline(always)]
+    pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
+        Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
+    }
+
     /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
     /// into a marker that does not stay.
     #[inline]

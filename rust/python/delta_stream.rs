@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Mutex;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -49,7 +50,9 @@ impl DeltaStream {
             let delta = delta?;
             let delta = string(&delta, "delta")?;
             let safe = with_text(delta, |text| match &self.reader {
-                Reader::Text(stream) if stream.pass_over(text).is_some() && !text.is_empty() => {
+                Reader::Text(stream)
+                    if !text.is_empty() && stream.pass(text, true, Ok::<_, Infallible>) != Ok(None) =>
+                {
                     Ok(Some(delta.clone().into_any()))
                 }
                 _ => self.read(delta, text),
@@ -131,11 +134,10 @@ impl DeltaStream {
                 (not_empty(safe), stopped)
             }
             Reader::Segments(stream, ready) => {
-                if let Some(node) = stream.pass_over(text)
-                    && !text.is_empty()
+                if !text.is_empty()
+                    && let Some(segment) = stream.pass(text, true, |node| segment(stream.set.get(), node, delta))?
                 {
-                    let segment = segment(stream.set.get(), node, delta).inspect_err(|_| stream.take_back(text));
-                    return segment.map(|segment| Some(segment.into_any()));
+                    return Ok(Some(segment.into_any()));
                 }
                 let (segments, stopped) = stream.read(delta, text, true)?;
                 (first(segments, ready)?, stopped)

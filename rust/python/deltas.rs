@@ -39,15 +39,19 @@ impl<E: Show> Deltas<E> {
         Ok(Deltas { set, guarded: Guarded::new(stream, None) })
     }
 
-    /// The node at which `text` is, if reading it changes nothing but how much was read; then it is read.
+    /// What `whole` makes of `text` at its node, if reading the text changes nothing but counters; then it is read.
     #[inline(always)]
-    pub(super) fn pass_over(&self, text: &str) -> Option<u32> {
-        self.guarded.pass_over(E::core(self.set.get()).graph(), text)
-    }
-
-    /// Takes `text` back, which has just passed.
-    pub(super) fn take_back(&self, text: &str) {
-        self.guarded.take_back(text);
+    pub(super) fn pass<T, X>(
+        &self,
+        text: &str,
+        armed: bool,
+        whole: impl FnOnce(u32) -> Result<T, X>,
+    ) -> Result<Option<T>, X> {
+        let Some((node, length)) = self.guarded.plain(E::core(self.set.get()).graph(), text) else {
+            return Ok(None);
+        };
+        let whole = whole(node)?;
+        Ok(self.guarded.pass(text, length, armed).then_some(whole))
     }
 
     #[inline(always)]
@@ -55,9 +59,9 @@ impl<E: Show> Deltas<E> {
         let delta = string(delta, "delta")?;
         if let Some(text) = short_text(delta)?
             && (E::EMPTY || !text.is_empty())
-            && let Some(node) = self.pass_over(text)
+            && let Some(safe) = self.pass(text, armed, |node| E::whole(self.set.get(), node, delta))?
         {
-            return E::whole(self.set.get(), node, delta).inspect_err(|_| self.guarded.take_back(text));
+            return Ok(safe);
         }
         self.read_any(delta, armed)
     }

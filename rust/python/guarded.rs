@@ -10,10 +10,9 @@ use super::arguments::LONG;
 use super::errors::runtime_error;
 use super::objects::room;
 use super::stop_match::StopMatch;
-use super::unread_text::UnreadText;
 use crate::graph::{Cursor, Graph};
 use crate::shape::{NOTHING_PASSES, Shape};
-use crate::stream::{Place, code_points};
+use crate::stream::Place;
 use crate::{Emit, Stream};
 
 /// What is behind the lock: a stream, or one with a decoder.
@@ -30,24 +29,25 @@ pub(super) trait Core {
 
 /// A lock costs a fifth of a `feed`. Under the GIL the commonest text, in which nothing begins, does without: while the
 /// stream is idle it changes nothing but how much was read, and that is counted here. Streams with patterns or loops
-/// need the text itself, too: it is kept here until they have to see it.
+/// need the text itself, too: they read it behind the lock, and there is nothing to be made or taken back for it.
 ///
 /// What the commonest text needs comes first: a stream that is out of the cache costs as few lines of it as can be.
 #[repr(C)]
 pub(super) struct Guarded<C> {
     /// How many bytes passed since the core last knew.
     passed: AtomicUsize,
-    /// So many are too many to pass: none does while the stream is not idle.
-    room: AtomicUsize,
     /// The filter that a text passes in which nothing begins.
     filter: AtomicU64,
     /// How many of the bytes that passed continue a code point.
     continued: AtomicUsize,
-    /// The node at which an idle stream is.
+    /// The node at which an idle stream is, or `NOT_IDLE`.
     node: AtomicU32,
-    unread: Option<UnreadText>,
+    /// Whether the core has to see the text that passes.
+    shows_text: bool,
     state: Mutex<State<C>>,
 }
+
+const NOT_IDLE: u32 = u32::MAX;
 
 pub(super) struct State<C> {
     pub(super) core: C,
@@ -63,11 +63,10 @@ impl<C: Core> Guarded<C> {
     pub(super) fn new(core: C, found: Option<Py<StopMatch>>) -> Guarded<C> {
         let guarded = Guarded {
             passed: AtomicUsize::new(0),
-            room: AtomicUsize::new(0),
             filter: AtomicU64::new(NOTHING_PASSES),
             continued: AtomicUsize::new(0),
-            node: AtomicU32::new(0),
-            unread: UnreadText::of(core.stream()),
+            node: AtomicU32::new(NOT_IDLE),
+            shows_text: core.stream().more.is_some(),
             state: Mutex::new(State { core, found }),
         };
         // Nobody else has it yet.
@@ -88,18 +87,11 @@ impl<C: Core> Guarded<C> {
 
     /// Tells the core what passed; nothing passes then.
     fn tell(&self, stream: &mut Stream<C::Emit>) {
-        let bytes = self.passed.load(Relaxed);
-        if bytes > 0 {
-            let length = Place { bytes, code_points: bytes - self.continued.load(Relaxed) };
-            let mut pass = |text: &str| stream.pass_idle(text, length, true);
-            let _ = match &self.unread {
-                Some(unread) => unread.read(bytes, pass),
-                None => Some(pass("")),
-            };
-            self.passed.store(0, Relaxed);
-            self.continued.store(0, Relaxed);
-        }
-        self.room.store(0, Relaxed);
+        let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
+        stream.read = stream.read + Place { bytes, code_points: bytes - continued };
+        self.passed.store(0, Relaxed);
+        self.continued.store(0, Relaxed);
+        self.node.store(NOT_IDLE, Relaxed);
         self.filter.store(NOTHING_PASSES, Relaxed);
     }
 
@@ -107,42 +99,42 @@ impl<C: Core> Guarded<C> {
     fn open(&self, stream: &Stream<C::Emit>) {
         let node = stream.cursor.node;
         self.node.store(node, Relaxed);
-        match &self.unread {
-            Some(unread) => self.room.store(stream.room().min(unread.room()), Relaxed),
-            None => {
-                self.room.store(usize::MAX, Relaxed);
-                self.let_pass(stream.graph().plain(node).filter());
-            }
+        if !self.shows_text {
+            self.let_pass(stream.graph().plain(node).filter());
         }
     }
 
-    /// The node at which `text` is, if reading it changes nothing but counters; then it is read.
+    /// The node at which `text` is, and its length, if reading it changes nothing but counters.
     #[inline(always)]
-    pub(super) fn pass_over(&self, graph: &Graph, text: &str) -> Option<u32> {
-        let passed = self.passed.load(Relaxed);
-        if passed + text.len() >= self.room.load(Relaxed) {
-            return None;
-        }
+    pub(super) fn plain(&self, graph: &Graph, text: &str) -> Option<(u32, Place)> {
         let node = self.node.load(Relaxed);
-        let code_points = graph.plain(node).code_points(text).or_else(|| read_over(graph, node, text))?;
-        if let Some(unread) = &self.unread {
-            unread.push(passed, text);
-        }
-        self.passed.store(passed + text.len(), Relaxed);
-        if code_points != text.len() {
-            self.continued.store(self.continued.load(Relaxed) + text.len() - code_points, Relaxed);
-        }
-        Some(node)
-    }
-
-    /// As `pass_over`, for a text of which the shape tells that nothing begins in it.
-    #[inline(always)]
-    pub(super) fn pass_by(&self, shape: Shape) -> Option<u32> {
-        if !shape.passes(self.filter.load(Relaxed)) {
+        if node == NOT_IDLE {
             return None;
         }
-        self.count(shape.bytes(), shape.continued());
-        Some(self.node.load(Relaxed))
+        let length = graph.plain_length(node, text).or_else(|| read_over(graph, node, text))?;
+        Some((node, length))
+    }
+
+    /// Reads `text`, which is plain and has this length; `false` if it takes more than that.
+    #[inline(always)]
+    pub(super) fn pass(&self, text: &str, length: Place, armed: bool) -> bool {
+        if self.shows_text {
+            return self.show(text, length, armed);
+        }
+        self.count(length.bytes, length.bytes - length.code_points);
+        true
+    }
+
+    #[inline(never)]
+    fn show(&self, text: &str, length: Place, armed: bool) -> bool {
+        let state = self.state.try_lock();
+        state.is_ok_and(|mut state| state.core.stream_mut().try_pass_idle(text, length, armed))
+    }
+
+    /// The node at which a text is of which the shape tells that nothing begins in it.
+    #[inline(always)]
+    pub(super) fn plain_by(&self, shape: Shape) -> Option<u32> {
+        shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))
     }
 
     /// Counts a text as passed.
@@ -154,7 +146,7 @@ impl<C: Core> Guarded<C> {
 
     /// The node at which an idle stream is, if all that it needs of a text is how long it is.
     pub(super) fn node_to_count_at(&self) -> Option<u32> {
-        (self.is_idle() && self.unread.is_none()).then(|| self.node.load(Relaxed))
+        (self.is_idle() && !self.shows_text).then(|| self.node.load(Relaxed))
     }
 
     /// Says what passes by its shape.
@@ -162,16 +154,8 @@ impl<C: Core> Guarded<C> {
         self.filter.store(filter, Relaxed);
     }
 
-    /// Takes `text` back, which has just passed.
-    #[cold]
-    pub(super) fn take_back(&self, text: &str) {
-        let (passed, continued) = (self.passed.load(Relaxed), text.len() - code_points(text));
-        self.passed.store(passed.saturating_sub(text.len()), Relaxed);
-        self.continued.store(self.continued.load(Relaxed).saturating_sub(continued), Relaxed);
-    }
-
     pub(super) fn is_idle(&self) -> bool {
-        self.room.load(Relaxed) > 0
+        self.node.load(Relaxed) != NOT_IDLE
     }
 
     pub(super) fn copy(&self, py: Python<'_>) -> PyResult<Guarded<C>>
@@ -207,14 +191,14 @@ impl<C: Core> State<C> {
 
 /// As for plain text, but for any that changes nothing: one in which words begin, but none ends and none goes on.
 #[inline(never)]
-fn read_over(graph: &Graph, node: u32, text: &str) -> Option<usize> {
+fn read_over(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
         return None; // other threads are to run meanwhile
     }
     let mut cursor = Cursor::start(node);
     let has_patterns = graph.machines(node).1.is_some();
     let ended = has_patterns || graph.read_words(&mut cursor, text, true).is_some();
-    (!ended && cursor == Cursor::start(node)).then(|| code_points(text))
+    (!ended && cursor == Cursor::start(node)).then(|| Place::after(text))
 }
 
 /// What is behind the lock of a stream, unless another thread has it. A call that failed leaves no lock behind.

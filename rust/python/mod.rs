@@ -28,7 +28,6 @@ mod token_feed;
 mod token_scanner;
 mod token_segmenter;
 mod tokens;
-mod unread_text;
 mod unread_tokens;
 mod vocabulary;
 

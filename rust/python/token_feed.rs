@@ -21,11 +21,13 @@ impl<E: Show> Tokens<E> {
             return self.read(token_id);
         };
         let text = text.bind(token_id.py());
-        if let Some(node) = self.guarded.pass_by(*shape) {
+        if let Some(node) = self.guarded.plain_by(*shape) {
+            let safe = E::whole(self.set.get(), node, text)?;
+            self.guarded.count(shape.bytes(), shape.continued());
             self.seen.store(seen, Relaxed);
-            return E::whole(self.set.get(), node, text).inspect_err(|_| self.take_back(id));
+            return Ok(safe);
         }
-        match self.walk(id, text)? {
+        match self.walk(id, text, seen > self.limits.min_tokens)? {
             Some(safe) => {
                 self.seen.store(seen, Relaxed);
                 Ok(safe)
@@ -49,14 +51,17 @@ impl<E: Show> Tokens<E> {
     /// What is safe now that a token was read in which a word may begin, or go on; `None` if the core has to read it. That
     /// reads a word that ends, and one that goes on for long.
     #[inline(never)]
-    fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
+    fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>, armed: bool) -> PyResult<Option<Bound<'py, E::Out>>> {
         let (set, py) = (self.set.get(), ready.py());
         let graph = E::core(set).graph();
         let vocabulary = &self.vocabulary.get().core;
         let text = vocabulary.text(id);
         let Some(node) = self.guarded.node_to_count_at() else {
-            let whole = self.guarded.pass_over(graph, text).map(|node| E::whole(set, node, ready)).transpose();
-            return whole.inspect_err(|_| self.guarded.take_back(text));
+            let Some((node, length)) = self.guarded.plain(graph, text) else {
+                return Ok(None);
+            };
+            let safe = E::whole(set, node, ready)?;
+            return Ok(self.guarded.pass(text, length, armed).then_some(safe));
         };
         let before = Cursor { node, state: self.unread.state() };
         let mut after = before;

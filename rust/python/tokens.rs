@@ -87,13 +87,6 @@ impl<E: Show> Tokens<E> {
         }
     }
 
-    /// Takes a token back that has just passed.
-    #[cold]
-    pub(super) fn take_back(&self, token_id: u32) {
-        self.guarded.take_back(self.vocabulary.get().core.text(token_id));
-        self.seen.fetch_sub(1, Relaxed);
-    }
-
     #[cold]
     pub(super) fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         self.with(|stream| {

@@ -85,11 +85,17 @@ impl Loops {
     /// As `feed`, for a part of a step.
     #[inline]
     pub(crate) fn go_on(&mut self, text: &str, armed: bool) -> Option<Loop> {
-        if self.text.len() + text.len() < self.limit {
+        if self.add(text) { None } else { self.read(text, armed) }
+    }
+
+    /// Keeps `text`, if with it no check is due and no run fires; returns whether it did.
+    #[inline]
+    pub(crate) fn add(&mut self, text: &str) -> bool {
+        let keeps = self.text.len() + text.len() < self.limit;
+        if keeps {
             self.text.extend_from_slice(text.as_bytes());
-            return None;
         }
-        self.read(text, armed)
+        keeps
     }
 
     /// Begins anew: what follows repeats nothing of what was read.

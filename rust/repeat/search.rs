@@ -1,3 +1,4 @@
+use std::array;
 use std::ops::RangeInclusive;
 
 use super::Repeat;
@@ -10,17 +11,18 @@ pub(super) const ROW: usize = 64;
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
-    let mut budget = last / 4 + ROW;
+    let mut budget = last + ROW;
     while period <= last {
         let next = period + ROW;
-        if next + least > text.len() || row_has_equal(text, period, places) {
-            for period in period..=last.min(next - 1) {
-                let length = run_length(text, period, 0);
-                if length >= least.max(period) {
-                    found(period, length);
-                }
-                budget = budget.saturating_sub(length / 8);
+        let mut row = if next + least > text.len() { u64::MAX } else { equal(text, period, places) };
+        while row != 0 && period + row.trailing_zeros() as usize <= last {
+            let period = period + row.trailing_zeros() as usize;
+            let length = run_length(text, period, 0);
+            if length >= least.max(period) {
+                found(period, length);
             }
+            budget = budget.saturating_sub(length / 8);
+            row &= row - 1;
         }
         period = next;
         if budget == 0 {
@@ -29,18 +31,25 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
     }
 }
 
-/// Whether one of the `ROW` periods from `period` on has equal bytes at all four places, counted from the end.
+/// Which of the `ROW` periods from `period` on have equal bytes at all four places, counted from the end: a bit for each,
+/// the lowest for the shortest.
 #[inline]
-fn row_has_equal(text: &[u8], period: usize, places: [usize; 4]) -> bool {
+fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
     let earlier = places.map(|place| {
         let end = text.len() - place - period;
         text[..end].last_chunk::<ROW>().expect("the text is long enough")
     });
-    (0..ROW).fold(false, |any, lane| {
+    let lanes: [u8; ROW] = array::from_fn(|lane| {
         let equal = |place: usize| earlier[place][lane] == newest[place];
-        any | (equal(0) & equal(1) & equal(2) & equal(3))
-    })
+        (equal(0) & equal(1) & equal(2) & equal(3)).into()
+    });
+    let words = || lanes.as_chunks().0.iter().map(|lanes| u64::from_le_bytes(*lanes));
+    if words().fold(0, |any, word| any | word) == 0 {
+        return 0;
+    }
+    // The product has the lowest bits of all bytes in its highest byte, that of the last one lowest.
+    words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
 /// How many bytes at the end of `text` equal those `period` before; at least `known` do.

@@ -15,11 +15,6 @@ enum Before {
 }
 
 impl Loops {
-    /// How many bytes of text are one too many to be only kept, with no check and no run that fires.
-    pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.text.len())
-    }
-
     /// About how many bytes it has.
     pub(crate) fn size(&self) -> usize {
         self.text.len() + self.runs.len() * size_of::<Run>()

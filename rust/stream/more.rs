@@ -122,9 +122,18 @@ impl More {
 
 #[cfg(feature = "python")]
 impl More {
-    /// How many bytes of plain text are fewer than loops have to see at once.
-    pub(crate) fn room(&self) -> usize {
-        self.loops.as_ref().map_or(usize::MAX, Loops::room)
+    /// As `pass`, if loops need not be looked for with this text; returns whether it did.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, text: &str) -> bool {
+        if let Some(loops) = &mut self.loops
+            && !loops.add(text)
+        {
+            return false;
+        }
+        if let Some(threads) = &mut self.threads {
+            threads.forget(text);
+        }
+        true
     }
 
     /// About how many bytes it has.

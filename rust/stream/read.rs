@@ -35,25 +35,19 @@ impl<E: Emit> Stream<E> {
         self.cursor == Cursor::start(self.cursor.node) && self.more.as_ref().is_none_or(|more| more.is_idle())
     }
 
-    /// How many bytes of plain text are fewer than the stream has to see at once: loops are looked for there.
-    #[cfg(feature = "python")]
-    pub(crate) fn room(&self) -> usize {
-        self.more.as_ref().map_or(usize::MAX, |more| more.room())
-    }
-
     /// Reads `delta` if nothing has begun and nothing begins in it; returns what is released then.
     #[inline(always)]
     pub(crate) fn pass_plain(&mut self, delta: &str, armed: bool) -> Option<Released> {
         if !self.is_idle() {
             return None;
         }
-        let code_points = self.graph().plain(self.cursor.node).code_points(delta)?;
-        Some(self.pass_idle(delta, Place { code_points, bytes: delta.len() }, armed))
+        let length = self.graph().plain_length(self.cursor.node, delta)?;
+        Some(self.pass_idle(delta, length, armed))
     }
 
     /// Reads `delta`, which has this length, while nothing has begun: nothing begins in it, but it may complete a loop.
     #[inline(always)]
-    pub(crate) fn pass_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
+    fn pass_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(more) = &mut self.more
             && let Some(looped) = more.pass(delta, armed)
         {
@@ -62,6 +56,35 @@ impl<E: Emit> Stream<E> {
         }
         self.read = self.read + length;
         Released::all_of(delta)
+    }
+
+    /// As `pass_idle`, unless the text ends the stream or there is no memory for it: then it is not read.
+    #[cfg(feature = "python")]
+    #[inline(always)]
+    pub(crate) fn try_pass_idle(&mut self, text: &str, length: Place, armed: bool) -> bool {
+        if let Some(more) = &mut self.more
+            && !more.add(text)
+        {
+            return self.try_looking(text, length, armed);
+        }
+        self.read = self.read + length;
+        true
+    }
+
+    /// As `try_pass_idle`, where loops are to be looked for.
+    #[cfg(feature = "python")]
+    #[inline(never)]
+    fn try_looking(&mut self, text: &str, length: Place, armed: bool) -> bool {
+        if self.ask_room(text).is_err() {
+            return false;
+        }
+        let before = self.mark(text.len());
+        self.pass_idle(text, length, armed);
+        let fired = self.has_fired();
+        if fired && let Some(before) = before {
+            self.undo(before);
+        }
+        !fired
     }
 
     /// Reads `delta` through its first marker that does not stay, or all of it, or up to a stop.
