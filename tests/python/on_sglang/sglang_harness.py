@@ -100,20 +100,23 @@ def expected(
     patterns: Sequence[str] = (),
     stop_ids: Sequence[int] = (),
     limit: int = 1 << 30,
-    after: str = "",
+    protect: tuple[str, str] = ("", ""),
 ) -> Answer:
     """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS.
 
-    At the end half a character becomes U+FFFD, which is text before the end, so that a stop may complete with it. No
-    stop counts before the text ``after``.
+    At the end half a character becomes U+FFFD, which is text before the end, so that a stop may complete with it. The
+    text begins with the opening marker of ``protect`` and closes once: no stop completes between the markers' ends.
     """
     for count, token_id in enumerate([*ids, eos], 1):
         ends = token_id in {*stop_ids, eos}
         text = _text(pieces[:count])
         last = _text(pieces[: count - ends], final=True) if ends or count == limit else ""
         for read in (text, last):
-            start = read.find(after) + len(after)
-            if after in read and (found := first_stop(read[start:], stops, patterns)):
+            opening, closing = protect
+            start = read.find(closing) + len(closing) if closing in read else len(read)
+            if found := first_stop(read[: max(0, len(opening) - 1)], stops, patterns):
+                return Answer(read[: found[0]], found[2], count)
+            if found := first_stop(read[start:], stops, patterns):
                 return Answer(read[: start + found[0]], found[2], count)
         if ends or count == limit:
             return Answer(last, token_id if ends else None, count)

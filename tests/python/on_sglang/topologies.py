@@ -65,7 +65,7 @@ class Request:
             asked["limit"] = random.randint(1, len(ids))
         protects = script in THINKING and not faults
         if protects:
-            asked["after"] = "</think>"
+            asked["protect"] = ("<think>", "</think>")
         pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
         self.expected = expected(ids, pieces, reciter.eos_token_id, **asked)
         self.may_abort = faults and bool(asked["patterns"])
@@ -79,7 +79,7 @@ class Request:
             "n": self.count,
         }
         if protects:
-            sampling["custom_params"] = {"stopscan_protect": ["<think>", "</think>"]}
+            sampling["custom_params"] = {"stopscan_protect": list(asked["protect"])}
         self.body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": self.stream}
 
     def wrong(self, server: httpx.Client) -> str | None:
