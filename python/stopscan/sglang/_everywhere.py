@@ -29,10 +29,6 @@ class Everywhere:
     def match(self) -> StopMatch | None:
         return self._won.match if self._won else None
 
-    @property
-    def tokens_seen(self) -> int:
-        return max(scanner.tokens_seen for scanner in self._scanners)
-
     def feed(self, token_id: int, /) -> str:
         if self._won:
             return ""

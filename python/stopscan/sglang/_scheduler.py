@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from stopscan._engine.options import PREFIX
@@ -16,13 +17,33 @@ PROMPT_TOKENS = 8
 
 
 class Watch:
-    """The scanner of one request, and whether text came since the last message."""
+    """The scanner of one request, how many ids it has read, and whether text came since the last message."""
 
-    def __init__(self, spec: Spec, scanner: TokenScanner | Everywhere) -> None:
+    def __init__(self, spec: Spec, make: Callable[[Spec], TokenScanner | Everywhere]) -> None:
         self.spec = spec
-        self.scanner = scanner
+        self._make = make
         self.fresh = False
         self.sent = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self.scanner = self._make(self.spec)
+        self._feed = self.scanner.feed
+        self.seen = 0
+
+    def ends(self, ids: Sequence[int]) -> bool:
+        """Whether the stream is over with the ids that are new. This is all that a step costs, so it is kept short."""
+        size = len(ids)
+        if self.seen > size:
+            # Retraction of a request of embeddings begins anew.
+            self._begin()
+        while self.seen < size:
+            if self._feed(ids[self.seen]):
+                self.fresh = True
+            self.seen += 1
+            if self.scanner.finish is not None:
+                return True
+        return False
 
 
 class Scheduler:
@@ -51,7 +72,7 @@ class Scheduler:
             if watch is None:
                 watch = self._watch(req)
             if watch is not None:
-                return self._scan(req, watch)
+                return watch.ends(req.output_ids) and self._report(req, watch, watch.seen)
         except ValueError as error:
             if watch is None:
                 _abort(req, str(error), 400, "BadRequestError")
@@ -112,32 +133,17 @@ class Scheduler:
         spec = self._requests.spec(params, req.tokenizer, thinks=thinks, prompt_end=lambda: _prompt_end(req))
         if spec is None:
             return None
+        prompt = list(req.origin_input_ids[-PROMPT_TOKENS:])
+        vocabulary = self._requests.vocabulary(req.tokenizer)
+        make = partial(Spec.scanner, vocabulary=vocabulary, prompt_token_ids=prompt)
         try:
-            return Watch(spec, self._scanner(req, spec))
+            return Watch(spec, make)
         except ValueError:
             # A marker that `skip_special_tokens` hides in part: an error only for who asked for the regions.
             if not spec.protect or "stopscan_protect" in (params.custom_params or {}):
                 raise
             spec = spec._replace(protect=(), graph=(), begins=())
-            return Watch(spec, self._scanner(req, spec))
-
-    def _scanner(self, req: Any, spec: Spec) -> TokenScanner | Everywhere:
-        return spec.scanner(self._requests.vocabulary(req.tokenizer), list(req.origin_input_ids[-PROMPT_TOKENS:]))
-
-    def _scan(self, req: Any, watch: Watch) -> bool:
-        ids, scanner = req.output_ids, watch.scanner
-        seen, size = scanner.tokens_seen, len(ids)
-        if seen > size:
-            # Retraction of a request of embeddings begins anew.
-            scanner = watch.scanner = self._scanner(req, watch.spec)
-            seen = 0
-        while seen < size:
-            if scanner.feed(ids[seen]):
-                watch.fresh = True
-            seen += 1
-            if scanner.finish is not None:
-                return self._report(req, watch, seen)
-        return False
+            return Watch(spec, make)
 
     def _report(self, req: Any, watch: Watch, length: int) -> bool:
         from sglang.srt.managers import schedule_batch
