@@ -72,7 +72,7 @@ LLAMA_CPP = (
 SERVERS = {
     "example": Column(
         "example server",
-        "{python} examples/server {model} --port {port}",
+        "{python} examples/server {model} --port {port} --protect reasoning tool_call",
         ("mlx-lm", "mlx", "starlette", "uvicorn"),
     ),
     "example-harmony": Column(
