@@ -33,7 +33,9 @@ OPTIONS = tuple(StopsOptions.__annotations__)
 class Options:
     """What is the same for every row; ``scanner`` makes that of one."""
 
-    def __init__(self, tokenizer: Any, stop: Stop, **options: Unpack[StopsOptions]) -> None:
+    def __init__(
+        self, tokenizer: Any, stop: Stop, *, max_tokens: int | None = None, **options: Unpack[StopsOptions]
+    ) -> None:
         protect, start_protected = options.pop("protect", ()), options.pop("start_protected", None)
         region = options.pop("region", None)
         if isinstance(stop, Mapping):  # markers, as wherever a SegmentSet is taken
@@ -56,13 +58,14 @@ class Options:
         self.pad_token_id: int = pad if pad is not None else next(iter(self.eos_token_ids), 0)
         self._start_protected = start_protected
         self._region = region
+        self._max_tokens = max_tokens
         self._options: TokenOptions = options
         EngineTokens[str](*self.row(()))  # bad options raise before the generation
 
-    def row(self, prompt: Sequence[int]) -> tuple[Any, None, TokenOptions, Ids]:
+    def row(self, prompt: Sequence[int]) -> tuple[Any, int | None, TokenOptions, Ids]:
         """What an ``EngineTokens`` is made of whose row begins after ``prompt``."""
         make = partial(self._kind(prompt), prompt_token_ids=prompt)
-        return make, None, {"skip_special_tokens": True, **self._options}, self.eos_token_ids
+        return make, self._max_tokens, {"skip_special_tokens": True, **self._options}, self.eos_token_ids
 
     def _kind(self, prompt: Sequence[int]) -> Any:
         stops = self.stops

@@ -106,10 +106,10 @@ class RowScanner(_Request[str]):
     """Scans one request of continuous batching. Pass it as ``eos_token_id``. ``text`` returns the safe text of each
     output.
 
-    ``prompt_token_ids`` are the ids of the request's prompt. The options are those of ``Stops``. ``eos_token_ids`` are
-    the ids that ``add_request`` would have been given. The default is the tokenizer's EOS. A ``RowScanner`` is for one
-    request with one answer: ``add_request`` raises ``ValueError`` for a second request and for
-    ``num_return_sequences``.
+    ``prompt_token_ids`` are the ids of the request's prompt. ``max_tokens`` is a limit of the row's own. The other
+    options are those of ``Stops``. ``eos_token_ids`` are the ids that ``add_request`` would have been given. The
+    default is the tokenizer's EOS. A ``RowScanner`` is for one request with one answer: ``add_request`` raises
+    ``ValueError`` for a second request and for ``num_return_sequences``.
 
     >>> row = RowScanner(tokenizer, ["END"], prompt_token_ids=ids)
     >>> request_id = manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -125,10 +125,12 @@ class RowScanner(_Request[str]):
         stop: StopSet | str | Iterable[str] | None = (),
         /,
         *,
+        max_tokens: int | None = None,
         prompt_token_ids: Sequence[int] = (),
         **options: Unpack[RowOptions],
     ) -> None:
-        super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
+        options_of_rows = Options(tokenizer, StopSet(stop), max_tokens=max_tokens, **options)
+        super().__init__(options_of_rows, prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
         """Returns the safe text since the last call, with an ``output`` of the request. The last output brings all of
@@ -159,10 +161,12 @@ class RowSegmenter(InRegions, _Request[list[Segment]]):
         /,
         *,
         region: str | None = None,
+        max_tokens: int | None = None,
         prompt_token_ids: Sequence[int] = (),
         **options: Unpack[TokenOptions],
     ) -> None:
-        super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
+        options_of_rows = Options(tokenizer, SegmentSet(segments), region=region, max_tokens=max_tokens, **options)
+        super().__init__(options_of_rows, prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
         """Returns the safe segments since the last call, with an ``output`` of the request. The last output brings all

@@ -130,3 +130,45 @@ def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
         options: Any = {"protect": protect, "skip_special_tokens": False, "max_new_tokens": 100}
         (answer,) = generate(engine.model, engine.tokenizer, "[said]", "END", **options)
         assert (answer.text, answer.finish.matched_stop) == (text, "END")
+
+
+# After the first five tokens of "think"; nobody had asked for their texts.
+ROW_VERSION_1 = (
+    b"\x01\x18\xbf,\x8a\xe0J\xd7B\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x00\x00\x00\x01\x00\x00\x00"
+    b'\x00\x01\x00\x00Z\x12\xa9/["<think>", "Is", " it", " ", "E"]\x00\x00\x00"u\xeb\x9d\xe7'
+)
+SEGMENTS_VERSION_1 = (
+    b"\x01\xc9/\xb3\xb1\n\x97\x80\xb7\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x05\x01\x00\x04"
+    b"\x00\x00\x00\x01\x00\x00\x00\x00\x01\x00\x00v|2Y"
+    b'[[["reasoning", "Is"]], [["reasoning", " it"]], [["reasoning", " "]], [["reasoning", "E"]]]'
+    b"\x00\x00\x00[\xedFk\x87"
+)
+
+
+def test_a_row_of_version_1_goes_on(looping: Engine, reciter: Reciter) -> None:
+    row = RowScanner(looping.tokenizer, "END", protect=["<think>", "</think>"], eos_token_ids=[])
+    row.restore(ROW_VERSION_1)
+    assert (row.tokens_seen, row.region) == (5, "<think>")
+    assert asked(row, reciter.token_ids("think")[5:])
+    assert row.close() == "<think>Is it END?</think>It is 5 or 6 "
+    assert row.match == StopMatch("END", 38)
+
+
+def test_a_segmenter_of_version_1_goes_on(looping: Engine, reciter: Reciter) -> None:
+    markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    row = RowSegmenter(looping.tokenizer, markers, eos_token_ids=[])
+    row.restore(SEGMENTS_VERSION_1)
+    assert (row.tokens_seen, row.tokens_in) == (5, {"answer": 0, "reasoning": 4})
+    assert not asked(row, reciter.token_ids("think")[5:])
+    assert row.close() == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]
+
+
+def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None:
+    """``max_tokens`` was a ``TypeError`` about several values."""
+    ids = reciter.token_ids("think")[:5]
+    row = RowScanner(looping.tokenizer, "END", max_tokens=5)
+    assert [token_id in row for token_id in ids] == [False] * 4 + [True]
+    assert (row.close(), row.finish) == ("<think>Is it E", Finish("length"))
+    segmenter = RowSegmenter(looping.tokenizer, FORMATS["think"], max_tokens=5)
+    assert asked(segmenter, ids)
+    assert segmenter.finish == Finish("length")
