@@ -141,7 +141,9 @@ impl<C: Core> Guarded<C> {
     #[inline(always)]
     pub(super) fn count(&self, bytes: usize, continued: usize) {
         self.passed.store(self.passed.load(Relaxed) + bytes, Relaxed);
-        self.continued.store(self.continued.load(Relaxed) + continued, Relaxed);
+        if continued > 0 {
+            self.continued.store(self.continued.load(Relaxed) + continued, Relaxed);
+        }
     }
 
     /// The node at which an idle stream is, if all that it needs of a text is how long it is.
