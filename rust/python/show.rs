@@ -132,7 +132,7 @@ fn segments<'py>(
     let tuple = |segment: crate::Segment<'_>| {
         let name = set.regions.iter().zip(set.core.regions()).find(|(_, name)| *name == segment.region);
         let name = name.map_or_else(|| new_string(py, segment.region), |(object, _)| Ok(object.bind(py).clone()))?;
-        objects::tuple(py, [Ok(name), string(&segment.text)])
+        objects::tuple(py, [Ok(name), string(segment.text)])
     };
     objects::list(py, segments.into_iter().map(tuple))
 }

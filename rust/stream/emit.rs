@@ -1,10 +1,9 @@
 //! What comes out of a stream: text, or segments. All that a stream needs to know of it is here.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
-use std::{iter, option, vec};
 
-use super::{Passed, Released, Step, StopMatch, Stream, code_points};
+use super::segments::join;
+use super::{Passed, Released, Segments, Step, StopMatch, Stream, code_points};
 
 /// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
 pub trait Emit: Sized + 'static {
@@ -16,6 +15,10 @@ pub trait Emit: Sized + 'static {
 
     #[doc(hidden)]
     type Safe: SettledText;
+
+    /// Where a stream puts text together that comes out at once and lies apart.
+    #[doc(hidden)]
+    type Joined: Debug + Default + Send + Sync;
 
     /// The name of its sets.
     #[doc(hidden)]
@@ -89,50 +92,11 @@ pub struct Output<'a> {
     pub released: usize,
 }
 
-/// Text of one region.
-///
-/// ```
-/// use stopscan::{SegmentSet, Segmenter};
-///
-/// let set = SegmentSet::builder().region("line", [("\n", "line")]).build()?;
-/// let mut segmenter = Segmenter::new(&set);
-/// let segment = segmenter.feed("one\n").into_iter().next().unwrap();
-/// assert_eq!((segment.region, &*segment.text), ("line", "one"));
-/// # Ok::<(), stopscan::StopSetError>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Segment<'a> {
-    /// The name of the region.
-    pub region: &'a str,
-    /// The text, which is never empty. It is borrowed unless it is put together from several pieces.
-    pub text: Cow<'a, str>,
-}
-
-/// The segments that come out at once: none is empty, and no two neighbours are of one region.
-///
-/// ```
-/// use stopscan::{SegmentSet, Segmenter};
-///
-/// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]).stop(["END"]).build()?;
-/// let mut segmenter = Segmenter::new(&set);
-/// let segments = segmenter.feed("one|two END");
-/// assert_eq!(segments.stop_match().unwrap().offset(), 8);
-/// assert_eq!(segments.into_iter().map(|segment| segment.region).collect::<String>(), "ab");
-/// # Ok::<(), stopscan::StopSetError>(())
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct Segments<'a> {
-    /// Most deltas give one segment.
-    first: Option<Segment<'a>>,
-    rest: Vec<Segment<'a>>,
-    stop_match: Option<StopMatch<'a>>,
-}
-
 impl Emit for Text {
     type Output<'a> = Output<'a>;
     type Tokens<'a> = &'a str;
     type Safe = String;
+    type Joined = ();
 
     const SET: &'static str = "StopSet";
     const MARKERS_STAY: bool = true;
@@ -179,6 +143,7 @@ impl Emit for Segmented {
     type Output<'a> = Segments<'a>;
     type Tokens<'a> = Segments<'a>;
     type Safe = Vec<(u32, String)>;
+    type Joined = String;
 
     const SET: &'static str = "SegmentSet";
     const MARKERS_STAY: bool = false;
@@ -196,36 +161,32 @@ impl Emit for Segmented {
             before.push((region, through, released, kept_in.map(|region| (region, word))));
             rest = behind;
         };
-        let stream = &*stream;
-        let mut segments = Segments::new(stream);
-        for (region, through, released, kept) in before {
-            segments.push(stream.graph().region_name(region), stream.held.text(released, through).into());
-            if let Some((region, marker)) = kept {
-                segments.push(stream.graph().region_name(region), stream.graph().text(marker).into());
-            }
+        let Stream { set, held, read, more, joined, .. } = stream;
+        let graph = set.graph();
+        let stop_match = more.as_ref().and_then(|more| more.fired.as_ref()).map(|fired| fired.stop_match(graph, *read));
+        let last = (region, held.text(released, rest));
+        if before.is_empty() {
+            return Segments::new(stop_match, [last], graph);
         }
-        segments.push(stream.graph().region_name(region), stream.held.text(released, rest).into());
-        segments
+        let pieces = before.into_iter().flat_map(|(region, through, released, kept)| {
+            let marker = kept.map(|(region, marker)| (region, graph.text(marker)));
+            [Some((region, held.text(released, through))), marker]
+        });
+        let pieces = pieces.flatten().chain([last]).filter(|(_, text)| !text.is_empty()).collect();
+        Segments::new(stop_match, join(pieces, joined), graph)
     }
 
     fn released<'a>(stream: &'a Stream<Segmented>, delta: &'a str, released: Released) -> Segments<'a> {
-        let mut segments = Segments::new(stream);
-        segments.push(stream.region(), stream.held.text(released, delta).into());
-        segments
+        Segments::new(stream.stop_match(), [(stream.open(), stream.held.text(released, delta))], stream.graph())
     }
 
     fn tokens<'a>(stream: &'a Stream<Segmented>, safe: &'a Vec<(u32, String)>) -> Segments<'a> {
-        let mut segments = Segments::new(stream);
-        for (region, text) in safe {
-            segments.push(stream.graph().region_name(*region), text.as_str().into());
-        }
-        segments
+        let safe = safe.iter().map(|(region, text)| (*region, &**text));
+        Segments::new(stream.stop_match(), safe, stream.graph())
     }
 
     fn token<'a>(stream: &'a Stream<Segmented>, text: &'a str) -> Segments<'a> {
-        let mut segments = Segments::default();
-        segments.push(stream.region(), text.into());
-        segments
+        Segments::new(None, [(stream.open(), text)], stream.graph())
     }
 }
 
@@ -257,44 +218,5 @@ impl<E: Emit> Stream<E> {
             sink(kept_in.map_or(Settled::Marker(code_points(marker)), |region| Settled::Text(region, marker)));
             text = &text[end..];
         }
-    }
-}
-
-impl<'a> Segments<'a> {
-    /// The stop that has fired. The stream is over then.
-    ///
-    /// ```
-    /// use stopscan::{SegmentSet, Segmenter};
-    ///
-    /// let set = SegmentSet::builder().region("a", [("|", "a")]).stop(["END"]).build()?;
-    /// assert_eq!(Segmenter::new(&set).feed("END").stop_match().unwrap().sequence(), "END");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
-    pub fn stop_match(&self) -> Option<StopMatch<'a>> {
-        self.stop_match
-    }
-
-    fn new(stream: &'a Stream<Segmented>) -> Segments<'a> {
-        Segments { stop_match: stream.stop_match(), ..Segments::default() }
-    }
-
-    fn push(&mut self, region: &'a str, text: Cow<'a, str>) {
-        if text.is_empty() {
-            return;
-        }
-        match self.rest.last_mut().or(self.first.as_mut()) {
-            None => self.first = Some(Segment { region, text }),
-            Some(last) if last.region == region => last.text.to_mut().push_str(&text),
-            Some(_) => self.rest.push(Segment { region, text }),
-        }
-    }
-}
-
-impl<'a> IntoIterator for Segments<'a> {
-    type Item = Segment<'a>;
-    type IntoIter = iter::Chain<option::IntoIter<Segment<'a>>, vec::IntoIter<Segment<'a>>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.first.into_iter().chain(self.rest)
     }
 }

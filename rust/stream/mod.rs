@@ -11,16 +11,18 @@ mod options;
 mod read;
 mod scanner;
 mod segmenter;
+mod segments;
 mod snapshot;
 mod state;
 mod stop_match;
 #[cfg(feature = "python")]
 mod undo;
 
-pub use emit::{Emit, Output, Segment, Segmented, Segments, Text};
+pub use emit::{Emit, Output, Segmented, Text};
 pub use options::Options;
 pub use scanner::StopScanner;
 pub use segmenter::Segmenter;
+pub use segments::{Segment, Segments};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use stop_match::StopMatch;
 #[cfg(feature = "python")]
@@ -61,11 +63,18 @@ pub struct Stream<E: Emit> {
     pub(crate) read: Place,
     /// What most streams do not have, most of the time.
     pub(crate) more: Option<Box<More>>,
+    joined: E::Joined,
 }
 
 impl<E: Emit> Clone for Stream<E> {
     fn clone(&self) -> Stream<E> {
-        Stream { set: self.set.clone(), held: self.held.clone(), more: self.more.clone(), ..*self }
+        Stream {
+            set: self.set.clone(),
+            held: self.held.clone(),
+            more: self.more.clone(),
+            joined: E::Joined::default(),
+            ..*self
+        }
     }
 }
 
@@ -109,6 +118,7 @@ impl<E: Emit> Stream<E> {
             held: Held::default(),
             read: Place::default(),
             more: More::new(set.graph()),
+            joined: E::Joined::default(),
         }
     }
 

@@ -101,7 +101,7 @@ fn tokens_in<'a>(
 }
 
 fn owned(segments: Segments<'_>) -> Vec<segments::Segment> {
-    segments.into_iter().map(|segment| (segment.region.into(), segment.text.into_owned())).collect()
+    segments.into_iter().map(|segment| (segment.region.into(), segment.text.into())).collect()
 }
 
 /// Neighbours of one region together.
