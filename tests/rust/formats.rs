@@ -13,9 +13,9 @@ fn segments(form: &str, text: &str) -> Vec<(String, String)> {
         _ => all.push((region.into(), text.into())),
     };
     for character in text.chars() {
-        segmenter.feed(character.encode_utf8(&mut [0; 4])).into_iter().for_each(|part| add(part.region, &part.text));
+        segmenter.feed(character.encode_utf8(&mut [0; 4])).into_iter().for_each(|part| add(part.region, part.text));
     }
-    segmenter.flush().into_iter().for_each(|part| add(part.region, &part.text));
+    segmenter.flush().into_iter().for_each(|part| add(part.region, part.text));
     all
 }
 
