@@ -81,7 +81,7 @@ def measure(
                 upstream = f"http://127.0.0.1:{port}"
                 with running(upstream, "--api", "none") as proxy:
                     servers = {
-                        where: Server(url, model=named, timeout=10)
+                        where: Server(url, model=named, timeout=60)
                         for where, url in zip(WHERE, (upstream, proxy.url), strict=True)
                     }
                     left = asked(servers, left, known, log, until)

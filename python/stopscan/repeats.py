@@ -5,9 +5,12 @@ Every adapter asks here, so that all take and refuse the same, in the same words
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
 from stopscan import Repeat
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["add_repeat", "in_environment", "requested", "written"]
 
@@ -68,4 +71,6 @@ def _argument(text: str) -> Repeat:
     try:
         return written(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(str(error)) from None

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from stopscan.clients._closing import ClosingMachine
 from stopscan.clients._json import get, items, put, text_at, without
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Part, clean, stopped
+from stopscan.clients._machine import Fields, Part, Sole, clean, stopped
 from stopscan.finish import Finish, to_anthropic, to_bedrock
 
 
@@ -133,13 +133,17 @@ class Anthropic(BlockMachine):
     TEXT, START_TEXT, CONTENT, FINISH = ("delta", "text"), ("content_block", "text"), ("content",), ("delta",)
     write_finish = to_anthropic
 
-    def sole(self, event: Any) -> tuple[Any, str] | None:
-        told = self.fields(event)
-        if told["type"] != self.DELTA or self.matches:
-            return None
-        delta = self.fields(told["delta"])
-        text = delta.get("text") if delta["type"] == "text_delta" else None
-        return (told["index"], text) if text else None
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            told = top(event)
+            if told["type"] != "content_block_delta":
+                return None
+            delta = below(told["delta"])
+            text = delta["text"]
+            return (told["index"], text) if text and delta["type"] == "text_delta" else None
+
+        return sole
 
     def text(self, event: Any, kind: str | None) -> str:
         path = self._path(kind)
@@ -165,10 +169,14 @@ class Bedrock(BlockMachine):
     FINISH = (MESSAGE_END,)
     write_finish = to_bedrock
 
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        told = event[self.DELTA]
-        text = told["delta"].get("text")
-        return (told["contentBlockIndex"], text) if text and not self.matches else None
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            told = event["contentBlockDelta"]
+            text = told["delta"]["text"]
+            return (told["contentBlockIndex"], text) if text else None
+
+        return sole
 
     def kind(self, event: Any) -> str | None:
         return next(iter(event), None)
@@ -190,14 +198,16 @@ class Cohere(BlockMachine):
 
     write_finish = to_cohere
 
-    def sole(self, event: Any) -> tuple[Any, str] | None:
-        told = body = self.fields(event)
-        if told["type"] != self.DELTA or self.matches or told.get("logprobs"):
-            return None
-        for name in self.TEXT[:-1]:
-            body = self.fields(body[name])
-        text = body.get(self.TEXT[-1])
-        return (told[self.INDEX], text) if text else None
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            told = top(event)
+            if told["type"] != "content-delta":
+                return None
+            text = below(below(below(told["delta"])["message"])["content"])["text"]
+            return (told["index"], text) if text and not told.get("logprobs") else None
+
+        return sole
 
     def rows(self, event: Any, text: str) -> list[Any]:
         return spelled([event["logprobs"]] if isinstance(get(event, "logprobs"), dict) else [], text)

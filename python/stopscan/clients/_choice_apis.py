@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from stopscan.clients._choices import ChoiceMachine, refilled
 from stopscan.clients._json import get, items, put, text_at, without
 from stopscan.clients._logprobs import placed, spelled
-from stopscan.clients._machine import Token
+from stopscan.clients._machine import Fields, Sole, Token
 from stopscan.finish import from_ollama, from_openai, to_ollama, to_openai
 
 
@@ -18,6 +18,18 @@ class Chat(ChoiceMachine):
     TEXT, MESSAGE = ("delta", "content"), ("message", "content")
     CALLS = ("tool_calls", "function_call")
     read_finish, write_finish = from_openai, to_openai
+
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            (choice,) = top(event)["choices"]
+            choice = below(choice)
+            delta = below(choice["delta"])
+            text = delta["content"]
+            more = choice.get("finish_reason") or delta.get("tool_calls") or delta.get("function_call")
+            return (choice.get("index") or 0, text) if text and not more else None
+
+        return sole
 
     def look(self, choice: Any) -> tuple[str, Any]:
         """The content may be a list of parts: so it is in Mistral's reasoning models and in LiteLLM."""
@@ -52,6 +64,16 @@ class Completions(ChoiceMachine):
     TEXT = MESSAGE = ("text",)
     read_finish, write_finish = from_openai, to_openai
 
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            (choice,) = top(event)["choices"]
+            choice = below(choice)
+            text = choice["text"]
+            return (choice.get("index") or 0, text) if text and not choice.get("finish_reason") else None
+
+        return sole
+
     def tokens(self, choice: Any, text: str) -> list[Token]:
         logprobs = get(choice, "logprobs")
         tokens = items(get(logprobs, "tokens"))
@@ -85,11 +107,21 @@ class Ollama(ChoiceMachine):
     """Ollama's chat: an event is its only choice."""
 
     API = "ollama"
-    CHOICES, REASON = "", "done"
+    CHOICES = ""
     TEXT: ClassVar[tuple[str, ...]] = ("message", "content")
     MESSAGE: ClassVar[tuple[str, ...]] = TEXT
     CALLS: ClassVar[tuple[str, ...]] = ("tool_calls",)
     read_finish, write_finish = from_ollama, to_ollama
+
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            told = top(event)
+            message = below(told["message"])
+            text = message["content"]
+            return (0, text) if text and not told["done"] and not message.get("tool_calls") else None
+
+        return sole
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         return spelled(get(choice, "logprobs"), text)
@@ -108,3 +140,12 @@ class Generate(Ollama):
 
     TEXT = MESSAGE = ("response",)
     CALLS = ()
+
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            told = top(event)
+            text = told["response"]
+            return (0, text) if text and not told["done"] else None
+
+        return sole

@@ -27,7 +27,6 @@ class ChoiceMachine(Machine):
     """
 
     CHOICES: ClassVar[str] = "choices"  # where an event has them; "" where it is the only one itself
-    REASON: ClassVar[str] = "finish_reason"  # what a choice has when it ends
     TEXT: ClassVar[tuple[str, ...]]  # the path to the text in a choice
     MESSAGE: ClassVar[tuple[str, ...]]  # the path in the choice of a whole answer
     CALLS: ClassVar[tuple[str, ...]] = ()  # what closes the text before it, and goes with the text after a stop
@@ -45,27 +44,6 @@ class ChoiceMachine(Machine):
 
     def _text_in(self, path: tuple[str, ...]) -> None:
         self._path, self._above, self._name = path, path[:-1], path[-1]
-
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        fields, index = self.fields, 0
-        told = fields(event)
-        if self.CHOICES:
-            choices = told[self.CHOICES]
-            if not choices or len(choices) > 1:
-                return None
-            told = fields(choices[0])
-            index = told.get("index") or 0
-        if told.get(self.REASON):
-            return None
-        if self._above:
-            told = fields(told[self._above[0]])
-        text = told.get(self._name)
-        if not text:
-            return None
-        for name in self.CALLS:
-            if told.get(name):
-                return None
-        return index, text
 
     def choices(self, event: Any) -> list[Any]:
         return items(get(event, self.CHOICES)) if self.CHOICES else [event]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from stopscan import StopMatch
-from stopscan.clients._machine import Machine, Part
+from stopscan.clients._machine import Machine, Part, never
 
 
 class ClosingMachine(Machine):
@@ -43,6 +43,7 @@ class ClosingMachine(Machine):
     def matched(self, match: StopMatch, closing: list[Any]) -> list[Any]:
         self.matches[0] = match
         self.ended = True
+        self.sole = never
         self.open = closing
         return [] if self.options.drain else self.end()
 

@@ -9,7 +9,7 @@ from stopscan import StopMatch
 from stopscan.clients._apis import answer_machine_of, machine_of
 from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import Options, fates
+from stopscan.clients._machine import OTHERWISE, Options, fates
 from stopscan.clients._template import split_at, template
 
 TRIES = 5  # templates for a stream
@@ -126,7 +126,7 @@ class Cutter:
         try:
             sole = self._machine.sole(event) if self._machine is not None else None
             hash(sole)
-        except (AttributeError, KeyError, TypeError):
+        except OTHERWISE:
             return None
         return sole if sole is not None and isinstance(sole[1], str) else None
 

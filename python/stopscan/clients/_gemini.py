@@ -7,7 +7,7 @@ from typing import Any
 from stopscan.clients._choices import ChoiceMachine, refilled
 from stopscan.clients._json import get, items, number, only, put
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Token
+from stopscan.clients._machine import Fields, Sole, Token
 from stopscan.finish import Finish, from_gemini, to_gemini
 
 # What is said of a part's text, or of a thought. Anything else in a part is content, and ends the text before it.
@@ -28,18 +28,18 @@ class Gemini(ChoiceMachine):
         self.python_names = self.python_names or (isinstance(event, dict) and any("_" in name for name in event))
         return super().choices(event)
 
-    def sole(self, event: Any) -> tuple[int, str] | None:
-        fields = self.fields
-        choices = fields(event)["candidates"]
-        if not choices or len(choices) > 1:
-            return None
-        choice = fields(choices[0])
-        parts = fields(choice["content"])["parts"]
-        if not parts or len(parts) > 1 or choice.get("finishReason") or choice.get("finish_reason"):
-            return None
-        part = fields(parts[0])
-        text = part.get("text")
-        return (choice.get("index") or 0, text) if text and not part.get("thought") else None
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            (choice,) = top(event)["candidates"]
+            choice = below(choice)
+            (part,) = below(choice["content"])["parts"]
+            part = below(part)
+            text = part["text"]
+            more = part.get("thought") or choice.get("finishReason") or choice.get("finish_reason")
+            return (choice.get("index") or 0, text) if text and not more else None
+
+        return sole
 
     def scan(self, event: Any, choice: Any) -> Any:
         parts = self._parts(choice)

@@ -3,14 +3,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.clients._json import get
 from stopscan.finish import Finish
 
-Fields = Callable[[Any], dict[str, Any]]
+Fields: TypeAlias = Callable[[Any], dict[str, Any]]  # an event or a part of it as a dict: at most what an object has
+Sole: TypeAlias = Callable[[Any], "tuple[Any, str] | None"]
 Token = tuple[int, Any]  # where it begins, in code points, and what the API says of it
+
+# What the first look at an event raises if it has not the form of most: something is null or missing, or the text has
+# half of a surrogate pair.
+OTHERWISE = (AttributeError, KeyError, TypeError, ValueError)
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -79,32 +84,53 @@ class Part:
         return self.scanner.flush(), [token for _, token in tokens]
 
 
-def parsed(event: Any) -> Any:
+class Converter(Protocol):
+    """What a machine asks where events are objects: their JSON, and objects of what it has made of that."""
+
+    python_names: bool
+    fields: tuple[Fields, Fields] | None  # how to get at them; None until the first text was cut for trial
+
+    def load(self, event: Any, machine: Machine) -> Any: ...
+    def give(self, event: Any, json: Any, out: list[Any]) -> list[Any]: ...
+    def made(self, json: Any) -> Any: ...
+
+
+def itself(event: Any) -> Any:
     return event
+
+
+def never(event: Any) -> None:
+    return None
 
 
 class Machine:
     """Makes of one stream's events those that its reader gets. Events are parsed JSON; the machine knows nothing of
     bytes, connections or classes. Who feeds it closes the source when it has ``ended``.
 
-    ``fields`` gives the fields of a part of an event as a dict, and ``load`` the JSON of an event, for those whose
-    events are objects: then most of them are never made into JSON.
+    Where events are objects, ``objects`` converts those that have to be looked at: most of them never are.
     """
 
     API: ClassVar[str]
 
-    def __init__(self, options: Options, fields: Fields = parsed, load: Callable[[Any], Any] = parsed) -> None:
+    def __init__(self, options: Options, objects: Converter | None = None) -> None:
         self.options = options
-        self.fields = fields
-        self.load = load
+        self.objects = objects
         self.parts: dict[Any, Part] = {}
         self.matches: dict[int, StopMatch] = {}
         self.ended = False  # stops have fired and no choice is left
-        self.python_names = False  # fields are called as in the Python client, not as on the wire
+        # Fields are called as in the Python client, not as on the wire.
+        self.python_names = objects is not None and objects.python_names
+        fields = (itself, itself) if objects is None else objects.fields
+        self.sole: Sole = never if fields is None else self.reader(*fields)
 
-    def sole(self, event: Any) -> tuple[Any, str] | None:
-        """The part to which an event brings text, and the text, if it brings nothing that ends the part. Most events do
-        so, and are done with when the scanner gives the very text back. ``None`` where there is more to look at."""
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        """Returns a function of an event: the part to which the event brings text, and the text, if the event brings
+        nothing that ends the part. Most events do so, and are done with when the scanner gives the very text back. For
+        the others the function gives ``None`` or raises one of ``OTHERWISE``.
+
+        ``top`` gives the fields of an event, ``below`` those of what is in it.
+        """
         raise NotImplementedError
 
     def changed(self, event: Any, part: Part, text: str, safe: str) -> list[Any]:
@@ -119,6 +145,10 @@ class Machine:
         """What comes out when the source has ended: held text, and closing events that never came."""
         raise NotImplementedError
 
+    def rest(self) -> list[Any]:
+        """``end``, as objects where the events are objects."""
+        return self.end() if self.objects is None else [self.objects.made(json) for json in self.end()]
+
     def whole(self, answer: Any) -> Any:
         """An answer that came at once, up to the stop; the very dict if there is none."""
         raise NotImplementedError
@@ -131,22 +161,34 @@ class Machine:
 
     def feed(self, event: Any) -> list[Any] | None:
         """Returns what comes out for the next event of the source, ``None`` if it is the event itself and no more."""
-        part, text, safe = None, "", ""
+        safe = None
         try:
-            sole = self.sole(event)
-            if sole is not None:
-                place, text = sole
-                part = self.parts.get(place) or self.part(place)
-                safe = "" if part.over else part.feed(text)
-                if part.said is not None:
-                    part.said.append(text)
-        except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
-            part = None  # null, or another form where most events have one of theirs; half of a surrogate pair
-        if part is None or part.over:
-            return self.read(self.load(event))
+            place, text = self.sole(event)  # type: ignore[misc]  # None is a TypeError
+            part = self.parts.get(place) or self._begun(place)
+            safe = part.feed(text)
+        except OTHERWISE:
+            pass
+        if safe is None:
+            return self._looked_at(event)
+        if part.said is not None:
+            part.said.append(text)
         if safe is text and not part.held and part.scanner.match is None:
             return None
-        return self.changed(self.load(event), part, text, safe)
+        return self._looked_at(event) if part.over else self._looked_at(event, part, text, safe)
+
+    def _looked_at(self, event: Any, part: Part | None = None, text: str = "", safe: str = "") -> list[Any] | None:
+        json, sole = event, self.sole
+        if self.objects is not None:
+            json = self.objects.load(event, self)
+            if self.sole is not sole:  # the first text: from now on most events are read as they are
+                return self.feed(event)
+        out = self.read(json) if part is None else self.changed(json, part, text, safe)
+        return out if self.objects is None else self.objects.give(event, json, out)
+
+    def _begun(self, place: Any) -> Part:
+        if any(type(index) is not int for index in (place if isinstance(place, tuple) else (place,))):
+            raise TypeError("a part is called otherwise than in the API")
+        return self.part(place)
 
     def part(self, place: Any) -> Part:
         return self.parts.setdefault(place, Part(self.options.scanner()))

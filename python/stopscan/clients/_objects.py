@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, get_args
 
 from stopscan.clients._json import get
-from stopscan.clients._machine import Machine, Options, fates
+from stopscan.clients._machine import OTHERWISE, Fields, Machine, fates, itself
 
 # Where the type of an event has a class of its own: the client's public union of them.
 EVENT_TYPES = {
@@ -24,78 +24,59 @@ EVENT_TYPES = {
 HELPERS = ("chunk", "content.delta", "content.done", "refusal.delta", "text")
 
 
-class ObjectMachine:
-    """A machine whose events are objects. An event that it changes is copied as far as the change goes; one that it
-    makes is made by the client's own class from JSON.
+TRIED: set[Any] = set()  # classes of events whose text was cut for trial
+
+
+class Objects:
+    """The events of a client that are objects. One that a machine changes is copied as far as the change goes; one that
+    it makes is made by the client's own class from JSON.
 
     What cannot be cut is a ``TypeError`` at the first text: a cut object is read back as a user would read it.
     """
 
-    def __init__(self, machine: type[Machine], options: Options, event: Any, *, whole: bool = False) -> None:
-        check(event)
-        self.machine = machine(options, fields_of(event), self._load)
-        self.machine.python_names = not isinstance(event, dict)
-        self.matches = self.machine.matches
-        self._types = {} if whole else _event_types(event, machine.API)
-        self._like = event
-        self._json: Any = None  # of the event at hand
-        self._tried = False
+    def __init__(self, like: Any, api: str | None = None) -> None:
+        """``like`` is the first event of a stream of this API, or an answer."""
+        check(like)
+        self.python_names = not isinstance(like, dict)
+        self._type = type(like)
+        self._types = _event_types(self._type, api) if self.python_names else {}
+        self.fields = _fields_of(self._type) if self._type in TRIED else None
 
-    @property
-    def ended(self) -> bool:
-        return self.machine.ended
+    def load(self, event: Any, machine: Machine) -> Any:
+        json = json_of(event)
+        refuse_helper(json)
+        if self.fields is None and not machine.matches:
+            self._try(event, json, machine)
+        return json
 
-    @property
-    def held(self) -> dict[int, str]:
-        return self.machine.held
-
-    def feed(self, event: Any) -> list[Any] | None:
-        if not self._tried:
-            self._try(event)
-        out = self.machine.feed(event)
-        return None if out is None else self._objects(event, out)
-
-    def end(self) -> list[Any]:
-        return [self._made(json) for json in self.machine.end()]
-
-    def whole(self, answer: Any) -> Any:
-        json = json_of(answer)
-        return _cut(answer, json, self.machine.whole(json))
-
-    def _load(self, event: Any) -> Any:
-        self._json = json_of(event)
-        refuse_helper(self._json)
-        return self._json
-
-    def _try(self, event: Any) -> None:
-        """Cuts the first text for trial, before any of it is fed."""
+    def _try(self, event: Any, json: Any, machine: Machine) -> None:
+        """Cuts the first text for trial, before any of it is fed. From then on the machine looks at objects."""
         try:
-            _, text = self.machine.sole(event) or (None, "")
-        except (AttributeError, KeyError, TypeError, UnicodeEncodeError):
+            found = machine.reader(itself, itself)(json)
+        except OTHERWISE:
             return
-        if text:
-            self._tried = True
-            json = json_of(event)
-            _cut(event, json, _emptied(json, text))
+        if found is not None:
+            recut(event, json, _emptied(json, found[1]))
+            TRIED.add(self._type)
+            self.fields = _fields_of(self._type)
+            machine.sole = machine.reader(*self.fields)
 
-    def _objects(self, event: Any, out: list[Any]) -> list[Any]:
-        made: list[Any] = []
-        for json, fate in fates(out, self._json):
-            if fate == "same":
-                made.append(event)
-            else:
-                made.append(_cut(event, self._json, json) if fate == "cut" else self._made(json))
-        return made
+    def give(self, event: Any, json: Any, out: list[Any]) -> list[Any]:
+        given: list[Any] = []
+        for new, fate in fates(out, json):
+            given.append(event if fate == "same" else recut(event, json, new) if fate == "cut" else self.made(new))
+        return given
 
-    def _made(self, json: Any) -> Any:
-        return build(self._types.get(json["type"], type(self._like)) if self._types else type(self._like), json)
+    def made(self, json: Any) -> Any:
+        return build(self._types.get(json["type"], self._type) if self._types else self._type, json)
 
 
 def check(event: Any) -> None:
     """Raises a ``TypeError`` for an object that nobody knows how to copy."""
     if not isinstance(event, dict) and not hasattr(type(event), "model_fields"):
-        kind = f"{type(event).__module__}.{type(event).__qualname__}"
-        raise TypeError(f"{kind} cannot be cut: give dicts, or the objects of a client that is named in the docs")
+        raise TypeError(
+            f"{_named(type(event))} cannot be cut: give dicts, or the objects of a client that is named in the docs"
+        )
 
 
 def refuse_helper(event: Any) -> None:
@@ -104,34 +85,22 @@ def refuse_helper(event: Any) -> None:
         raise TypeError(f"an event {kind!r} is made by the client's stream() helper: give the helper itself")
 
 
-def fields_of(event: Any) -> Callable[[Any], dict[str, Any]]:
-    """Returns how to get at all fields of objects like this one at once; for others it raises.
+def _fields_of(cls: Any) -> tuple[Fields, Fields]:
+    """How to get at all fields of an event of this class at once, and at those of what is in it.
 
-    The kind of object is looked at once for a stream, and pydantic's objects are asked past their ``__getattr__``:
-    CPython then looks through their classes for each attribute, which takes up to five times as long as the rest.
+    pydantic's objects are asked past their ``__getattr__``: CPython then looks through their classes for each
+    attribute, which takes up to five times as long as the rest. LiteLLM's choices and deltas declare few of their
+    fields, and pydantic has the others elsewhere.
     """
-    if isinstance(event, dict):
-        return _itself
-    if type(event).__module__.startswith("litellm."):
-        return _stored
-    owner = next((cls for cls in type(event).__mro__ if "__dict__" in vars(cls)), None)
-    return attrgetter("__dict__") if owner is None else vars(owner)["__dict__"].__get__
-
-
-def _itself(obj: dict[str, Any]) -> dict[str, Any]:
-    return obj
-
-
-def _stored(obj: Any) -> dict[str, Any]:
-    """LiteLLM's choices and deltas declare few of their fields, and where the others are, pydantic takes 620 ns to look
-    for one."""
-    extra: dict[str, Any] = obj.__pydantic_extra__
-    return extra if extra and ("delta" in extra or "content" in extra) else obj.__dict__
+    if issubclass(cls, dict):
+        return itself, itself
+    top, extra = attrgetter("__dict__"), attrgetter("__pydantic_extra__")
+    return top, extra if cls.__module__.startswith("litellm.") else top
 
 
 def json_of(event: Any) -> Any:
     """Returns the event as dicts and lists, without what its API left out."""
-    if isinstance(event, dict) or not hasattr(event, "model_dump"):
+    if isinstance(event, dict) or not hasattr(type(event), "model_dump"):
         return event
     if _constructs(type(event)):
         return event.model_dump(exclude_unset=True, warnings=False)
@@ -172,18 +141,26 @@ def _constructs(cls: Any) -> bool:
     return not getattr(getattr(cls, "construct", None), "__module__", "pydantic").startswith("pydantic")
 
 
-def _event_types(event: Any, api: str) -> dict[str, Any]:
+def _event_types(cls: Any, api: str | None) -> dict[str, Any]:
     """The classes of events by their type; empty where all events have the class of this one."""
-    module = type(event).__module__
-    for (package, named), place in reversed(EVENT_TYPES.items()):
-        if named == api and module.startswith(package):
-            name, _, union = place.partition(":")
-            members = get_args(getattr(import_module(name), union))
-            found = get_args(members[0]) or members  # Annotated[Union[…], …], or the union itself
-            return {str(getattr(kind, "value", kind)): cls for cls in found for kind in _kinds(cls)}
-    if api in ("responses", "anthropic") and not isinstance(event, dict):
-        raise TypeError(f"{module}.{type(event).__qualname__} cannot be cut: no event types are known of its client")
+    for (package, named), union in reversed(EVENT_TYPES.items()):
+        if named == api and cls.__module__.startswith(package):
+            return _members(union)
+    if api in ("responses", "anthropic"):
+        raise TypeError(f"{_named(cls)} cannot be cut: no event types are known of its client")
     return {}
+
+
+@cache
+def _members(union: str) -> dict[str, Any]:
+    module, _, name = union.partition(":")
+    members = get_args(getattr(import_module(module), name))
+    found = get_args(members[0]) or members  # Annotated[Union[…], …], or the union itself
+    return {str(getattr(kind, "value", kind)): cls for cls in found for kind in _kinds(cls)}
+
+
+def _named(cls: Any) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
 
 
 def _kinds(cls: Any) -> tuple[Any, ...]:
@@ -191,13 +168,13 @@ def _kinds(cls: Any) -> tuple[Any, ...]:
     return get_args(field.annotation) if field is not None else ()
 
 
-def _cut(event: Any, old: Any, new: Any) -> Any:
+def recut(event: Any, old: Any, new: Any) -> Any:
     """The object with the fields in which its JSON ``new`` differs from ``old``, read back."""
     if new is old:
         return event
-    made = build(type(event), new) if hasattr(event, "parse_obj_as_instance") else patched(event, old, new)
+    made = build(type(event), new) if hasattr(type(event), "parse_obj_as_instance") else patched(event, old, new)
     if _leaks(made, old, new):
-        raise TypeError(f"{type(event).__module__}.{type(event).__qualname__} cannot be cut: its text does not change")
+        raise TypeError(f"{_named(type(event))} cannot be cut: its text does not change")
     return made
 
 

@@ -7,7 +7,7 @@ from stopscan import StopMatch
 from stopscan.clients._closing import ClosingMachine
 from stopscan.clients._json import get, items, text_at
 from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Part, clean
+from stopscan.clients._machine import Fields, Part, Sole, clean
 from stopscan.clients._outline import (
     COMPLETED,
     ITEM_DONE,
@@ -42,12 +42,17 @@ class Responses(ClosingMachine):
         part.said = []  # the text comes again, whole
         return part
 
-    def sole(self, event: Any) -> tuple[Any, str] | None:
-        told = self.fields(event)
-        if told["type"] != DELTA or self.matches or told.get("logprobs"):
-            return None
-        text, index = told.get("delta"), told.get("output_index")
-        return ((index, told.get("content_index") or 0), text) if text and index is not None else None
+    @staticmethod
+    def reader(top: Fields, below: Fields) -> Sole:
+        def sole(event: Any) -> tuple[Any, str] | None:
+            told = top(event)
+            if told["type"] != DELTA:
+                return None
+            text = told["delta"]
+            place = told["output_index"], told.get("content_index") or 0
+            return (place, text) if text and not told.get("logprobs") else None
+
+        return sole
 
     def read(self, event: Any) -> list[Any]:
         kind = get(event, "type")

@@ -10,7 +10,7 @@ from stopscan import StopMatch
 from stopscan.clients._apis import machine_of
 from stopscan.clients._genai import http_responses
 from stopscan.clients._machine import Machine, Options
-from stopscan.clients._objects import ObjectMachine, check, json_of, refuse_helper
+from stopscan.clients._objects import Objects, check, json_of, refuse_helper
 from stopscan.clients._steps import Steps, arun, run
 
 E = TypeVar("E")
@@ -29,7 +29,7 @@ class Events(Generic[E]):
         self._iterator: Any
         self._next: Any
         self._options = options
-        self._machine: Machine | ObjectMachine | None = None
+        self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[E] = deque()
         self._turn = [None]  # who takes it may read or close; a list's pop is atomic, and a lock costs three times that
@@ -70,8 +70,7 @@ class Events(Generic[E]):
         machine = machine_of(json)
         if machine is None:
             return None
-        plain = type(event) is dict
-        self._machine = machine(self._options) if plain else ObjectMachine(machine, self._options, event)
+        self._machine = machine(self._options, None if type(event) is dict else Objects(event, machine.API))
         self._matches = self._machine.matches
         self._feed = self._machine.feed  # type: ignore[method-assign]
         return self._feed(event)
@@ -88,7 +87,7 @@ class Events(Generic[E]):
             raise error
         self._end(error)
         if machine is not None:
-            self._ready.extend(machine.end())
+            self._ready.extend(machine.rest())
 
     def _end(self, error: Exception | None = None) -> None:
         self._over = error or self._STOP()

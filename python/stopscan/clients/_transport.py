@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.request import getproxies, proxy_bypass
 
 from stopscan import StopMatch, StopSet
 from stopscan.clients._body import Body, streams
@@ -96,6 +95,8 @@ class _Transport:
     def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
+        from urllib.request import getproxies, proxy_bypass  # what httpx has loaded, and scan_events does without
+
         host, proxies = request.url.host, getproxies()
         proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
         if proxy not in self._own:

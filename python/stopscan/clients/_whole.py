@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from stopscan import StopSet
 from stopscan.clients._apis import answer_machine_of
 from stopscan.clients._machine import Options
-from stopscan.clients._objects import ObjectMachine, json_of
+from stopscan.clients._objects import Objects, json_of, recut
 
 R = TypeVar("R")
 
@@ -25,10 +25,11 @@ def truncate_response(response: R, stop: StopSet | str | Iterable[str] | None, /
     [{'type': 'text', 'text': 'one '}]
     """
     options = Options(StopSet(stop), include_stop=include_stop)
-    machine = answer_machine_of(json_of(response))
+    json = json_of(response)
+    machine = answer_machine_of(json)
     if machine is None:
         raise TypeError(f"no response of an API that is known here: {type(response).__name__}")
-    plain = type(response) is dict
-    cutter: Any = machine(options) if plain else ObjectMachine(machine, options, response, whole=True)
-    cut: R = cutter.whole(response)
-    return cut
+    objects = None if type(response) is dict else Objects(response)
+    cut: Any = machine(options, objects).whole(json)
+    whole: R = cut if objects is None else recut(response, json, cut)
+    return whole

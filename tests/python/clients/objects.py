@@ -15,7 +15,7 @@ from openai.types.responses import ResponseStreamEvent
 
 from stopscan.clients._apis import machine_of
 from stopscan.clients._machine import Options
-from stopscan.clients._objects import ObjectMachine, json_of
+from stopscan.clients._objects import Objects, json_of
 
 types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
 
@@ -65,4 +65,4 @@ def machine_for(event: Any, options: Options) -> Any:
     """The machine for a stream that begins with this event, a dict or an object."""
     machine = machine_of(json_of(event))
     assert machine is not None
-    return machine(options) if type(event) is dict else ObjectMachine(machine, options, event)
+    return machine(options, None if type(event) is dict else Objects(event, machine.API))

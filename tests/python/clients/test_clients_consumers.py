@@ -264,9 +264,9 @@ def test_every_event_can_be_sent_on(server: Replay, api: Any) -> None:
 def test_the_way_an_event_is_read_for_speed_is_that_of_its_kind() -> None:
     """LiteLLM's objects keep their fields where pydantic is slow to look."""
     from stopscan.clients._machine import Options
-    from stopscan.clients._objects import fields_of
+    from stopscan.clients._objects import Objects
 
-    options = Options(StopSet("END"))
     chunk = litellm.ModelResponseStream(choices=[{"index": 0, "delta": {"content": "one"}}])
-    machine = Chat(options, fields_of(chunk))
+    machine = Chat(Options(StopSet("END")), Objects(chunk))
+    assert machine.feed(chunk) is None
     assert machine.sole(chunk) == (0, "one")

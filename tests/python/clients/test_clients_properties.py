@@ -13,7 +13,7 @@ from reference import Reference
 from wire import MIXED, TOKENS, WIRES
 
 from stopscan import StopSet, finish
-from stopscan.clients._machine import Options
+from stopscan.clients._machine import Options, never
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
 BLOCKS = ("responses", "anthropic", "bedrock")  # each text is counted for itself
@@ -131,6 +131,45 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
     assert [id(event) for event in kept] == [id(event) for event in sent[: len(kept)]]
     if not machine.matches:
         assert len(kept) == len(sent)
+
+
+odd = st.one_of(st.none(), st.booleans(), st.integers(-1, 2), st.text("abE", max_size=3), st.just([]), st.just({}))
+
+
+def mutated(event: Any, place: int, value: Any) -> Any:
+    """The event with another value at the ``place``-th of all places in it, or without what is there."""
+    places = [0]
+
+    def walked(tree: Any) -> Any:
+        places[0] += 1
+        if places[0] == place:
+            return value
+        if isinstance(tree, dict):
+            return {key: walked(inner) for key, inner in tree.items()}
+        return [walked(inner) for inner in tree] if isinstance(tree, list) else tree
+
+    return walked(event)
+
+
+@pytest.mark.parametrize("api", APIS)
+@given(
+    parts=parts,
+    stop=stops,
+    include_stop=st.booleans(),
+    changes=st.dictionaries(st.integers(0, 9), st.tuples(st.integers(2, 20), odd)),
+)
+def test_the_short_way_through_a_machine_gives_what_the_long_one_gives(
+    api: str, parts: Any, stop: list[str], include_stop: bool, changes: Any
+) -> None:
+    events = MIXED[api](parts)
+    events = [mutated(event, *changes.get(number, (0, None))) for number, event in enumerate(events)]
+    short, long = (machine_for(MIXED[api]([])[0], Options(StopSet(stop), include_stop=include_stop)) for _ in range(2))
+    long.sole = never
+    for event in events:
+        given_out = short.feed(event)
+        assert ([event] if given_out is None else given_out) == long.feed(event)
+        assert short.matches == long.matches
+    assert short.end() == long.end()
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))
