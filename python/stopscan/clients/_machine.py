@@ -115,6 +115,9 @@ class Machine:
     def __init__(self, options: Options, objects: Converter | None = None) -> None:
         self.options = options
         self.objects = objects
+        stops = options.stops
+        # Whether a text that comes back whole has no stop in it: of a hidden one a character is missing.
+        self._all_hidden = not (options.include_stop or stops.visible or stops.repeat is not None)
         self.parts: dict[Any, Part] = {}
         self.matches: dict[int, StopMatch] = {}
         self.ended = False  # stops have fired and no choice is left
@@ -172,7 +175,7 @@ class Machine:
             return self._looked_at(event)
         if part.said is not None:
             part.said.append(text)
-        if safe is text and not part.held and part.scanner.match is None:
+        if safe is text and not part.held and (self._all_hidden or part.scanner.match is None):
             return None
         return self._looked_at(event) if part.over else self._looked_at(event, part, text, safe)
 
