@@ -164,14 +164,16 @@ class Machine:
 
     def feed(self, event: Any) -> list[Any] | None:
         """Returns what comes out for the next event of the source, ``None`` if it is the event itself and no more."""
-        safe = None
+        part, text, safe = None, "", ""
         try:
-            place, text = self.sole(event)  # type: ignore[misc]  # None is a TypeError
-            part = self.parts.get(place) or self._begun(place)
-            safe = part.feed(text)
+            sole = self.sole(event)
+            if sole is not None:
+                place, text = sole
+                part = self.parts.get(place) or self._begun(place)
+                safe = part.feed(text)
         except OTHERWISE:
-            pass
-        if safe is None:
+            part = None
+        if part is None:
             return self._looked_at(event)
         if part.said is not None:
             part.said.append(text)
