@@ -30,7 +30,7 @@ def register() -> None:
     from stopscan.sglang._detokenizer import Detokenizer
     from stopscan.sglang._requests import Requests
     from stopscan.sglang._routes import Routes
-    from stopscan.sglang._scheduler import Scheduler
+    from stopscan.sglang._scheduler import Scheduler, Watch
     from stopscan.sglang._spec import Spec
 
     Circuit.LIMIT = 1 << 30
@@ -38,7 +38,8 @@ def register() -> None:
     _selftest.problems = list
     random = Random(os.getpid())
     for owner, names in {
-        Scheduler: ("_watch", "_made", "_scanner", "_scan", "_report"),
+        Scheduler: ("_watch", "_made", "_report"),
+        Watch: ("_begin", "ends"),
         Detokenizer: ("_learn", "_row"),
         Requests: ("spec", "vocabulary", "_graph"),
         Routes: ("_check",),
@@ -46,7 +47,7 @@ def register() -> None:
         for name in names:
             setattr(owner, name, _faulty(getattr(owner, name), random))
     make = Spec.scanner
-    Spec.scanner = lambda *args: _Faulty(make(*args), random)  # type: ignore[assignment,return-value]
+    Spec.scanner = lambda *args, **options: _Faulty(make(*args, **options), random)  # type: ignore[assignment,return-value]
 
 
 class _Faulty:
@@ -59,7 +60,8 @@ class _Faulty:
     def __getattr__(self, name: str) -> Any:
         if self._random.random() < SHARE:
             raise LookupError(f"injected at {name}")
-        return getattr(self._scanner, name)
+        value = getattr(self._scanner, name)
+        return _faulty(value, self._random) if callable(value) else value
 
 
 def _faulty(original: Callable[..., Any], random: Random) -> Callable[..., Any]:
