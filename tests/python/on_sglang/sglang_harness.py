@@ -104,22 +104,23 @@ def expected(
 ) -> Answer:
     """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS.
 
-    At the end half a character becomes U+FFFD, which is text before the end, so that a stop may complete with it. The
-    text begins with the opening marker of ``protect`` and closes once: no stop completes between the markers' ends.
+    Where a stream ends, half a character becomes U+FFFD, and may complete a stop. The text of a stop id counts only if
+    it completes one. The text begins with the opening marker of ``protect`` and closes once: no stop completes between
+    the markers' ends.
     """
+    opening, closing = protect
     for count, token_id in enumerate([*ids, eos], 1):
         ends = token_id in {*stop_ids, eos}
-        text = _text(pieces[:count])
-        last = _text(pieces[: count - ends], final=True) if ends or count == limit else ""
-        for read in (text, last):
-            opening, closing = protect
-            start = read.find(closing) + len(closing) if closing in read else len(read)
-            if found := first_stop(read[: max(0, len(opening) - 1)], stops, patterns):
-                return Answer(read[: found[0]], found[2], count)
-            if found := first_stop(read[start:], stops, patterns):
-                return Answer(read[: start + found[0]], found[2], count)
-        if ends or count == limit:
-            return Answer(last, token_id if ends else None, count)
+        final = ends or count == limit
+        texts = [_text(pieces[:size], final=final) for size in ([count, count - 1] if ends else [count])]
+        for text in texts:
+            start = text.find(closing) + len(closing) if closing in text else len(text)
+            if found := first_stop(text[: max(0, len(opening) - 1)], stops, patterns):
+                return Answer(text[: found[0]], found[2], count)
+            if found := first_stop(text[start:], stops, patterns):
+                return Answer(text[: start + found[0]], found[2], count)
+        if final:
+            return Answer(texts[-1], token_id if ends else None, count)
     raise AssertionError("the last of them is EOS")
 
 
