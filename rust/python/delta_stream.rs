@@ -62,7 +62,7 @@ impl DeltaStream {
                 return Ok(safe);
             }
         }
-        self.source.take_error().map(|()| None)
+        self.source.take_error(py).map(|()| None)
     }
 
     /// Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyBaseException, PyMemoryError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -24,7 +24,7 @@ pub(super) struct Source {
     again: Mutex<Option<Py<PyAny>>>,
     has_again: AtomicBool,
     /// Why it could not be closed after a stop. The text before the stop comes first.
-    error: Mutex<Option<PyErr>>,
+    error: Mutex<Option<Py<PyBaseException>>>,
 }
 
 /// Held while a thread is in the source's code.
@@ -116,20 +116,25 @@ impl Source {
     pub(super) fn close_after_stop(&self, py: Python<'_>) -> PyResult<()> {
         self.ended.store(true, Relaxed);
         let closed = self.close_once(py);
-        *lock(&self.error)? = closed.err();
+        *lock(&self.error)? = closed.err().map(|error| error.into_value(py));
         Ok(())
     }
 
     /// The error of closing the source after a stop, once.
-    pub(super) fn take_error(&self) -> PyResult<()> {
-        lock(&self.error)?.take().map_or(Ok(()), Err)
+    pub(super) fn take_error(&self, py: Python<'_>) -> PyResult<()> {
+        let error = lock(&self.error)?.take();
+        error.map_or(Ok(()), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.deltas)?;
         visit.call(&self.iterator)?;
         // Where another call has it, it stands outside of the cycle.
-        self.again.try_lock().map_or(Ok(()), |again| again.iter().try_for_each(|delta| visit.call(delta)))
+        if let Ok(again) = self.again.try_lock() {
+            visit.call(&*again)?;
+        }
+        // Its traceback has the frames of those who called.
+        self.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
     fn close_once(&self, py: Python<'_>) -> PyResult<()> {

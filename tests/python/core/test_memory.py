@@ -140,6 +140,28 @@ def test_a_stream_in_a_cycle_with_its_source_is_collected() -> None:
     assert Source.alive == 0
 
 
+def test_a_stream_with_an_error_of_its_source_is_collected() -> None:
+    class Source:
+        def __iter__(self) -> Iterator[str]:
+            return self
+
+        def __next__(self) -> str:
+            return "text END"
+
+        def close(self) -> None:
+            raise OSError
+
+    def stopped() -> weakref.ref[Source]:
+        source = Source()
+        stream = scan(source, "END")
+        assert next(stream) == "text "  # the error has this frame, and the frame has the stream
+        return weakref.ref(source)
+
+    source = stopped()
+    gc.collect()
+    assert source() is None
+
+
 def test_a_scanner_is_small() -> None:
     for scanner in (StopScanner(None), StopScanner("END"), StopScanner(STOPS), StopScanner(["x" * 20] * 1_000)):
         assert sys.getsizeof(scanner) <= 256
