@@ -9,6 +9,7 @@ import pytest
 import wire
 from apis import client
 from objects import MAKERS, field
+from openai.types.responses.response_output_text import AnnotationURLCitation
 from replay import Recording, Replay
 
 from stopscan.clients import scan_events, truncate_response
@@ -331,6 +332,9 @@ def test_annotations_beyond_the_stop_go_with_the_text() -> None:
     for drain in (False, True):
         out = list(scan_events(stream.completed(), "END", drain=drain))
         assert out[-1]["response"]["output"][0]["content"][0]["annotations"] == cites[:1]
+    last = list(scan_events(map(MAKERS["responses"], stream.completed()), "END"))[-1]
+    kinds = [type(annotation) for annotation in last.response.output[0].content[0].annotations]
+    assert kinds == [AnnotationURLCitation], "they were dicts"
 
 
 def test_refusals_are_not_scanned() -> None:

@@ -39,9 +39,11 @@ def test_a_stop_ends_the_request(server: Replay, provider: str) -> None:
     assert recording.gone.wait(10), "its wrapper over Anthropic cannot be closed, and the connection is"
 
 
-def test_closes_says_that_litellms_wrapper_over_anthropic_cannot_be_closed(server: Replay) -> None:
-    model = server.record(Recording(wire.anthropic(["one END", "two"])))
-    options: Any = {"messages": MESSAGES, "api_base": f"{server.url}/v1/messages", "api_key": "none"}
-    stream = scan_events(litellm.completion(f"anthropic/{model}", stream=True, **options), "END")
+@pytest.mark.parametrize("provider", ["anthropic", "ollama_chat"])
+def test_closes_says_that_litellms_wrapper_cannot_be_closed(server: Replay, provider: str) -> None:
+    api, base = ROUTES[provider]
+    model = server.record(Recording(wire.WIRES[api](["one END", "two"])))
+    options: Any = {"messages": MESSAGES, "api_base": server.url + base, "api_key": "none"}
+    stream = scan_events(litellm.completion(f"{provider}/{model}", stream=True, **options), "END")
     assert not stream.closes
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "one "
