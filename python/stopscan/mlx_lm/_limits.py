@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 # Larger ones overflow in mlx, or mean no limit at all.
@@ -38,20 +37,26 @@ def check_body(body: Mapping[str, Any]) -> None:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ValueError("the request has a lone surrogate, which is no text") from None
+    for name in (*COUNTS, *NUMBERS, "top_logprobs", "seed"):
+        if isinstance(body.get(name), bool):  # which Python takes for a number, and mlx does not
+            raise ValueError(f"{name} must be a number, not a boolean")
     for name in COUNTS:
         value = body.get(name)
         if isinstance(value, int) and value > MOST:
             raise ValueError(f"{name} must be at most {MOST}")
     for name in NUMBERS:
         value = body.get(name)
-        if isinstance(value, float) and not isfinite(value):
-            raise ValueError(f"{name} must be a finite number")
+        if isinstance(value, int | float) and not abs(value) <= MOST:
+            raise ValueError(f"{name} must be a finite number, at most {MOST}")
     seed = body.get("seed")
     if isinstance(seed, int) and not 0 <= seed <= MOST_SEED:
         raise ValueError(f"seed must be from 0 to {MOST_SEED}")
+    draft = body.get("draft_model")
+    if draft is not None and not isinstance(draft, str):
+        raise ValueError(f"draft_model must be a string, not {type(draft).__name__}")
     bias = body.get("logit_bias")
-    if isinstance(bias, Mapping) and not all(isfinite(float(value)) for value in bias.values()):
-        raise ValueError("logit_bias must have finite numbers")
+    if isinstance(bias, Mapping) and not all(abs(float(value)) <= MOST for value in bias.values()):
+        raise ValueError(f"logit_bias must have finite numbers, at most {MOST}")
 
 
 def check_text_prompt(body: Mapping[str, Any]) -> None:

@@ -159,6 +159,15 @@ class _Handler(server.APIHandler):
         self._protect, self._repeat = protect, repeat
         super().__init__(*args, **options)  # which serves the request
 
+    def do_POST(self) -> None:  # noqa: N802 - its name
+        try:
+            if self.headers.get("Content-Length", "").startswith("-"):
+                raise ValueError("Content-Length is negative")
+            super().do_POST()
+        except (ValueError, RecursionError, OverflowError) as error:
+            # Of the body alone: it is not UTF-8, or is too deep or too long. What comes later is caught there.
+            self._refuse(400, error)
+
     def handle_completion(self, request: Any, stop_words: Any) -> None:
         try:
             # Stops are for the answer: chat routes tell it from reasoning and calls.

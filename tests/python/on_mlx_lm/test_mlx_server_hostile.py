@@ -6,6 +6,7 @@ import json
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"logit_bias": {"1": float("nan")}}, "logit_bias must have finite numbers"),
     ({"temperature": float("inf")}, "temperature must be a finite number"),
     ({"repetition_penalty": float("nan")}, "repetition_penalty must be a finite number"),
+    # mlx takes no booleans, and no integers of more than 64 bits.
+    ({"top_logprobs": True}, "top_logprobs must be a number"),
+    ({"max_tokens": True}, "max_tokens must be a number"),
+    ({"frequency_penalty": 2**70}, "frequency_penalty must be a finite number"),
+    ({"presence_penalty": -(2**70)}, "presence_penalty must be a finite number"),
+    ({"logit_bias": {"1": 2**70}}, "logit_bias must have finite numbers"),
+    ({"draft_model": ["x"]}, "draft_model must be a string"),
     ({"seed": -1}, "seed must be from 0"),
     ({"seed": 2**64}, "seed must be from 0"),
 ]
@@ -57,6 +65,21 @@ def test_what_the_generation_thread_cannot_take_is_a_400(
 ) -> None:
     status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), "stream": stream, **body})
     assert (status, message in json.loads(reply)["error"]) == (400, True), reply
+    assert answers(ours, reciter)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"prompt": "\xff"}', b"[" * 100_000, b"", b"5"], ids=["bytes", "deep", "empty", "5"]
+)
+def test_a_body_that_is_no_request_is_a_400(ours: Server, reciter: Reciter, body: bytes) -> None:
+    """The connection was closed without an answer for what is not UTF-8, and for what is too deep."""
+    for length in (None, "-1", "9" * 30):
+        connection = HTTPConnection("127.0.0.1", ours.port, timeout=60)
+        headers = {} if length is None else {"Content-Length": length}
+        connection.request("POST", "/v1/completions", body, headers)
+        response = connection.getresponse()
+        assert (response.status, "error" in json.loads(response.read())) == (400, True)
+        connection.close()
     assert answers(ours, reciter)
 
 
