@@ -69,7 +69,7 @@ class ScanningDetokenizer:
         """The text of the stop that fired, or ``None``. The tokens after the one that completes it are dropped."""
         if self._after is not None:
             return self._after.update(new_token_ids, stop_terminated)
-        token_ids, scanned = self._token_ids, new_token_ids
+        token_ids, scanner, scanned = self._token_ids, self._scanner, new_token_ids
         if stop_terminated:
             self._stop_terminated = True
             if not self._include_stop:
@@ -82,8 +82,9 @@ class ScanningDetokenizer:
                     self._newest += self._feed(token_id)
                 except ValueError:
                     self._count(token_id)
-                if self._scanner.match is not None:
-                    return self._stopped(self._scanner.match, new_token_ids[len(token_ids) - before :])
+                # A stop alone ends this scanner, and its finish is sooner read than its match.
+                if scanner.finish is not None and scanner.match is not None:
+                    return self._stopped(scanner.match, new_token_ids[len(token_ids) - before :])
             if scanned is not new_token_ids:
                 token_ids.append(new_token_ids[-1])
             if len(self._newest) > BLOCK:
