@@ -16,10 +16,6 @@ pub trait Emit: Sized + 'static {
     #[doc(hidden)]
     type Safe: SettledText;
 
-    /// Where a stream puts text together that comes out at once and lies apart.
-    #[doc(hidden)]
-    type Joined: Debug + Default + Send + Sync;
-
     /// The name of its sets.
     #[doc(hidden)]
     const SET: &'static str;
@@ -96,7 +92,6 @@ impl Emit for Text {
     type Output<'a> = Output<'a>;
     type Tokens<'a> = &'a str;
     type Safe = String;
-    type Joined = ();
 
     const SET: &'static str = "StopSet";
     const MARKERS_STAY: bool = true;
@@ -143,7 +138,6 @@ impl Emit for Segmented {
     type Output<'a> = Segments<'a>;
     type Tokens<'a> = Segments<'a>;
     type Safe = Vec<(u32, String)>;
-    type Joined = String;
 
     const SET: &'static str = "SegmentSet";
     const MARKERS_STAY: bool = false;
@@ -165,6 +159,7 @@ impl Emit for Segmented {
         let graph = set.graph();
         let stop_match = more.as_ref().and_then(|more| more.fired.as_ref()).map(|fired| fired.stop_match(graph, *read));
         let last = (region, held.text(released, rest));
+        *joined = Box::default(); // what one long delta needed is given back
         if before.is_empty() {
             return Segments::new(stop_match, [last], graph);
         }

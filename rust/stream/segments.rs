@@ -1,6 +1,6 @@
 use std::{iter, option, vec};
 
-use super::{SettledText, StopMatch};
+use super::StopMatch;
 use crate::graph::Graph;
 
 /// Text of one region.
@@ -79,12 +79,9 @@ impl<'a> IntoIterator for Segments<'a> {
 }
 
 /// Puts neighbours of one region together.
-pub(super) fn join<'a>(pieces: Vec<(u32, &'a str)>, joined: &'a mut String) -> Vec<(u32, &'a str)> {
+pub(super) fn join<'a>(pieces: Vec<(u32, &'a str)>, joined: &'a mut Box<str>) -> Vec<(u32, &'a str)> {
     let regions = || pieces.chunk_by(|piece, next| piece.0 == next.0);
-    SettledText::clear(joined);
-    for region in regions().filter(|region| region.len() > 1) {
-        joined.extend(region.iter().map(|piece| piece.1));
-    }
+    *joined = regions().filter(|region| region.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();
     let mut rest = &**joined;
     let whole = |region: &[(u32, &'a str)]| match *region {
         [piece] => piece,
