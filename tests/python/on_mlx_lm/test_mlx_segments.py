@@ -141,15 +141,16 @@ def test_a_segmenter_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Re
 
 # After the first five tokens of "think"; nobody had asked for their segments.
 VERSION_1 = (
-    b"\x01\xa4uZ\xcd\x11?\xd5\x9b\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x05\x01\x00\x04\x00\x00\x00\x01\x00"
-    b"\x00\x00\x00\x01\x00\x00*\x80!c"
+    b"\x01\xa8\xe5\xc3\xa6\x01\xd0\x85\x98\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x05\x01\x00\x04\x00\x00"
+    b"\x00\x01\x00\x00\x00\x00\x01\x00\x0020\x08\xa8"
     b'[[], [["reasoning", "Is"]], [["reasoning", " it"]], [["reasoning", " "]], [["reasoning", "E"]]]'
-    b"\x00\x00\x00_\xa2\x19BG"
+    b"\x00\x00\x00_\x18\xfb\x9d\x12"
 )
 
 
 def test_a_snapshot_of_version_1_goes_on(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    row = RowSegmenter(mlx[1], {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
+    markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    row = RowSegmenter(mlx[1], markers, eos_token_ids=[])
     row.restore(VERSION_1)
     assert (row.region, row.tokens_seen, row.tokens_in) == ("reasoning", 5, {"answer": 0, "reasoning": 4})
     told = [row.segments(SimpleNamespace(finish_reason=None)) for _ in range(5)]
