@@ -94,8 +94,13 @@ def _fields_of(cls: Any) -> tuple[Fields, Fields]:
     """
     if issubclass(cls, dict):
         return itself, itself
-    top, extra = attrgetter("__dict__"), attrgetter("__pydantic_extra__")
-    return top, extra if cls.__module__.startswith("litellm.") else top
+    top = _getter(cls, "__dict__")
+    return top, _getter(cls, "__pydantic_extra__") if cls.__module__.startswith("litellm.") else top
+
+
+def _getter(cls: Any, name: str) -> Fields:
+    found: Fields = next((vars(owner)[name].__get__ for owner in cls.__mro__ if name in vars(owner)), attrgetter(name))
+    return found
 
 
 def json_of(event: Any) -> Any:
