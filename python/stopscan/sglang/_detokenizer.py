@@ -17,18 +17,18 @@ MAX_ROWS = 1 << 16
 
 
 class Row:
-    """One request: its scanner, and what sglang would have to be told to take it over."""
+    """One request: its scanner, and what sglang has to be told to take it over."""
 
-    def __init__(
-        self, spec: Spec, scanner: TokenScanner | Everywhere, decoded: str, decode_ids: Sequence[int], offset: int
-    ) -> None:
+    def __init__(self, spec: Spec, decoded: str, decode_ids: Sequence[int], offset: int) -> None:
         self.spec = spec
-        self.scanner: TokenScanner | Everywhere | None = scanner
+        self.scanner: TokenScanner | Everywhere | None = None
         self.decoded = decoded
         self.decode_ids = list(decode_ids)
         self.offset = offset
+        # How many characters clients have.
         self.given = 0
-        self.skip = 0
+        # Since the scanner failed: sglang's text, which has no hold. None before.
+        self.text: str | None = None
 
 
 class Detokenizer:
@@ -53,12 +53,14 @@ class Detokenizer:
         ours = [self._text(manager, recv, place, row) if row else None for place, row in enumerate(rows)]
         theirs = [place for place, text in enumerate(ours) if text is None]
         if theirs:
-            part = recv if len(theirs) == len(ours) else _part(recv, theirs)
-            for place, row in ((place, rows[place]) for place in theirs):
-                if row is not None and row.skip < 0:
-                    self._hand_over(part, theirs.index(place), row)
+            failed = {place: row for place, row in enumerate(rows) if row and ours[place] is None}
+            part = _part(recv, theirs) if failed or len(theirs) < len(ours) else recv
+            for place, row in failed.items():
+                self._hand_over(part, theirs.index(place), row)
             for place, text in zip(theirs, original(manager, part), strict=True):
-                ours[place] = self._rest(rows[place], text)
+                ours[place] = text
+            for place, row in failed.items():
+                ours[place] = self._own(row, ours[place] or "", recv.finished_reasons[place])
         for rid, reason in zip(recv.rids, recv.finished_reasons, strict=True):
             if reason is not None:
                 self._rows.pop(rid, None)
@@ -77,25 +79,28 @@ class Detokenizer:
         recv.customized_info = wrap_as_pickle(info) if info else None
         for place, (rid, values) in enumerate(zip(recv.rids, specs, strict=True)):
             if values is not None:
-                try:
-                    self._rows[rid] = self._row(manager, recv, place, Spec(*values))
-                except BaseException as error:
-                    self._requests.circuit.note(error, "goes on with sglang's own text")
+                self._rows[rid] = self._row(manager, recv, place, Spec(*values))
         while len(self._rows) > MAX_ROWS:
             self._rows.popitem(last=False)
 
     def _row(self, manager: Any, recv: Any, place: int, spec: Spec) -> Row:
         offset = recv.read_offsets[place]
         prompt = recv.decode_ids[place][:offset]
-        scanner = spec.scanner(self._requests.vocabulary(manager.tokenizer), prompt)
-        return Row(spec, scanner, recv.decoded_texts[place], prompt, offset)
+        row = Row(spec, recv.decoded_texts[place], prompt, offset)
+        try:
+            row.scanner = spec.scanner(self._requests.vocabulary(manager.tokenizer), prompt)
+        except BaseException as error:
+            self._requests.circuit.note(error, "gets sglang's own text at its end")
+        return row
 
     def _text(self, manager: Any, recv: Any, place: int, row: Row) -> str | None:
         """The row's new text; ``None`` if sglang is to make it."""
-        if row.scanner is None:
+        if row.text is not None:
             return None
         ids, reason = list(recv.output_ids[place]), recv.finished_reasons[place]
         row.decode_ids += ids
+        if row.scanner is None:
+            return None
         try:
             if reason and ids and isinstance(reason.get("matched"), int):
                 ids = manager.trim_matched_stop(ids, reason, recv.no_stop_trim[place])
@@ -105,26 +110,36 @@ class Detokenizer:
             row.given += len(text)
             return text
         except BaseException as error:
-            row.scanner, row.skip = None, -1
-            self._requests.circuit.note(error, "goes on with sglang's own text")
+            row.scanner = None
+            self._requests.circuit.note(error, "gets sglang's own text at its end")
             return None
 
     @staticmethod
     def _hand_over(part: Any, place: int, row: Row) -> None:
-        """Makes the message one that begins the request, so that sglang decodes all of it once."""
-        part.decode_ids[place] = row.decode_ids
-        part.read_offsets[place] = row.offset
-        part.decoded_texts[place] = row.decoded
-        row.skip = row.given
+        """Lets sglang decode the row: at first all of it, as in a message that begins the request.
 
-    @staticmethod
-    def _rest(row: Row | None, text: str) -> str:
-        """What of sglang's ``text`` was not given already."""
-        if row is None:
-            return text
-        skipped = min(row.skip, len(text))
-        row.skip -= skipped
-        return text[skipped:]
+        sglang is not told the string that matched: it would cut at the first one, which may stand in the reasoning.
+        """
+        if row.text is None:
+            part.decode_ids[place] = row.decode_ids
+            part.read_offsets[place] = row.offset
+            part.decoded_texts[place] = row.decoded
+            row.text = ""
+        reason = part.finished_reasons[place]
+        if reason and isinstance(reason.get("matched"), str):
+            part.finished_reasons[place] = {**reason, "matched": None}
+
+    def _own(self, row: Row, text: str, reason: Any) -> str:
+        """What clients do not have of sglang's text: all at the end, where the stop is known."""
+        row.text = (row.text or "") + text
+        if reason is None:
+            return ""
+        try:
+            end = row.spec.end_of(row.text)
+        except BaseException as error:
+            end = len(row.text)
+            self._requests.circuit.note(error, "has the stop in its text")
+        return row.text[row.given : end]
 
 
 def _part(recv: Any, places: Sequence[int]) -> Any:

@@ -55,6 +55,16 @@ class Spec(NamedTuple):
             return scanner
         return Everywhere(scanner, TokenScanner(vocabulary, stop_set(self.everywhere, (), (), None), **options))
 
+    def end_of(self, text: str) -> int:
+        """Where a whole text ends for its reader, in code points: at the stop that completes first."""
+        found = [self.stops.find(text, **dict(self.begins))]
+        if self.everywhere and self.protect:
+            found.append(stop_set(self.everywhere, (), (), None).find(text))
+        match = min(filter(None, found), key=lambda match: match.end, default=None)
+        if match is None:
+            return len(text)
+        return match.end if self.include_stop or match.period else match.offset
+
 
 @lru_cache(maxsize=128)
 def _stops(

@@ -23,6 +23,7 @@ from stopscan._engine.environment import Settings
 from stopscan.sglang import _plugin
 from stopscan.sglang._requests import KEY, Requests
 from stopscan.sglang._selftest import Host, installed, problems
+from stopscan.sglang._spec import Spec
 from stopscan.tokens import TokenScanner
 
 pytestmark = pytest.mark.sglang
@@ -202,36 +203,49 @@ def test_sglangs_matched_stop_kit_without_and_with_it(
         assert ("".join(texts), reason.get("matched")) == (with_it, matched)
 
 
-@pytest.mark.parametrize("where", ["scheduler", "detokenizer"])
-@pytest.mark.parametrize("at", range(1, 8))
-def test_a_stream_that_fails_goes_on_with_sglangs_own_stops(
-    host: Host, where: str, at: int, monkeypatch: pytest.MonkeyPatch
+class Faulty:
+    """A scanner of which one use fails: the look at an attribute, or the call of a method."""
+
+    def __init__(self, scanner: TokenScanner, at: int) -> None:
+        self._scanner = scanner
+        self._left = at
+
+    def _use(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise LookupError("injected")
+
+    def __getattr__(self, name: str) -> Any:
+        self._use()
+        value = getattr(self._scanner, name)
+        return (lambda *args: self._use() or value(*args)) if callable(value) else value
+
+
+OWN = {"stop": ["END"]}
+BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<", ">"]}}
+
+
+@pytest.mark.parametrize(
+    ("failing", "params", "matched"),
+    [("scheduler", OWN, "END"), ("detokenizer", OWN, "END"), ("detokenizer", BEYOND, "E[A-Z]D")],
+)
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_stream_that_fails_has_its_text_all_the_same(
+    host: Host, failing: str, params: dict[str, Any], matched: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Circuit, "strict", False)
     monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
-    calls = iter(range(1, 100))
+    make, makers = Spec.scanner, iter(["scheduler", "detokenizer"])
 
-    class Faulty:
-        def __init__(self, scanner: TokenScanner) -> None:
-            self._scanner = scanner
+    def scanner(*args: Any, **options: Any) -> Any:
+        made = make(*args, **options)
+        return Faulty(made, at) if next(makers) == failing else made
 
-        def __getattr__(self, name: str) -> Any:
-            if next(calls) == at:
-                raise LookupError("injected")
-            return getattr(self._scanner, name)
-
-    from stopscan.sglang import _detokenizer, _scheduler
-
-    module = {"scheduler": _scheduler.Watch, "detokenizer": _detokenizer.Row}[where]
-    init = module.__init__
-
-    def broken(self: Any, spec: Any, scanner: Any, *args: Any) -> None:
-        init(self, spec, Faulty(scanner), *args)
-
-    monkeypatch.setattr(module, "__init__", broken)
+    monkeypatch.setattr(Spec, "scanner", scanner)
+    pieces = ["<", "END", ">"] if params is BEYOND else []
     with installed(_plugin.hooks(Settings())):
-        texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"]})})["r"]
-    assert ("".join(texts), reason["matched"]) == ("ab", "END")
+        texts, reason, _ = host.run({"r": (host.ids([*pieces, "a", "b", "E", "ND", "a"]), params)})["r"]
+    assert ("".join(texts), reason["matched"]) == ("".join(pieces) + "ab", matched)
 
 
 @pytest.mark.parametrize("params", [{"stop_regex": ["(a+)+b"]}, {"custom_params": {"stopscan_patterns": ["E"]}}])
