@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -207,12 +206,3 @@ def test_a_pattern_that_the_end_of_the_answer_confirms(server: Server, plugin: s
         assert text == {"off": "This is the END of it", "on": "This is the END of "}[plugin]
         assert choices[-1].finish_reason == "stop"
         assert choices[-1].model_extra["stop_reason"] == {"off": None, "on": "it"}[plugin]
-
-
-def test_what_the_example_asks(server: Server, plugin: str) -> None:
-    example = runpy.run_path(str(Path(__file__).parents[3] / "examples" / "vllm_serve.py"))
-    pieces = example["stream"](server.openai, "reciter")
-    assert len(pieces) == 19
-    assert "".join(pieces) == example["RECITER"].text("late").partition("<|end_of_document|>")[0]
-    expected = {"off": "<think>Is it ", "on": "<think>Is it END?</think>It is 5 or 6 "}
-    assert example["think"](server.openai, "reciter") == expected[plugin]

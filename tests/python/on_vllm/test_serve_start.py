@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -85,3 +86,11 @@ def test_a_server_in_which_stopscan_cannot_do_its_work_does_not_start(
         serve(checkpoint, tmp_path / "log", STOPSCAN_VLLM="1", **environment),
     ):
         pass
+
+
+def test_the_example() -> None:
+    example = Path(__file__).parents[3] / "examples" / "vllm_serve.py"
+    output = subprocess.run([sys.executable, str(example)], capture_output=True, text=True, check=True).stdout
+    assert "token  vLLM      with stopscan" in output
+    assert "reasoning, vLLM:           '<think>Is it '\n" in output
+    assert "reasoning, with stopscan:  '<think>Is it END?</think>It is 5 or 6 '\n" in output
