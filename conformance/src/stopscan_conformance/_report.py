@@ -190,13 +190,15 @@ def _replace(path: Path, content: bytes) -> None:
     if path.exists() and not path.is_file():  # /dev/stdout, a pipe
         path.write_bytes(content)
         return
-    path = path.resolve()  # what a link leads to is replaced, not the link
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    real = path.resolve()  # what a link leads to is replaced, not the link
+    beside = real.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(content)
-        os.replace(beside, path)
-    except BaseException:
+        os.replace(beside, real)
+    except BaseException as error:
         beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # nobody knows the file beside it
         raise
 
 

@@ -50,6 +50,8 @@ def run(
     def terminate(*_: Any) -> None:
         nonlocal terminated
         terminated = True
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            raise KeyboardInterrupt  # a shell's job in the background
         signal.raise_signal(signal.SIGINT)  # which asyncio knows how to end at
 
     previous = signal.signal(signal.SIGTERM, terminate)
