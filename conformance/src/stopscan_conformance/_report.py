@@ -197,7 +197,7 @@ def _replace(path: Path, content: bytes) -> None:
         os.replace(beside, real)
     except BaseException as error:
         beside.unlink(missing_ok=True)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.filename:
             error.filename = str(path)  # nobody knows the file beside it
         raise
 
