@@ -225,16 +225,14 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
 
 
 def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) -> None:
-    def refusal(server: Server, body: dict[str, Any]) -> tuple[int, str]:
-        try:
-            return server.post("completions", body)
-        except RemoteDisconnected as error:  # 0.32.0 answers some with nothing
-            return 400, str(error)
-
     for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
-        plain, ours = (refusal(server, body) for server in servers["batched"])
-        assert plain == ours
-        assert plain[0] >= 400
+        plain, ours = servers["batched"]
+        told = ours.post("completions", body)
+        assert told[0] >= 400
+        try:
+            assert plain.post("completions", body) == told
+        except RemoteDisconnected:
+            assert told[0] == 400  # 0.32.0 answers some with nothing
 
 
 def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Reciter) -> None:
