@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -45,16 +45,6 @@ def run(
     `write` is called about every second. Raises `Terminated` when SIGTERM comes.
     """
     console = Console(stderr=True)
-    terminated = False
-
-    def terminate(*_: Any) -> None:
-        nonlocal terminated
-        terminated = True
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            raise KeyboardInterrupt  # a shell's job in the background
-        signal.raise_signal(signal.SIGINT)  # which asyncio knows how to end at
-
-    previous = signal.signal(signal.SIGTERM, terminate)
     try:
         with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
             shown = progress.add_task("Sending", total=len(every))
@@ -68,16 +58,32 @@ def run(
                     write()
                     written = time.monotonic()
 
-            asyncio.run(_send(server, every, add))
-    except KeyboardInterrupt:
+            asyncio.run(_until_terminated(_send(server, every, add)))
+    finally:
+        ordered = {case: results[case] for case in every if case in results}
+        results.clear()
+        results.update(ordered)
+
+
+async def _until_terminated(sending: Coroutine[Any, Any, None]) -> None:
+    task, loop = asyncio.ensure_future(sending), asyncio.get_running_loop()
+    terminated = False
+
+    def terminate(*_: Any) -> None:
+        nonlocal terminated
+        terminated = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    # Not `loop.add_signal_handler`, which Windows lacks.
+    previous = signal.signal(signal.SIGTERM, terminate)
+    try:
+        await task
+    except asyncio.CancelledError:
         if terminated:
             raise Terminated from None
         raise
     finally:
         signal.signal(signal.SIGTERM, previous)
-        ordered = {case: results[case] for case in every if case in results}
-        results.clear()
-        results.update(ordered)
 
 
 async def _send(server: Server, every: Sequence[Case], add: Callable[[Case, Result], None]) -> None:

@@ -164,8 +164,9 @@ class _Handler(server.APIHandler):
             if self.headers.get("Content-Length", "").startswith("-"):
                 raise ValueError("Content-Length is negative")
             super().do_POST()
-        except (ValueError, RecursionError, OverflowError) as error:
-            # Of the body alone: it is not UTF-8, or is too deep or too long. What comes later is caught there.
+        except (AssertionError, ValueError, RecursionError, OverflowError) as error:
+            # Of the body alone: it is not UTF-8, is too deep or too long, or mlx-lm 0.32.0 asserts what it must have.
+            # What comes later is caught there.
             self._refuse(400, error)
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
