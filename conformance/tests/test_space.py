@@ -36,6 +36,13 @@ def test_each_point_has_an_end_that_is_known(api: str) -> None:
         assert expected.tokens[0] > 0
 
 
+@pytest.mark.parametrize("api", ["openai-chat", "generate"])
+def test_a_server_may_have_a_limit_of_its_own_as_mlx_lm_has_of_512_tokens(api: str) -> None:
+    unlimited = [point for point in thorough(0) if point.limit == "none" and fits(APIS[api], point)]
+    assert len(unlimited) >= 10
+    assert max(exchange_of(APIS[api], point).expected.tokens[0] for point in unlimited) < 512
+
+
 def test_a_failure_shrinks_to_the_least_request() -> None:
     failing = Point(place=511, length=30, among="begun", says="seed", company=3, stream=True)
     least = least_failing(failing, lambda point: point.place is not None and point.place >= 100 and point.stream)

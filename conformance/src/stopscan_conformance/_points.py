@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import inf
 
 from stopscan_conformance._answer import ask
 from stopscan_conformance._apis import Api
@@ -22,6 +23,7 @@ from stopscan_conformance._stops import script, stop_of, stops_of
 from stopscan_conformance.corpus import NEAR
 
 ENOUGH = 60
+DEFAULT_LIMIT = 500  # mlx-lm's is 512 tokens
 LOOKS = [f"looks-{name}" for name in NEAR]
 
 
@@ -29,11 +31,16 @@ def fits(api: Api, point: Point) -> bool:
     """Whether `api` can say it."""
     if api.harmony or said(point.says, api.name, "") is None:
         return False
-    if point.limit == "none" and api.name == "openai-completions":
-        return False  # it may have a default of 16 tokens
+    if point.limit == "none" and (api.name == "openai-completions" or _most(point) > DEFAULT_LIMIT):
+        return False  # a server may have a limit of its own, and 16 tokens for completions
     if point.limit.endswith("-reasoning") or point.script == "thought":
         return api.name in (*CHATS, "openai-responses")
     return point.usage == "asked" or (api.asks_for_usage and point.stream)
+
+
+def _most(point: Point) -> float:
+    """At most how many tokens its answer has; a token has a character or more."""
+    return inf if point.place is None else point.place + point.skip + point.length + 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,6 +51,8 @@ def check_body(body: Mapping[str, Any]) -> None:
     seed = body.get("seed")
     if isinstance(seed, int) and not 0 <= seed <= MOST_SEED:
         raise ValueError(f"seed must be from 0 to {MOST_SEED}")
+    if body.get("n") not in (None, 1):  # mlx-lm passes it over, and gives one answer
+        raise ValueError(f"n must be 1, not {body['n']!r}: this server gives one answer to a request")
     draft = body.get("draft_model")
     if draft is not None and not isinstance(draft, str):
         raise ValueError(f"draft_model must be a string, not {type(draft).__name__}")

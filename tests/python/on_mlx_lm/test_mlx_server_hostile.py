@@ -41,6 +41,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"frequency_penalty": 2**70}, "frequency_penalty must be a finite number"),
     ({"presence_penalty": -(2**70)}, "presence_penalty must be a finite number"),
     ({"logit_bias": {"1": 2**70}}, "logit_bias must have finite numbers"),
+    # mlx-lm passes `n` over, and gives one answer.
+    ({"n": 2}, "n must be 1, not 2"),
     ({"draft_model": ["x"]}, "draft_model must be a string"),
     ({"seed": -1}, "seed must be from 0"),
     ({"seed": 2**64}, "seed must be from 0"),
