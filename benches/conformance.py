@@ -1,9 +1,10 @@
 """The measured tables of docs/conformance.md.
 
-    python benches/conformance.py NAME [--python PYTHON]
+    python benches/conformance.py NAME [--python PYTHON] [--proxied]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables anew; without a NAME it only makes the tables. A server is added with an entry in `SERVERS`. For
+and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan.proxy --api none` stands
+before the server, and the file is docs/conformance/proxied/NAME.json. A server is added with an entry in `SERVERS`. For
 llama.cpp, this environment needs gguf, too.
 """
 
@@ -20,7 +21,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
@@ -33,9 +34,14 @@ from stopscan_conformance.__main__ import run
 from stopscan_conformance.gguf_file import write_gguf
 from stopscan_conformance.reciter import Reciter
 
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "python" / "proxy"))
+
+from running import running
+
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "conformance.md"
 RESULTS = ROOT / "docs" / "conformance"
+PROXIED = RESULTS / "proxied"
 PLAIN = tuple(api for api in APIS if not api.startswith("harmony"))
 CLIENTS = ("openai", "anthropic", "ollama", "httpx")
 
@@ -50,6 +56,7 @@ class Column:
     model: str | None = None
     apis: Sequence[str] = PLAIN
     environment: dict[str, str] = field(default_factory=dict)
+    proxy: Sequence[str] = ()  # what else the proxy is told
 
 
 VLLM = (
@@ -63,6 +70,8 @@ SGLANG = (
 )
 SGLANG_PROTECT = {"STOPSCAN_SGLANG": "1", "STOPSCAN_SGLANG_PROTECT": '["<think>", "</think>"]'}
 PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
+# Of servers that write the reasoning into the answer.
+THOUGHTS = ("--protect", "<think>", "</think>")
 # The wheel has no command. On a busy machine its threads, which wait for each other, take 30 times as long as one.
 LLAMA_CPP = (
     "import threading, xllamacpp as x; p = x.CommonParams(); "
@@ -93,7 +102,7 @@ SERVERS = {
     "vllm-stopscan": Column("vLLM + stopscan", VLLM, ("vllm", "torch"), environment=PROTECT),
     "vllm": Column("vLLM", VLLM, ("vllm", "torch")),
     "sglang-stopscan": Column("sglang + stopscan", SGLANG, ("sglang", "torch"), environment=SGLANG_PROTECT),
-    "sglang": Column("sglang", SGLANG, ("sglang", "torch")),
+    "sglang": Column("sglang", SGLANG, ("sglang", "torch"), proxy=THOUGHTS),
     "llama-cpp-python": Column(
         "llama-cpp-python",
         "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --port {port}",
@@ -116,6 +125,7 @@ SERVERS = {
         "{bin}/transformers serve {model} --device cpu --port {port}",
         ("transformers", "torch"),
         "{model}",
+        proxy=THOUGHTS,
     ),
 }
 
@@ -125,16 +135,18 @@ def main() -> None:
     parser.add_argument("name", nargs="?", choices=SERVERS)
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has the server")
     parser.add_argument("--api", action="append", choices=APIS, help="only this one (may be given more than once)")
+    parser.add_argument("--proxied", action="store_true", help="with stopscan's proxy before the server")
     options = parser.parse_args()
     if options.name:
-        measured = measure(SERVERS[options.name], options.python, options.api or SERVERS[options.name].apis)
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{options.name}.json"
+        column = SERVERS[options.name]
+        measured = measure(column, options.python, options.api or column.apis, proxied=options.proxied)
+        path = (PROXIED if options.proxied else RESULTS) / f"{options.name}.json"
+        path.parent.mkdir(exist_ok=True)
         path.write_text(written(with_earlier(path, measured)), encoding="utf-8")
     make_tables()
 
 
-def measure(column: Column, python: str, apis: Sequence[str]) -> dict[str, Any]:
+def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         model = Reciter().write(Path(folder, "reciter"))
         gguf = Path(folder, "reciter.gguf")
@@ -142,12 +154,11 @@ def measure(column: Column, python: str, apis: Sequence[str]) -> dict[str, Any]:
             write_gguf(Reciter(), model, gguf)
         places = {"python": python, "bin": str(Path(python).parent), "model": str(model), "gguf": str(gguf)}
         results: dict[Case, Result] = {}
+        named = column.model and column.model.format(**places)
         with served(column, places, Path(folder, "log")) as port:
-            run(
-                Server(f"http://127.0.0.1:{port}", model=column.model and column.model.format(**places), timeout=120),
-                cases(*apis),
-                results,
-            )
+            upstream = f"http://127.0.0.1:{port}"
+            with running(upstream, "--api", "none", *column.proxy) if proxied else nullcontext() as proxy:
+                run(Server(proxy.url if proxy else upstream, model=named, timeout=120), cases(*apis), results)
     measured = {
         "title": column.title,
         "command": command_to_read(column),
@@ -253,7 +264,13 @@ def make_tables() -> None:
     found = {name: RESULTS / f"{name}.json" for name in SERVERS}
     measured = [json.loads(path.read_text()) for path in found.values() if path.exists()]
     text = DOCUMENT.read_text(encoding="utf-8")
-    for name, lines in (("apis", by_api(measured)), ("topics", by_topic(measured)), ("servers", by_server(measured))):
+    blocks = {
+        "apis": by_api(measured),
+        "proxied": behind_the_proxy(),
+        "topics": by_topic(measured),
+        "servers": by_server(measured),
+    }
+    for name, lines in blocks.items():
         block = f"<!-- {name} -->\n" + "\n".join(lines) + f"\n<!-- /{name} -->"
         text = re.sub(f"<!-- {name} -->.*?<!-- /{name} -->", lambda _, block=block: block, text, flags=re.DOTALL)
     DOCUMENT.write_text(text, encoding="utf-8")
@@ -274,6 +291,22 @@ def by_api(measured: list[dict[str, Any]]) -> Iterator[str]:
             yield f"| `{api}` | {' | '.join(cells)} | {f'{refused} cases' if refused else ''} |"
         if missing:
             yield f"\nNot there: {', '.join(missing)}."
+
+
+def behind_the_proxy() -> Iterator[str]:
+    columns = ("text", "finish", "late")
+    yield f"| server | API | | {' | '.join(columns)} | cases not supported |"
+    yield "|---|---|---|" + "---:|" * len(columns) + "---:|"
+    for path in (PROXIED / f"{name}.json" for name in SERVERS):
+        if not path.exists():
+            continue
+        proxied, alone = (json.loads(each.read_text()) for each in (path, RESULTS / path.name))
+        for api, found in proxied["apis"].items():
+            for where, told in (("alone", alone["apis"].get(api)), ("behind the proxy", found)):
+                if told and any(judged for _, judged in told["columns"].values()):
+                    cells = [f"{kept}/{judged}" for kept, judged in (told["columns"][name] for name in columns)]
+                    refused = sum(count for _, count in told["not supported"])
+                    yield f"| {proxied['title']} | `{api}` | {where} | {' | '.join(cells)} | {refused or ''} |"
 
 
 def by_topic(measured: list[dict[str, Any]], api: str = "openai-chat") -> Iterator[str]:
