@@ -9,15 +9,16 @@ import wire
 from apis import BY_NAME
 from objects import text_of
 from replay import Recording, Replay
+from wire_mixed import MIXED, ollama_mixed
 
 from stopscan.clients import scan_events, truncate_response
 
-MIXED = [("reasoning", ["think END", "."]), ("text", ["one E", "N"]), ("call", ["{END}"])]
+PARTS = [("reasoning", ["think END", "."]), ("text", ["one E", "N"]), ("call", ["{END}"])]
 
 
-@pytest.mark.parametrize("api", sorted(wire.MIXED))
+@pytest.mark.parametrize("api", sorted(MIXED))
 def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call(server: Replay, api: str) -> None:
-    events = wire.MIXED[api](MIXED)
+    events = MIXED[api](PARTS)
     stream = scan_events(BY_NAME[api].open(server.url, server.record(Recording(events))), "END")
     out = list(stream)
     assert stream.matches == {}
@@ -28,10 +29,10 @@ def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call
     assert texts[1][0] < min(places["{END}"])
 
 
-@pytest.mark.parametrize("api", sorted(wire.MIXED))
+@pytest.mark.parametrize("api", sorted(MIXED))
 def test_a_stop_in_the_text_ends_the_answer_before_the_call(server: Replay, api: str) -> None:
     """What comes after it would be made up: datarobot-genai#287."""
-    events = wire.MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
+    events = MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
     for drain in (False, True):
         stream = scan_events(BY_NAME[api].open(server.url, server.record(Recording(events))), "END", drain=drain)
         out = list(stream)
@@ -250,7 +251,7 @@ def test_chat_mistral_parts_of_reasoning_pass() -> None:
 
 
 def test_ollama_thinking_passes_and_the_counts_stay() -> None:
-    events = wire.ollama_mixed([("reasoning", ["END"]), ("text", ["one END"])])
+    events = ollama_mixed([("reasoning", ["END"]), ("text", ["one END"])])
     out = list(scan_events(events, "END", drain=True))
     assert out[0] is events[0]
     assert out[-1] == {**events[-1], "done_reason": "stop"}

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from objects import MAKERS, field, text_of
 from test_clients_properties import finishes, run
-from wire import MIXED, WIRES
+from wire import WIRES
+from wire_mixed import MIXED
 
 from stopscan import StopSet
 from stopscan.clients import scan_events, truncate_response

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from objects import MAKERS, machine_for, text_of
 from reference import Reference
-from wire import MIXED, TOKENS, WIRES
+from wire import TOKENS, WIRES
+from wire_mixed import MIXED
 
 from stopscan import StopSet, finish
 from stopscan.clients._machine import Options, never

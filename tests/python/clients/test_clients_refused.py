@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import anthropic
@@ -10,7 +12,7 @@ import pytest
 import wire
 from huggingface_hub import ChatCompletionStreamOutput, TextGenerationStreamOutput
 from objects import MAKERS
-from sources import AsyncSource, Source
+from sources import AsyncSource, Source, chunks
 
 from stopscan.clients import ascan_events, scan_events
 
@@ -102,3 +104,49 @@ def test_ascan_events_takes_choices_too() -> None:
         assert len([event async for event in stream]) == 4
 
     asyncio.run(read())
+
+
+@dataclass(frozen=True)
+class Frozen:
+    choices: Any
+
+
+@pytest.mark.parametrize("kind", [SimpleNamespace, Frozen])
+def test_objects_that_are_of_no_client_are_refused(kind: Any) -> None:
+    """Nobody knows how to copy them: a guess was a frozen dataclass's error in the middle of the stream."""
+    event = kind(choices=[SimpleNamespace(index=0, delta=SimpleNamespace(content="one END"), finish_reason=None)])
+    with pytest.raises(TypeError, match=f"{kind.__name__} cannot be cut"):
+        next(scan_events([event], "END"))
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: scan_events(ascan_events(AsyncSource(), "x"), "END"), "use ascan_events"),
+        (lambda: scan_events(7, "END"), "no iterable of events"),
+        (lambda: ascan_events([], "END"), "no async iterable of events"),
+        (lambda: next(scan_events(["one"], "END")), "builtins.str cannot be cut"),
+        (lambda: next(scan_events([{"type": ["text"]}], "END")), "no event of an API"),
+        (lambda: next(scan_events([b"data: {}"], "END")), "builtins.bytes cannot be cut"),
+        (lambda: next(scan_events([{"delta": "x"}], "END")), "'delta'"),
+        (lambda: next(scan_events([{"message": "Not Found"}], "END")), "'message'"),
+        (lambda: next(scan_events([SimpleNamespace(type="ai", content="x")], "END")), "SimpleNamespace cannot be cut"),
+    ],
+)
+def test_what_is_refused(call: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        call()
+
+
+@pytest.mark.parametrize("kind", ["chunk", "content.delta", "content.done", "refusal.delta", "text"])
+def test_what_a_helper_has_made_is_refused(kind: str) -> None:
+    with pytest.raises(TypeError, match=rf"'{kind}' is made by the client's stream\(\) helper: give the helper itself"):
+        next(scan_events([{"type": kind, "delta": "x"}], "END"))
+
+
+def test_a_bad_stop_is_refused_before_the_stream_is_touched() -> None:
+    source = Source(*chunks("one"))
+    for stop, error in (("", ValueError), (["a", 1], TypeError), (b"END", TypeError)):
+        with pytest.raises(error):
+            scan_events(source, stop)  # type: ignore[arg-type]
+    assert len(list(source)) == 1
