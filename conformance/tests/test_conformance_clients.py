@@ -280,3 +280,8 @@ def test_an_error_is_the_answer(api: str, stream: bool) -> None:
     answer = replay.asked(api, stream=stream)
     assert (answer.error, answer.refused, answer.chunks) == ('422: {"error": "no stops"}', True, [])
     assert len(replay.sent) == 1
+
+
+def test_an_error_in_a_stream_of_sglang_is_told() -> None:
+    said = events({"error": {"message": "at most 32 stop strings are allowed, got 63"}}, done=True)
+    assert "got 63" in str(Replay(said).asked("generate", stream=True).error)

@@ -58,6 +58,13 @@ def test_other_right_server_passes(staged_url: str, thorough: bool, variant: Var
     assert {result.outcome for result in results.values()} == variant.outcomes
 
 
+@pytest.mark.parametrize("api", ["openai-chat", "anthropic", "generate"])
+def test_a_line_separator_within_a_text_does_not_end_a_line(staged_url: str, api: str) -> None:
+    server = Server(f"{staged_url}/as%20they%20are", model="reciter", timeout=PATIENT)
+    names = [f"{api}-stream-line-separators", f"{api}-stream-separator-stop"]
+    assert [BY_NAME[name].run(server).outcome for name in names] == ["pass", "pass"]
+
+
 @pytest.mark.parametrize("status", REFUSALS + FAILURES)
 def test_only_a_refusal_is_not_a_failure(staged_url: str, status: int) -> None:
     result = BY_NAME["openai-chat-whole-split"].run(Server(f"{staged_url}/stops%20are%20a%20{status}", model="reciter"))

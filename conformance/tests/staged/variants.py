@@ -174,6 +174,7 @@ VARIANTS = [
     Variant(
         Staged("nulls", events=every(with_choices, lambda data: {**data, "usage": None, "system_fingerprint": None}))
     ),
+    Variant(Staged("as they are", dumps=lambda data: json.dumps(data, ensure_ascii=False)), (*SSE, "generate")),
     Variant(Staged("letter by letter", chunks=letters), (*SSE, "ollama-chat", "generate")),
     Variant(Staged("an alias", told_model="reciter-2026-11")),
     Variant(Staged("no usage", whole_answer=lambda data: {k: v for k, v in data.items() if k != "usage"})),

@@ -89,7 +89,7 @@ class _Connections(httpx.AsyncBaseTransport):
     longer than their events.
     """
 
-    IDLE = 100
+    IDLE = 100  # pools that wait for the next request; those of a burst above that are closed
 
     def __init__(self) -> None:
         self._tls = httpx.create_ssl_context()

@@ -11,7 +11,7 @@ from stopscan_conformance._apis import _faults as faults
 from stopscan_conformance._apis._api import Api, End, Part, Request
 from stopscan_conformance._apis._faults import COUNT, NAME
 from stopscan_conformance._connection import Connection
-from stopscan_conformance._wire import Wire
+from stopscan_conformance._wire import LINE_END, Wire
 
 DONE = "[DONE]"
 
@@ -28,12 +28,23 @@ async def read(connection: Connection, request: Request) -> AsyncIterator[Part]:
             answer = json.loads(await reply.aread())
             yield Part(answer["text"], "", from_sglang(answer), _head(answer))
             return
-        async for line in reply.aiter_lines():
+        async for line in _lines(reply):
             data = line.removeprefix("data:").strip()
             if line.startswith("data:") and data != DONE:
                 answer = json.loads(data)
+                if "error" in answer:
+                    raise RuntimeError(f"an error in the stream: {answer['error']}")
                 text, said = answer["text"][len(said) :], answer["text"]
                 yield Part(text, "", from_sglang(answer), _head(answer))
+
+
+async def _lines(reply: Any) -> AsyncIterator[str]:
+    """Not httpx's `aiter_lines`, which ends a line at U+2028 within a text, too."""
+    rest = ""
+    async for text in reply.aiter_text():
+        *lines, rest = LINE_END.split(rest + text)
+        for line in lines:
+            yield line
 
 
 def _head(answer: dict[str, Any]) -> dict[str, Any]:
