@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import Api, event
-from body import ANTHROPIC, Content, Lenient, Limit, Many, Stopping, Strings, called, joined, parts, tool
+from body import ANTHROPIC, Content, Lenient, Limit, Many, Stopping, Streamed, Strings, called, joined, parts, tool
 from parts import Part
 from pydantic import BeforeValidator, Field
 from reply import Ask, Reply
@@ -82,14 +82,12 @@ class Thinking(Lenient):
     type: Literal["enabled", "disabled", "adaptive"]
 
 
-class MessagesBody(Stopping):
+class MessagesBody(Streamed, Stopping):
     taken = ANTHROPIC
-    model: str | None = None
     messages: Many[Message] = Field(min_length=1)
     max_tokens: Limit
     system: Content = []
     stop_sequences: Strings = []
-    stream: bool | None = None
     thinking: Thinking | None = None
     tools: Many[Tool] | None = None
     tool_choice: Choice | None = None
@@ -102,7 +100,7 @@ class MessagesBody(Stopping):
             self.max_tokens,
             self.model_copy(update={"stop": [*self.stop_sequences, *self.stop]}),
             stream=bool(self.stream),
-            tools=[tool(one.name, one.description, one.input_schema) for one in given] or None,
+            tools=[tool(one.name, one.description, one.input_schema) for one in given],
             think={"enabled": True, "disabled": False}.get(self.thinking.type) if self.thinking else None,
         )
 

@@ -77,6 +77,7 @@ def make_app(
 
         async def endpoint(request: Request) -> Response:
             raw = await bodies.read(request)
+            engine.check()  # here: a stream that has begun is a 200
             client = request.client.host if request.client else ""
             reply = await to_thread.run_sync(started, raw, client, limiter=long if len(raw) > LONG else short)
             if reply is None:

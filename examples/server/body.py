@@ -104,6 +104,13 @@ class Strict(BaseModel):
         return kept | strange
 
 
+class Streamed(Strict):
+    """What a request has in each API."""
+
+    model: str | None = None
+    stream: bool | None = None
+
+
 def refusal(name: str, values: tuple[Any, ...]) -> str:
     default = f", only {values[0]!r}" if values else ""
     return f"{name}: this server does not do it, so that no value is taken{default}"

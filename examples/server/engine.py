@@ -54,7 +54,7 @@ class Row:
             while (step := await self._steps.get()) is not None:
                 if isinstance(step, EngineError):
                     ended = True
-                    raise step
+                    raise EngineError(*step.args)  # anew: a traceback of one that all share would never end
                 yield step
                 await asyncio.sleep(0)  # who catches up after a wait lets the others in between
             ended = True
@@ -99,6 +99,11 @@ class Engine:
     def rows(self) -> int:
         """How many rows are in the batch."""
         return len(self._rows)
+
+    def check(self) -> None:
+        """Raises `EngineError` if there are no more answers."""
+        if self.failure is not None:
+            raise EngineError(*self.failure.args)
 
     @property
     def status(self) -> int:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 from api import Api
-from body import OLLAMA, OLLAMA_OPTIONS, Many, Message, Stopping, Strict, Tool, given
+from body import OLLAMA, OLLAMA_OPTIONS, Many, Message, Stopping, Streamed, Tool, given
 from engine import Engine
 from parts import Part, said
 from pydantic import Field
 from reply import Ask, Reply
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -28,16 +27,14 @@ class Options(Stopping):
     num_predict: Annotated[int, Field(ge=-2)] | None = None
 
 
-class Common(Strict):
+class Common(Streamed):
     """What the two requests share."""
 
     taken = OLLAMA
-    model: str | None = None
-    stream: bool | None = None
     options: Options | None = None
     think: bool | Literal["low", "medium", "high"] | None = None
 
-    def asked(self, prompt: Any, tools: list[dict[str, Any]] | None = None, **options: Any) -> Ask | None:
+    def asked(self, prompt: Any, tools: Sequence[dict[str, Any]] = (), **options: Any) -> Ask | None:
         """What is asked; None for a request without a question, which is to load the model."""
         if not prompt:
             return None
@@ -48,7 +45,7 @@ class Common(Strict):
             limit if limit is not None and limit > 0 else None,  # -1: no limit, -2: as much as there is room for
             stopping,
             stream=self.stream is not False,  # unlike everybody else
-            tools=tools or None,
+            tools=tools,
             think=None if self.think is None else bool(self.think),
             **options,
         )
@@ -136,8 +133,7 @@ def about(engine: Engine) -> list[Route]:
     about = {"modified_at": _now(), "size": 0, "digest": "", "details": details}
 
     async def models(request: Request) -> Response:
-        if engine.failure is not None:
-            raise HTTPException(503, str(engine.failure))
+        engine.check()
         return JSONResponse({"models": [{"name": engine.name, "model": engine.name, **about}]})
 
     async def show(request: Request) -> Response:

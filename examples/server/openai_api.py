@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import Api, event
-from body import OPENAI, Lenient, Limit, Many, Message, Stopping, Tool, given
+from body import OPENAI, Lenient, Limit, Many, Message, Stopping, Streamed, Tool, given
 from engine import Engine
 from parts import Call, Part, said
 from pydantic import Discriminator, Field, Tag
@@ -24,13 +24,11 @@ class StreamOptions(Lenient):
     include_usage: bool | None = None
 
 
-class Common(Stopping):
+class Common(Streamed, Stopping):
     """What the two requests share."""
 
     taken = OPENAI
-    model: str | None = None
     max_tokens: Limit | None = None
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
 
     def asked(self, prompt: Any, max_tokens: int | None, **options: Any) -> Ask:
@@ -46,7 +44,7 @@ class ChatBody(Common):
 
     def ask(self) -> Ask:
         tools = [one.function.given() for one in self.tools or ()] if self.tool_choice != "none" else []
-        return self.asked(given(self.messages), self.max_completion_tokens or self.max_tokens, tools=tools or None)
+        return self.asked(given(self.messages), self.max_completion_tokens or self.max_tokens, tools=tools)
 
 
 def form(prompt: Any) -> str:
@@ -154,8 +152,7 @@ def about(engine: Engine) -> list[Route]:
     model = {"id": engine.name, "object": "model", "created": 0, "owned_by": "stopscan"}
 
     async def models(request: Request) -> Response:
-        if engine.failure is not None:
-            raise HTTPException(503, str(engine.failure))
+        engine.check()
         name = request.path_params.get("name")
         if name not in (None, engine.name):
             raise HTTPException(404, f"there is no model {name!r}, only {engine.name!r}")

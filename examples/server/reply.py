@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal, NamedTuple
@@ -48,7 +48,7 @@ class Ask:
     options: Stopping
     stream: bool = False
     apart: bool = True
-    tools: list[dict[str, Any]] | None = None
+    tools: Sequence[dict[str, Any]] = ()
     think: bool | None = None
     usage: bool = False  # of a stream, where the API wants to be asked
 
@@ -78,7 +78,7 @@ class Ask:
         if not self.prompt or isinstance(self.prompt[0], int):
             return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # all of it, or the body was refused
         think = {} if self.think is None else {"enable_thinking": self.think}
-        return prompts.of_messages(self.prompt, tools=self.tools, **think)  # type: ignore[arg-type]
+        return prompts.of_messages(self.prompt, tools=self.tools or None, **think)  # type: ignore[arg-type]
 
     def _scanner(self, model: Model, max_tokens: int, prompt: str) -> Scanner:
         asked = self.options

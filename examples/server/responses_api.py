@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import event
-from body import OPENAI, Content, Function, Lenient, Limit, Many, Stopping, called, joined
+from body import OPENAI, Content, Function, Lenient, Limit, Many, Stopping, Streamed, called, joined
 from openai_api import OpenAI
 from parts import Part
 from pydantic import BeforeValidator, Discriminator, Field, Tag
@@ -79,13 +79,11 @@ class Tool(Function):
     type: Literal["function"]
 
 
-class ResponsesBody(Stopping):
+class ResponsesBody(Streamed, Stopping):
     taken = OPENAI
-    model: str | None = None
     input: Annotated[Many[Input], Field(min_length=1), BeforeValidator(inputs)]
     instructions: str | None = None
     max_output_tokens: Limit | None = None
-    stream: bool | None = None
     tools: Many[Tool] | None = None
     tool_choice: Literal["auto", "none"] | None = None
 
@@ -95,14 +93,8 @@ class ResponsesBody(Stopping):
         messages = [*system, *(message for message in given if message is not None)]
         if len(messages) == len(system):
             raise HTTPException(400, "input: there is no message")
-        tools = self.tools or [] if self.tool_choice != "none" else []
-        return Ask(
-            messages,
-            self.max_output_tokens,
-            self,
-            stream=bool(self.stream),
-            tools=[one.given() for one in tools] or None,
-        )
+        tools = [one.given() for one in self.tools or ()] if self.tool_choice != "none" else []
+        return Ask(messages, self.max_output_tokens, self, stream=bool(self.stream), tools=tools)
 
 
 class Responses(OpenAI):
@@ -177,7 +169,7 @@ def _response(reply: Reply, status: str) -> dict[str, Any]:
         "output": [],
         "parallel_tool_calls": True,
         "tool_choice": "auto" if reply.ask.tools else "none",
-        "tools": [{"type": "function", "strict": False, **one["function"]} for one in reply.ask.tools or ()],
+        "tools": [{"type": "function", "strict": False, **one["function"]} for one in reply.ask.tools],
         "usage": None,
     }
 

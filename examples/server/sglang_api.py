@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from api import Api, event
-from body import SGLANG, SGLANG_SAMPLING, Limit, Many, Stopping, Strict
+from body import SGLANG, SGLANG_SAMPLING, Limit, Many, Stopping, Streamed
 from parts import said
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent
@@ -19,13 +19,11 @@ class Sampling(Stopping):
     max_new_tokens: Limit | None = None
 
 
-class GenerateBody(Strict):
+class GenerateBody(Streamed):
     taken = SGLANG
     text: str = ""
     input_ids: Many[int] | None = None
     sampling_params: Sampling | None = None
-    stream: bool | None = None
-    model: str | None = None
 
     def ask(self) -> Ask:
         sampling = self.sampling_params or Sampling()
