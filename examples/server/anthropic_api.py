@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import Api, event
-from body import ANTHROPIC, Content, Lenient, Limit, Many, Stopping, Streamed, Strings, called, joined, parts, tool
+from fields import ANTHROPIC, Content, Lenient, Limit, Many, Stopping, Streamed, Strings, called, joined, parts, tool
 from parts import Part
 from pydantic import BeforeValidator, Field
 from reply import Ask, Reply

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anthropic_api
-import bodies
 import ollama_api
 import openai_api
+import raw_body
 import responses_api
 import sglang_api
 from anyio import CapacityLimiter, to_thread
@@ -61,7 +61,7 @@ def make_app(
 
     def route(api: Api) -> Route:
         def asked(raw: bytearray) -> Ask | None:
-            bodies.check(raw, engine.context)
+            raw_body.check(raw, engine.context)
             try:
                 body = api.body.model_validate_json(raw)
             except ValidationError as error:
@@ -76,7 +76,7 @@ def make_app(
             return None if ask is None else ask.start(model, client)
 
         async def endpoint(request: Request) -> Response:
-            raw = await bodies.read(request)
+            raw = await raw_body.read(request)
             engine.check()  # here: a stream that has begun is a 200
             client = request.client.host if request.client else ""
             reply = await to_thread.run_sync(started, raw, client, limiter=long if len(raw) > LONG else short)

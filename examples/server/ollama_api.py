@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 from api import Api
-from body import OLLAMA, OLLAMA_OPTIONS, Many, Message, Stopping, Streamed, Tool, given
 from engine import Engine
+from fields import OLLAMA, OLLAMA_OPTIONS, Many, Message, Stopping, Streamed, Tool, given
 from parts import Part, said
 from pydantic import Field
 from reply import Ask, Reply

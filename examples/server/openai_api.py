@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import Api, event
-from body import OPENAI, Lenient, Limit, Many, Message, Stopping, Streamed, Tool, given
 from engine import Engine
+from fields import OPENAI, Lenient, Limit, Many, Message, Stopping, Streamed, Tool, given
 from parts import Call, Part, said
 from pydantic import Discriminator, Field, Tag
 from reply import Ask, Reply

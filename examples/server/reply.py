@@ -9,8 +9,8 @@ from itertools import count
 from typing import Any, Literal, NamedTuple
 from uuid import uuid4
 
-from body import Stopping
 from engine import Engine, Row, Scanner
+from fields import Stopping
 from mlx_lm.sample_utils import make_sampler
 from parts import PROTECTED, Part, Parts, apart
 from prompts import Prompts

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
 from api import event
-from body import OPENAI, Content, Function, Lenient, Limit, Many, Stopping, Streamed, called, joined
+from fields import OPENAI, Content, Function, Lenient, Limit, Many, Stopping, Streamed, called, joined
 from openai_api import OpenAI
 from parts import Part
 from pydantic import BeforeValidator, Discriminator, Field, Tag

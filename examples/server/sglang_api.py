@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from api import Api, event
-from body import SGLANG, SGLANG_SAMPLING, Limit, Many, Stopping, Streamed
+from fields import SGLANG, SGLANG_SAMPLING, Limit, Many, Stopping, Streamed
 from parts import said
 from reply import Ask, Reply
 from sse_starlette import ServerSentEvent

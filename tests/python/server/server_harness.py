@@ -19,12 +19,12 @@ pytest.importorskip("prometheus_client", reason="prometheus-client is not instal
 SERVER = Path(__file__).parents[3] / "examples" / "server"
 sys.path.insert(0, str(SERVER))
 
-import bodies  # noqa: E402
 import engine as engine_module  # noqa: E402
+import raw_body  # noqa: E402
 from app import APIS, make_app  # noqa: E402
-from bodies import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from engine import Engine  # noqa: E402
 from parts import Parts, apart  # noqa: E402
+from raw_body import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from serve import Connection, Server  # noqa: E402
 
 __all__ = [
@@ -36,10 +36,10 @@ __all__ = [
     "Engine",
     "Parts",
     "apart",
-    "bodies",
     "check",
     "clients",
     "engine_module",
+    "raw_body",
     "running",
     "served",
 ]

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from server_harness import APIS, MAX_VALUES, Connection, CountingEngine, bodies, check, running, served
+from server_harness import APIS, MAX_VALUES, Connection, CountingEngine, check, raw_body, running, served
 from starlette.exceptions import HTTPException
 
 from stopscan_conformance.reciter import Reciter
@@ -214,10 +214,10 @@ JSON = st.recursive(
 def test_as_many_values_as_the_parser_finds(body: Any, ascii_only: bool) -> None:
     raw = json.dumps(body, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bodies, "MAX_VALUES", values(body))
+        patch.setattr(raw_body, "MAX_VALUES", values(body))
         check(raw, 10**6)
         if values(body):
-            patch.setattr(bodies, "MAX_VALUES", values(body) - 1)
+            patch.setattr(raw_body, "MAX_VALUES", values(body) - 1)
             with pytest.raises(HTTPException, match="values"):
                 check(raw, 10**6)
 
@@ -258,7 +258,7 @@ def received(client: socket.socket) -> bytes:
 
 
 def test_half_a_body_is_not_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(raw_body, "BODY_SECONDS", 0.3)
     with connected(url) as half:
         half.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{")
         answer = half.recv(4096) + half.recv(4096)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from bodies import check
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+from raw_body import check
 
 MAX_STOPS = 64
 T = TypeVar("T")
