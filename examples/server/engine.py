@@ -54,7 +54,7 @@ class Row:
             while (step := await self._steps.get()) is not None:
                 if isinstance(step, EngineError):
                     ended = True
-                    raise EngineError(*step.args)  # anew: a traceback of one that all share would never end
+                    raise step
                 yield step
                 await asyncio.sleep(0)  # who catches up after a wait lets the others in between
             ended = True
@@ -103,7 +103,7 @@ class Engine:
     def check(self) -> None:
         """Raises `EngineError` if there are no more answers."""
         if self.failure is not None:
-            raise EngineError(*self.failure.args)
+            raise self.failure
 
     @property
     def status(self) -> int:

@@ -195,8 +195,6 @@ def test_an_engine_that_cannot_start_again_says_so(model: str) -> None:
             for stream in (False, True):
                 answer = client.post(path, json={**body, "stream": stream})
                 assert (answer.status_code, "no device" in answer.text) == (503, True), "a stream was a 200"
-        assert engine.failure is not None
-        assert engine.failure.__traceback__ is None, "each request would add its frames, for as long as the server runs"
 
 
 def test_a_model_that_cannot_be_loaded_says_so(tmp_path: Path) -> None:
