@@ -1,4 +1,4 @@
-"""Does what takes much memory in a process that may have but so many megabytes more. `test_no_memory.py` runs it."""
+"""Does what takes much memory in a process that may have but so many megabytes more. `no_memory_streams.py` runs it."""
 
 from __future__ import annotations
 

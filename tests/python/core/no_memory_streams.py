@@ -1,0 +1,266 @@
+"""Memory that cannot be had is a `MemoryError`, and the object is as before: each allocation of Python fails in turn,
+and then those of the core, in a process that may have no more of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from failing import failing, without
+
+from stopscan import Repeat, StopScanner, StopSet, ascan, scan, truncate
+from stopscan._stopscan import Vocabulary
+from stopscan.segments import Segmenter, SegmentSet, asplit, split
+from stopscan.tokens import TokenScanner, TokenSegmenter
+
+ROLE = r"\n(User|Human) ?\d*:"
+MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+SEGMENTS = SegmentSet(MARKERS, stop=["END"])
+
+LOOPING = SegmentSet(MARKERS, stop=["END"], repeat=Repeat(3, min_length=32))
+NUMBERS = " ".join(str(number * number) for number in range(1_500))
+
+# What takes a delta, what it has read, and the delta that is read while an allocation fails.
+Fed = tuple[Callable[[], "StopScanner | Segmenter"], list[str], str]
+FED: dict[str, Fed] = {
+    "held text goes on": (lambda: StopScanner(["END", "é🦀!"]), ["The E"], "astern EN"),
+    "text that is not ASCII": (lambda: StopScanner(["END", "é🦀!"]), ["é"], "é🦀 or é🦀"),
+    "a stop fires": (lambda: StopScanner(["END"]), ["The E"], "ND, and more"),
+    "a long text": (lambda: StopScanner(["END"]), ["é"], "字" * 3_000 + "EN"),
+    "a match begins": (lambda: StopScanner(StopSet(patterns=[ROLE])), ["plain"], " text\nUser"),
+    "a match goes on": (lambda: StopScanner(StopSet(patterns=[ROLE])), ["plain\nUs", "er"], " 12"),
+    "a match ends": (lambda: StopScanner(StopSet(patterns=[ROLE])), ["plain\nUs", "er"], "name"),
+    "a pattern fires": (lambda: StopScanner(StopSet(patterns=[ROLE])), ["plain\nUs"], "er 2: and"),
+    "a match in view": (lambda: StopScanner(StopSet(patterns=[ROLE]), include_stop=True), ["a\nUs"], "er 2: and"),
+    "a loop": (lambda: StopScanner(StopSet("END", repeat=Repeat(3, min_length=32))), ["- " * 10, "E"], "- " * 40),
+    "long held text goes on": (lambda: StopScanner("a" * 6_000 + "b"), ["a" * 5_000], "aEND"),
+    "a long history": (lambda: StopScanner(StopSet("END", repeat=Repeat())), [NUMBERS, "E"], "astern " * 20),
+    "a long history ends": (lambda: StopScanner(StopSet("END", repeat=Repeat())), [NUMBERS, "E"], "- " * 200),
+    "a history at an edge": (lambda: Segmenter(LOOPING), [NUMBERS, "<thi"], f"nk>b</think>{NUMBERS[:600]}<thi"),
+    "a segment": (lambda: Segmenter(SEGMENTS), [], "plain text"),
+    "segments": (lambda: Segmenter(SEGMENTS), ["a<thi"], "nk>b</think>c<thi"),
+    "a segment's stop": (lambda: Segmenter(SEGMENTS), ["a<thi"], "nk>bEND and more"),
+}
+
+VOCABULARY = Vocabulary(["The E", "astern", " EN", "ND", b"\xe4\xbd", b"\xa0", "<think>", "</think>"], special={6, 7})
+
+
+def state(stream: StopScanner | Segmenter) -> tuple[object, ...]:
+    return stream.held, stream.match, stream.unused, stream.region, stream.snapshot()
+
+
+@pytest.mark.parametrize("name", FED)
+@pytest.mark.parametrize("end", ["feed", "flush", "copy", "snapshot", "restore"])
+def test_a_stream_is_as_before(name: str, end: str) -> None:
+    make, read, delta = FED[name]
+    stream = make()
+    for text in read:
+        stream.feed(text)
+    kept = stream.snapshot()
+    calls: dict[str, Callable[[StopScanner | Segmenter], object]] = {
+        "feed": lambda stream: stream.feed(delta),
+        "flush": lambda stream: stream.flush(),
+        "copy": lambda stream: stream.copy().snapshot(),
+        "snapshot": lambda stream: stream.snapshot(),
+        "restore": lambda stream: stream.restore(kept),
+    }
+    call = calls[end]
+    expected, before = call(stream.copy()), state(stream)
+    after, failed = stream.copy(), 0
+    call(after)
+    for trial, outcome in failing(stream.copy, call):
+        if isinstance(outcome, BaseException):
+            assert isinstance(outcome, MemoryError)
+            assert state(trial) == before
+            failed += 1
+        else:
+            assert outcome == expected
+            assert state(trial) == state(after)
+    assert failed > 0 or expected in ("", "E", None)
+
+
+def ids(text: str) -> list[int]:
+    return [int(number) for number in text.split()]
+
+
+@pytest.mark.parametrize("made", [TokenScanner, TokenSegmenter])
+@pytest.mark.parametrize("read", ["", "0", "0 2", "0 4", "6 0"])
+@pytest.mark.parametrize("following", ["1", "2", "3", "4 5", "7", "1 6 1 7 2 3 1"])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_stream_of_tokens_is_as_before(
+    made: type[TokenScanner] | type[TokenSegmenter], read: str, following: str, many: bool
+) -> None:
+    stream = made(VOCABULARY, SEGMENTS if made is TokenSegmenter else "END")
+    stream.feed_many(ids(read))
+    new = ids(following) if many else ids(following)[:1]
+
+    def call(stream: TokenScanner | TokenSegmenter) -> object:
+        return stream.feed_many(new) if many else stream.feed(new[0])
+
+    expected = call(stream.copy())
+    before = (stream.snapshot(), stream.tokens_seen, stream.tokens_kept)
+    for trial, outcome in failing(stream.copy, call):
+        if isinstance(outcome, BaseException):
+            assert isinstance(outcome, MemoryError)
+            assert (trial.snapshot(), trial.tokens_seen, trial.tokens_kept) == before
+        else:
+            assert outcome == expected
+
+
+@pytest.mark.parametrize("following", [1, 3])
+def test_many_held_tokens_are_as_before(following: int) -> None:
+    """Streams that held more than 4,096 bytes were not put back."""
+    stream = TokenScanner(VOCABULARY, "The E" * 2_000 + "!")
+    stream.feed_many([0] * 1_500)
+    expected = stream.copy().feed(following)
+    before = (stream.held, stream.snapshot())
+    for trial, outcome in failing(stream.copy, lambda stream: stream.feed(following)):
+        if isinstance(outcome, BaseException):
+            assert (trial.held, trial.snapshot()) == before
+            outcome = trial.feed(following)
+        assert outcome == expected
+
+
+TEXT = "字" * 300 + "The END"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: StopSet(["END", "字"], visible=["."], patterns=[ROLE], protect=[("<think>", "</think>")]).stop,
+        lambda: StopSet("END", regions=MARKERS, stop_in=["answer"]).stop_in,
+        lambda: SegmentSet(MARKERS, stop=["END"], patterns=[ROLE]).stop_in,
+        lambda: StopSet("END").find(TEXT),
+        lambda: StopSet("END").truncate(TEXT),
+        lambda: truncate(TEXT, "END"),
+        lambda: StopScanner("END").held,
+        lambda: Segmenter(MARKERS).feed("a<think>b"),
+        lambda: TokenScanner(VOCABULARY, "END", stop_token_ids=[1]).feed_many([0, 2, 3]),
+    ],
+    ids=["StopSet", "regions", "SegmentSet", "find", "truncate", "truncate()", "StopScanner", "Segmenter", "tokens"],
+)
+def test_a_call_raises_and_leaves_nothing(call: Callable[[], object]) -> None:
+    expected = call()
+    outcomes = [outcome for _, outcome in failing(lambda: None, lambda _: call())]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    assert errors
+    assert all(isinstance(error, MemoryError) for error in errors)
+    assert all(outcome == expected for outcome in outcomes if not isinstance(outcome, BaseException))
+
+
+@pytest.mark.parametrize("segments", [False, True])
+def test_a_delta_without_memory_comes_again(segments: bool) -> None:
+    deltas = ["a<thi", "nk>b</think>c" + "d" * 40, "E", "é🦀", "plain", "<think>E"]
+
+    def start() -> Iterator[object]:
+        return split(deltas, SEGMENTS) if segments else scan(deltas, "END")
+
+    expected = list(start())
+    for number in range(60):
+        stream, out = start(), []
+        for _ in range(50):
+            step = without(number, lambda stream=stream: next(stream, None))
+            if isinstance(step, BaseException):
+                assert isinstance(step, MemoryError)
+                step = next(stream, None)
+            if step is None:
+                break
+            out.append(step)
+        assert out == expected
+
+
+class AsyncDeltas:
+    """A source that loses nothing itself, whichever of its allocations fails."""
+
+    def __init__(self, deltas: list[str]) -> None:
+        self.deltas = deltas
+        self.given = 0
+        self.closed = False
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self  # type: ignore[return-value]
+
+    async def __anext__(self) -> str:
+        if self.given == len(self.deltas):
+            raise StopAsyncIteration
+        self.given += 1
+        return self.deltas[self.given - 1]
+
+    def aclose(self) -> AsyncDeltas:  # no coroutine: one that finds no memory to be awaited would warn
+        return self
+
+    def __await__(self) -> Iterator[None]:
+        nothing: Iterator[None] = iter(())
+        self.closed = True
+        return nothing
+
+
+async def anext_without(number: int, stream: AsyncIterator[object]) -> object:
+    """The next item, or the error, or `None` at the end, while the allocation of this number fails."""
+    hooks = pytest.importorskip("_testcapi")
+    hooks.set_nomemory(number, number + 1)
+    try:
+        return await anext(stream)
+    except StopAsyncIteration:
+        return None
+    except BaseException as error:
+        return error
+    finally:
+        hooks.remove_mem_hooks()
+
+
+@pytest.mark.parametrize("make", [ascan, asplit])
+@pytest.mark.parametrize("end", [[], ["plain END and", "more"], ["E", "ND", "more"]], ids=["end", "stop", "held stop"])
+def test_an_async_delta_without_memory_comes_again(make: Callable[..., Any], end: list[str]) -> None:
+    """A delta was lost with the `MemoryError`, and after a stop the source was read on, or stayed open."""
+    deltas = ["a<thi", "nk>b</think>c" + "d" * 40, "E", "é🦀", "plain", "<think>E", *end]
+    stops = SEGMENTS if make is asplit else "END"
+
+    async def expected() -> tuple[list[object], object, str]:
+        stream = make(AsyncDeltas(deltas), stops)
+        return [item async for item in stream], stream.match, stream.unused
+
+    async def run(number: int) -> tuple[tuple[list[object], object, str], AsyncDeltas, int]:
+        source = AsyncDeltas(deltas)
+        stream = make(source, stops)
+        items: list[object] = []
+        failed = 0
+        while True:
+            item = await anext_without(number, stream)
+            if isinstance(item, BaseException):
+                assert isinstance(item, MemoryError)
+                failed += 1
+                item = await anext(stream, None)
+            if item is None:
+                if end and not source.closed:
+                    assert failed  # the reader knows of it, and can close it again
+                    await stream.aclose()
+                return (items, stream.match, stream.unused), source, failed
+            items.append(item)
+
+    whole, failures = asyncio.run(expected()), 0
+    for number in range(60):
+        outcome, source, failed = asyncio.run(run(number))
+        assert outcome == whole
+        assert source.deltas[source.given :] == end[-1:]  # nothing is read behind the stop
+        assert source.closed == bool(end)
+        failures += failed
+    assert failures > 30
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="a process learns its size from /proc")
+@pytest.mark.parametrize("megabytes", [1, 10, 30])
+def test_a_process_without_memory_goes_on(megabytes: int) -> None:
+    """Issue 22: with 10 MB of address space left, a `feed` panicked and the scanner stayed locked, or all ended."""
+    script = Path(__file__).with_name("without_memory.py")
+    environment = os.environ | {"RUST_BACKTRACE": "1"}
+    command = [sys.executable, str(script), str(megabytes)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no memory" in done.stdout
