@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,6 +23,17 @@ SIX = "1, 2, 3 hello world 4, 5, "
 LITELLM = dict.fromkeys(("openai", "ollama_chat", "anthropic", "hosted_vllm"), SIX) | {
     "ollama": "## Title\nText"  # to the frame that LiteLLM makes of messages there
 }
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Collects what LiteLLM leaves open.
+
+    LiteLLM never closes a stream's response. When the collector meets one while httpcore holds its pool's lock, in the
+    same thread, closing waits for that lock for ever.
+    """
+    yield
+    gc.collect()
 
 
 @pytest.mark.parametrize("stream", [False, True])
