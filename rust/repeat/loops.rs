@@ -1,5 +1,5 @@
-use super::Repeat;
 use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squares};
+use super::{Loop, Repeat};
 use crate::tail::Tail;
 
 /// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
@@ -38,20 +38,6 @@ pub(super) const STEP: usize = 1 << 14;
 /// The most bytes that are looked back at.
 fn most(repeat: &Repeat, block: usize) -> usize {
     3 * (4 * repeat.max_period).max(block) + ROW
-}
-
-/// A loop that was found; `length` and `period` are in code points.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loop {
-    /// How many bytes of the text that was fed belong to the text up to the end of the loop.
-    pub end: usize,
-    /// How many code points loop: `count` periods, or `min_length` if that is more.
-    pub length: usize,
-    /// After how many code points the text repeats.
-    pub period: usize,
-    /// The code points that loop.
-    pub sequence: String,
 }
 
 impl Loops {

@@ -35,7 +35,7 @@ use std::cmp::Ordering;
 
 use crate::error::{ErrorKind, StopSetError};
 
-pub use loops::{Loop, Loops};
+pub use loops::Loops;
 #[cfg(feature = "python")]
 pub(crate) use undo::LoopsMark;
 
@@ -119,6 +119,20 @@ impl Default for Repeat {
     fn default() -> Repeat {
         Repeat { count: 4, max_period: 1024, min_length: 256 }
     }
+}
+
+/// A loop that was found; `length` and `period` are in code points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loop {
+    /// How many bytes of the text that was fed belong to the text up to the end of the loop.
+    pub end: usize,
+    /// How many code points loop: `count` periods, or `min_length` if that is more.
+    pub length: usize,
+    /// After how many code points the text repeats.
+    pub period: usize,
+    /// The code points that loop.
+    pub sequence: String,
 }
 
 const MAX_PERIOD: usize = 65_536;

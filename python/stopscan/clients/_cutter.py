@@ -10,7 +10,7 @@ from stopscan.clients._apis import answer_machine_of, machine_of
 from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
 from stopscan.clients._machine import OTHERWISE, Options, fates
-from stopscan.clients._template import split_at, template
+from stopscan.clients._template import Template, split_at
 
 TRIES = 5  # templates for a stream
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -31,7 +31,7 @@ class Cutter:
         self._machine: Any = None
         self._tries = TRIES if fast else 0
         self._rest = framing.rest
-        self._fits: Any = None  # the template, until a stop has fired
+        self._text: Any = None  # the text of a frame that fits the template, until a stop has fired
         self._at_once = False  # whether a piece that fits goes out as it is
         self._part: Any = None  # to which events of the template bring text
 
@@ -55,17 +55,18 @@ class Cutter:
         return out if self.ended else out + self._held() + self.framing.closing(False)
 
     def _fed(self, frame: bytes) -> bytes:
-        out = self._fast(frame) if self._fits is not None else None
+        out = self._fast(frame) if self._text is not None else None
         return self._slow(frame) if out is None else out
 
     def _fast(self, frame: bytes) -> bytes | None:
         """What comes out for a frame that fits the template: itself for most. ``None`` for one that does not fit."""
-        found = self._fits(frame)
-        if found is None:
+        quoted, part = self._text(frame), self._part
+        if quoted is None:
             return None
-        quoted, part = found[1], self._part
         try:
-            text = json.loads(b'"%b"' % quoted) if b"\\" in quoted else quoted.decode()
+            text = quoted.decode()
+            if "\\" in text:
+                text = json.loads(f'"{text}"')
             safe = part.feed(text)
         except ValueError:  # half of a surrogate pair, or of a character
             return None
@@ -119,7 +120,7 @@ class Cutter:
         before, after = halves
         other = self.framing.payload(self.framing.like(frame, before + b'"?"' + after))
         if other is not None and self._sole(json.loads(other)) == (place, "?"):
-            self._fits, self._part = template(before, after, (head, tail)), machine.parts[place]
+            self._text, self._part = Template(before, after, (head, tail)).text, machine.parts[place]
             self._at_once = self.framing.written_as_read
 
     def _sole(self, event: Any) -> tuple[Any, str] | None:
@@ -137,7 +138,7 @@ class Cutter:
 
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
         if self._matches:  # what follows a stop is another matter
-            self._fits, self._tries, self._at_once = None, 0, False
+            self._text, self._tries, self._at_once = None, 0, False
         framing, out = self.framing, []
         for event, fate in fates(events, source):
             made = frame if fate == "same" else framing.changed(frame, event) if fate == "cut" else framing.made(event)

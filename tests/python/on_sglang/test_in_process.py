@@ -1,9 +1,8 @@
-"""sglang's own scheduler and detokenizer in one process, with stopscan's hooks: random streams, upgrades, faults."""
+"""sglang's own scheduler and detokenizer in one process, with stopscan's hooks: random streams, and faults."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +11,6 @@ pytest.importorskip("sglang", reason="sglang is not installed; ci/sglang-env mak
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sglang.srt.managers.detokenizer_manager import DetokenizerManager
-from sglang.srt.managers.schedule_batch import Req
-from sglang.srt.plugins.hook_registry import HookRegistry
 from sglang_harness import first_stop
 
 from stopscan import Repeat
@@ -22,7 +18,7 @@ from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import Settings
 from stopscan.sglang import _plugin
 from stopscan.sglang._requests import KEY, Requests
-from stopscan.sglang._selftest import Host, installed, problems
+from stopscan.sglang._selftest import Host, installed
 from stopscan.sglang._spec import Spec
 from stopscan.tokens import TokenScanner
 
@@ -261,49 +257,3 @@ def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
     with installed(_plugin.hooks(Settings())):
         _, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "a"]), params)})["r"]
     assert (reason["type"], reason["status_code"]) == ("abort", 500)
-
-
-@pytest.fixture
-def _registry() -> Iterator[None]:
-    yield
-    HookRegistry.reset()
-
-
-@pytest.mark.usefixtures("_registry")
-@pytest.mark.parametrize("value", ["", "0", "1", "optional", "yes"])
-def test_the_plugin_does_what_the_environment_asks(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STOPSCAN_SGLANG", value)
-    HookRegistry.reset()
-    if value == "yes":
-        with pytest.raises(SystemExit, match="STOPSCAN_SGLANG must be 0, 1 or optional"):
-            _plugin.register()
-    else:
-        _plugin.register()
-    assert len(HookRegistry._hooks) == (7 if value in ("1", "optional") else 0)
-
-
-UPGRADES = {
-    "a function is gone": (Req, "check_match_stop_str_prefix", None, "has no .*check_match_stop_str_prefix"),
-    "another argument": (DetokenizerManager, "_decode_batch_token_id_output", lambda self, a, b: [], "fit"),
-}
-
-
-@pytest.mark.usefixtures("_registry")
-@pytest.mark.parametrize("name", UPGRADES)
-def test_an_upgrade_that_does_not_fit_ends_the_start(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    owner, attribute, function, message = UPGRADES[name]
-    if function is None:
-        monkeypatch.delattr(owner, attribute)
-    else:
-        monkeypatch.setattr(owner, attribute, function)
-    HookRegistry.reset()
-    monkeypatch.setenv("STOPSCAN_SGLANG", "1")
-    with pytest.raises(SystemExit, match=message):
-        _plugin.register()
-    monkeypatch.setenv("STOPSCAN_SGLANG", "optional")
-    _plugin.register()
-    assert HookRegistry._hooks == {}
-
-
-def test_the_self_test_is_right() -> None:
-    assert problems() == []
