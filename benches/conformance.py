@@ -4,7 +4,7 @@
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
 and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan.proxy --api none` stands
-before the server, and the file is docs/conformance/proxied/NAME.json. A server is added with an entry in `SERVERS`. For
+before the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
 llama.cpp, this environment needs gguf, too.
 """
 
@@ -22,12 +22,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from conformance_servers import SERVERS, Column
 
 from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
 from stopscan_conformance._run import AT_ONCE, run
@@ -43,93 +44,7 @@ DOCUMENT = ROOT / "docs" / "conformance.md"
 RESULTS = ROOT / "docs" / "conformance"
 PROXIED = RESULTS / "proxied"
 DEAD = "generation thread died"  # mlx_lm.server says so to each request that comes later, with a 404
-PLAIN = tuple(api for api in APIS if not api.startswith("harmony"))
 CLIENTS = ("openai", "anthropic", "ollama", "httpx")
-
-
-@dataclass(frozen=True)
-class Column:
-    """`command` has `{python}`, `{bin}` (its folder), `{model}`, `{gguf}` and `{port}`."""
-
-    title: str
-    command: str
-    packages: Sequence[str]
-    model: str | None = None
-    apis: Sequence[str] = PLAIN
-    environment: dict[str, str] = field(default_factory=dict)
-    proxy: Sequence[str] = ()  # what else the proxy is told
-
-
-VLLM = (
-    "{bin}/vllm serve {model} --served-model-name reciter --enforce-eager --dtype float32 --max-model-len 8192 "
-    "--gpu-memory-utilization 0.1 --port {port}"
-)
-SGLANG = (
-    "{python} -m sglang.launch_server --model-path {model} --served-model-name reciter --device cpu "
-    "--attention-backend torch_native --sampling-backend pytorch --disable-radix-cache --skip-server-warmup "
-    "--mem-fraction-static 0.1 --dtype float32 --max-total-tokens 16384 --port {port}"
-)
-SGLANG_PROTECT = {"STOPSCAN_SGLANG": "1", "STOPSCAN_SGLANG_PROTECT": '["<think>", "</think>"]'}
-PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
-# Of servers that write the reasoning into the answer.
-THOUGHTS = ("--protect", "<think>", "</think>")
-# The wheel has no command. On a busy machine its threads, which wait for each other, take 30 times as long as one.
-LLAMA_CPP = (
-    "import threading, xllamacpp as x; p = x.CommonParams(); "
-    'p.model.path, p.model_alias, p.port, p.n_ctx, p.n_parallel = "{gguf}", ["reciter"], {port}, 32768, 4; '
-    "p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1; s = x.Server(p); threading.Event().wait()"
-)
-SERVERS = {
-    "example": Column(
-        "example server",
-        "{python} examples/server {model} --port {port} --protect reasoning tool_call",
-        ("mlx-lm", "mlx", "starlette", "uvicorn"),
-    ),
-    "example-harmony": Column(
-        "example server, Harmony",
-        "{python} examples/server {model} --format harmony --port {port}",
-        ("mlx-lm", "mlx", "starlette", "uvicorn"),
-        apis=("harmony-chat", "harmony-responses"),
-    ),
-    "mlx-lm-stopscan": Column(
-        "mlx-lm + stopscan",
-        "{python} -m stopscan.mlx_lm.server --protect reasoning --model {model} --port {port}",
-        ("mlx-lm", "mlx"),
-        "default_model",
-    ),
-    "mlx-lm": Column(
-        "mlx-lm", "{python} -m mlx_lm.server --model {model} --port {port}", ("mlx-lm", "mlx"), "default_model"
-    ),
-    "vllm-stopscan": Column("vLLM + stopscan", VLLM, ("vllm", "torch"), environment=PROTECT),
-    "vllm": Column("vLLM", VLLM, ("vllm", "torch")),
-    "sglang-stopscan": Column("sglang + stopscan", SGLANG, ("sglang", "torch"), environment=SGLANG_PROTECT),
-    "sglang": Column("sglang", SGLANG, ("sglang", "torch"), proxy=THOUGHTS),
-    "llama-cpp-python": Column(
-        "llama-cpp-python",
-        "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --port {port}",
-        ("llama-cpp-python",),
-        proxy=THOUGHTS,
-    ),
-    "xllamacpp": Column(
-        "llama.cpp's server",
-        f"{{python}} -c '{LLAMA_CPP}'",
-        ("xllamacpp", "gguf"),
-        proxy=THOUGHTS,
-    ),
-    "transformers-stopscan": Column(
-        "transformers + stopscan",
-        "{python} -m stopscan.transformers.serve {model} --device cpu --port {port} --protect '<think>' '</think>'",
-        ("transformers", "torch"),
-        "{model}",
-    ),
-    "transformers": Column(
-        "transformers",
-        "{bin}/transformers serve {model} --device cpu --port {port}",
-        ("transformers", "torch"),
-        "{model}",
-        proxy=THOUGHTS,
-    ),
-}
 
 
 def main() -> None:
