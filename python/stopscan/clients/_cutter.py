@@ -31,7 +31,7 @@ class Cutter:
         self._machine: Any = None
         self._tries = TRIES if fast else 0
         self._rest = framing.rest
-        self._text: Any = None  # the text of a frame that fits the template, until a stop has fired
+        self._template: Any = None  # of the stream's text events, until a stop has fired
         self._at_once = False  # whether a piece that fits goes out as it is
         self._part: Any = None  # to which events of the template bring text
 
@@ -55,12 +55,12 @@ class Cutter:
         return out if self.ended else out + self._held() + self.framing.closing(False)
 
     def _fed(self, frame: bytes) -> bytes:
-        out = self._fast(frame) if self._text is not None else None
+        out = self._fast(frame) if self._template is not None else None
         return self._slow(frame) if out is None else out
 
     def _fast(self, frame: bytes) -> bytes | None:
         """What comes out for a frame that fits the template: itself for most. ``None`` for one that does not fit."""
-        quoted, part = self._text(frame), self._part
+        quoted, part = self._template.text(frame), self._part
         if quoted is None:
             return None
         try:
@@ -120,7 +120,10 @@ class Cutter:
         before, after = halves
         other = self.framing.payload(self.framing.like(frame, before + b'"?"' + after))
         if other is not None and self._sole(json.loads(other)) == (place, "?"):
-            self._text, self._part = Template(before, after, (head, tail)).text, machine.parts[place]
+            part = machine.parts[place]
+            if self._template is None or part is not self._part or not self._template.widen(before, after):
+                self._template = Template(before, after, (head, tail))
+            self._part = part
             self._at_once = self.framing.written_as_read
 
     def _sole(self, event: Any) -> tuple[Any, str] | None:
@@ -138,7 +141,7 @@ class Cutter:
 
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
         if self._matches:  # what follows a stop is another matter
-            self._text, self._tries, self._at_once = None, 0, False
+            self._template, self._tries, self._at_once = None, 0, False
         framing, out = self.framing, []
         for event, fate in fates(events, source):
             made = frame if fate == "same" else framing.changed(frame, event) if fate == "cut" else framing.made(event)

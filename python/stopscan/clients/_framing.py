@@ -12,7 +12,6 @@ from stopscan.clients._json import get
 LIMIT = 1 << 26  # bytes of an event that has not ended
 END = rb"(?:\r\n|\n|\r(?!\n))"
 BLANK_LINE = re.compile(END + END)
-LINE_END = re.compile(rb"\r\n|\n|\r")
 BOM = b"\xef\xbb\xbf"
 
 
@@ -92,13 +91,13 @@ class Sse(Framing):
     def payload(self, frame: bytes) -> bytes | None:
         if frame[:6] == b"data: " and frame.find(b"\n") == len(frame) - 2 and b"\r" not in frame:
             return frame[6:-2]
-        lines = LINE_END.split(frame.removeprefix(BOM))
+        lines = frame.removeprefix(BOM).splitlines()
         self.named = self.named or any(line.startswith(b"event:") for line in lines)
         data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
         return b"\n".join(data) if data else None
 
     def changed(self, frame: bytes, event: Any) -> bytes:
-        lines = [line for line in LINE_END.split(frame) if line and not line.removeprefix(BOM).startswith(b"data:")]
+        lines = [line for line in frame.splitlines() if line and not line.removeprefix(BOM).startswith(b"data:")]
         kind = get(event, "type")
         if isinstance(kind, str):
             lines = [b"event: " + kind.encode() if line.startswith(b"event:") else line for line in lines]

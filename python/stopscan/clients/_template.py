@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container
 
 # What tells nothing of the text: counters, times, names of the event and of its part, padding against eavesdroppers.
 HOLES = (
@@ -10,98 +9,72 @@ HOLES = (
     "total_tokens input_tokens output_tokens promptTokenCount candidatesTokenCount totalTokenCount thoughtsTokenCount"
 )
 HOLE = re.compile(rb'"(?:%s)"\s*:\s*(-?\d[\d.eE+-]*|"[^"\\\x00-\x1f]*")' % HOLES.replace(" ", "|").encode())
-NUMBER, STRING = re.compile(rb"-?\d[\d.eE+-]*"), re.compile(rb'"[^"\\\x00-\x1f]*"')
-TEXT = re.compile(rb'[^"\\\x00-\x1f]*(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*)*')
-
-Piece = tuple["re.Pattern[bytes] | None", bytes]  # a hole, and the bytes behind it
+NUMBER, STRING = rb"-?\d[\d.eE+-]*", rb'"[^"\\\x00-\x1f]*"'
+TEXT = rb'((?!")[^"\\\x00-\x1f]*(?:\\[^\x00-\x1f][^"\\\x00-\x1f]*)*)'
 
 
 class Template:
     """Tells which frames differ from one frame in the text alone, whatever the text says. Nothing in such a frame need
     be parsed.
 
-    Such a frame has the bytes before the text, the text as a JSON string, and the bytes after the text. Holes may
-    differ, too: they are for what tells nothing of the text. In most streams most holes have the same in every frame,
-    so a hole is compared like the bytes around it until it differs.
+    Such a frame has the bytes before the text, the text as a JSON string, and the bytes after the text. Holes, which
+    tell nothing of the text, are compared like the other bytes until a frame was seen in which they differ.
     """
 
     def __init__(self, before: bytes, after: bytes, margins: tuple[int, int]) -> None:
         """``margins`` are bytes at a frame's edges that count or check the frame."""
         self._head, self._tail = margins
-        self._before, self._after = _Side(before + b'"'), _Side(b'"' + after)
-        # What every frame has, until a hole has differed.
-        self._alike: tuple[bytes, bytes] | None = (before + b'"', b'"' + after)
-        self._sizes = self._head + len(before) + 1, self._tail + len(after) + 1
+        self._parts = before + b'"', b'"' + after
+        self._varying: set[int] = set()
+        self._compile()
 
     def text(self, frame: bytes) -> bytes | None:
         """Returns the text as it stands in the JSON string; ``None`` for another frame, and for one without text."""
-        if self._alike is not None:
-            before, after = self._alike
-            begin, end = self._sizes[0], len(frame) - self._sizes[1]
-            if begin < end and frame.startswith(before, self._head) and frame.startswith(after, end):
-                return frame[begin:end] if TEXT.fullmatch(frame, begin, end) else None
-
-        place = self._text(frame, self._before.now, self._after.now)
-        if place is None:
-            place = self._text(frame, self._before.all, self._after.all)
-            if place is None:
-                return None
-            self._before.learn(frame[self._head : place[0]])
-            self._after.learn(frame[place[1] : len(frame) - self._tail])
-            self._alike = None
-        return frame[place[0] : place[1]]
-
-    def _text(self, frame: bytes, before: list[Piece], after: list[Piece]) -> tuple[int, int] | None:
-        begin = _past(before, frame, self._head)
-        found = TEXT.match(frame, begin) if begin >= 0 else None
-        if found is None or (end := found.end()) == begin or _past(after, frame, end) != len(frame) - self._tail:
+        begin, end = self._begin, len(frame) - self._behind
+        if begin >= end or not frame.startswith(self._before, self._head) or not frame.startswith(self._after, end):
             return None
-        return begin, end
+        found = self._between(frame, begin, end)
+        return found[1] if found is not None else None
 
-
-class _Side:
-    """The bytes on one side of the text: with ``all`` holes, and with those that were seen to differ (``now``)."""
-
-    def __init__(self, part: bytes) -> None:
-        self._said = _said(part)
-        self._varying: set[int] = set()
-        self.all = _pieces(part, range(len(self._said)))
-        self.now = _pieces(part, ())
-
-    def learn(self, part: bytes) -> None:
-        """Notes what differs in the same side of another frame."""
-        pairs = zip(self._said, _said(part), strict=True)
+    def widen(self, before: bytes, after: bytes) -> bool:
+        """Returns whether a frame with these bytes around its text differs in holes alone, which fit from now on."""
+        parts = before + b'"', b'"' + after
+        if _skeleton(parts) != _skeleton(self._parts):
+            return False
+        pairs = zip(_said(parts), _said(self._parts), strict=True)
         self._varying.update(number for number, (old, new) in enumerate(pairs) if old != new)
-        self.now = _pieces(part, self._varying)
+        self._compile()
+        return True
+
+    def _compile(self) -> None:
+        """Splits the frame in what is compared as bytes and what an expression reads: the text, and all from the first
+        hole that varies to the last."""
+        before, after = self._parts
+        holes = [*HOLE.finditer(before)]
+        front = [hole for number, hole in enumerate(holes) if number in self._varying]
+        back = [hole for number, hole in enumerate(HOLE.finditer(after), len(holes)) if number in self._varying]
+        cut = front[0].start(1) if front else len(before)
+        rest = back[-1].end(1) if back else 0
+        self._before, self._after = before[:cut], after[rest:]
+        self._begin, self._behind = self._head + cut, len(after) - rest + self._tail
+        pattern = _with_holes(before, cut, len(before), front) + TEXT + _with_holes(after, 0, rest, back)
+        self._between = re.compile(pattern).fullmatch
 
 
-def _said(part: bytes) -> list[bytes]:
-    return [hole[1] for hole in HOLE.finditer(part)]
+def _said(parts: tuple[bytes, bytes]) -> list[bytes]:
+    return [hole[1] for part in parts for hole in HOLE.finditer(part)]
 
 
-def _pieces(part: bytes, holes: Container[int]) -> list[Piece]:
-    pieces: list[Piece] = []
-    kind, begin = None, 0
-    for number, hole in enumerate(HOLE.finditer(part)):
-        if number in holes:
-            pieces.append((kind, part[begin : hole.start(1)]))
-            kind, begin = STRING if hole[1].startswith(b'"') else NUMBER, hole.end()
-    return [*pieces, (kind, part[begin:])]
+def _skeleton(parts: tuple[bytes, bytes]) -> list[bytes]:
+    return [_with_holes(part, 0, len(part), [*HOLE.finditer(part)]) for part in parts]
 
 
-def _past(pieces: list[Piece], frame: bytes, place: int) -> int:
-    """Returns where these pieces end that begin at ``place``; -1 if they do not stand there."""
-    for hole, literal in pieces:
-        if hole is None:
-            if not frame.startswith(literal, place):
-                return -1
-        else:
-            begin, place = place, frame.find(literal, place)
-            said = frame[begin:place]
-            if place < 0 or not (said.isdigit() or hole.fullmatch(said)):
-                return -1
-        place += len(literal)
-    return place
+def _with_holes(part: bytes, begin: int, end: int, holes: list[re.Match[bytes]]) -> bytes:
+    out = []
+    for hole in holes:
+        out += [re.escape(part[begin : hole.start(1)]), STRING if hole[1].startswith(b'"') else NUMBER]
+        begin = hole.end(1)
+    return b"".join([*out, re.escape(part[begin:end])])
 
 
 def split_at(frame: bytes, text: str) -> tuple[bytes, bytes] | None:
