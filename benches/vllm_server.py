@@ -26,7 +26,7 @@ import httpx
 from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
-PATTERNS = [f"TURN [0-9] {number}!" for number in range(300)]
+PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
 # Where a request's fault is: when its detokenizer is made, at one of its tokens, or at its end.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
