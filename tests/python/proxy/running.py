@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 
@@ -64,6 +64,14 @@ def running(upstream: str, *options: str) -> Iterator[Running]:
         yield made
     finally:
         made.stop()
+
+
+def until(true: Callable[[], object], seconds: float = 20) -> None:
+    """Waits for what must come true in so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:

@@ -78,12 +78,12 @@ def test_who_reads_a_byte_at_a_time_is_given_up(
 
 
 def test_who_reads_in_time_is_not_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connection, "read_seconds", 0.5)
+    monkeypatch.setattr(Connection, "read_seconds", 1.5)
     monkeypatch.setattr(Connection, "kernel_bytes", 2048)
     with asked(url, "[long]", 150) as client, client.makefile("rb") as answer:
-        time.sleep(0.2)
+        time.sleep(0.3)
         assert any(b"[DONE]" in line for line in answer)
-        time.sleep(0.6)
+        time.sleep(1.8)
         client.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
         assert any(b'"ok"' in line for line in answer)
 
