@@ -49,7 +49,7 @@ def serves(url: str, address: str = "127.0.0.1") -> bool:
 
 def is_given_up(client: socket.socket) -> bool:
     """Whether the server resets the connection before a byte every 50 ms has read all of the answer."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     try:
         while time.monotonic() < deadline and client.recv(1):
             time.sleep(0.05)
@@ -70,7 +70,7 @@ def test_who_reads_a_byte_at_a_time_is_given_up(
     assert serves(url)
     with ThreadPoolExecutor(len(slow)) as pool:
         assert all(pool.map(is_given_up, slow))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while engine.rows and time.monotonic() < deadline:
         time.sleep(0.05)
     assert engine.rows == 0
