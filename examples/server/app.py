@@ -28,6 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from stopscan import Repeat
+from stopscan.regions import known
 from stopscan.segments import FORMATS
 
 LONG = 20_000  # bytes of a body: those that have more take turns, so that they hold up only each other
@@ -55,7 +56,9 @@ def make_app(
     repeat: Repeat | None = None,
 ) -> Starlette:
     """The server of a model that answers in `form`, one of `stopscan.segments.FORMATS`."""
-    model = Model(engine, FORMATS[form], Prompts(engine.tokenizer, engine.context), protect, repeat)
+    graph = FORMATS[form]
+    protect = None if protect is None else known(graph, protect)
+    model = Model(engine, graph, Prompts(engine.tokenizer, engine.context), protect, repeat)
     metrics = Metrics(engine, {api.path for api in APIS})
     short, long = CapacityLimiter(4), CapacityLimiter(1)
 

@@ -12,14 +12,14 @@ from uuid import uuid4
 from engine import Engine, Row, Scanner
 from fields import Stopping
 from mlx_lm.sample_utils import make_sampler
-from parts import PROTECTED, Part, Parts, apart
+from parts import Part, Parts
 from prompts import Prompts
 from starlette.exceptions import HTTPException
 
 from stopscan import Repeat, StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner, RowSegmenter
-from stopscan.regions import NAMES, Graph, protected
+from stopscan.regions import NAMES, PROTECTED, Graph, protected, segments_of
 from stopscan.repeats import requested
 
 MAX_TOKENS = 4096
@@ -98,7 +98,7 @@ class Ask:
             if protect:
                 stops = protected(stops, model.graph, protect)
             return RowScanner(tokenizer, stops, start_protected=start, **common)
-        segments = apart(model.graph, stops, protect)
+        segments = segments_of(stops, model.graph, protect)
         region = None if start is None else "reasoning" if start else segments.regions[0]
         return RowSegmenter(tokenizer, segments, region=region, **common)
 

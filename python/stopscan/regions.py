@@ -11,15 +11,29 @@ from functools import lru_cache
 from typing import Any, TypedDict
 
 from stopscan import StopSet
-from stopscan.segments import FORMATS, from_response_template
+from stopscan.segments import FORMATS, SegmentSet, from_response_template, keep
 
-__all__ = ["NAMES", "Graph", "Protect", "RegionOptions", "graph_of", "protected", "region_after"]
+__all__ = [
+    "NAMES",
+    "PROTECTED",
+    "Graph",
+    "Protect",
+    "RegionOptions",
+    "graph_of",
+    "known",
+    "protected",
+    "region_after",
+    "segments_of",
+]
 
 Graph = Mapping[str, Mapping[str, str]]
 Protect = str | Iterable[str | Sequence[str]]
 
 # The regions that are not for stops, unless somebody asks for them.
 NAMES = ("reasoning", "tool_call")
+
+# How the name of a region ends that is between the markers of a pair.
+PROTECTED = " protected"
 
 # mlx-lm's names of parts that have another one here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
@@ -68,39 +82,29 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
     >>> stops.truncate("<think>END</think>Yes. END")
     ('<think>END</think>Yes. ', StopMatch("END", 23))
     """
-    names, pairs = read(protect)
     if stops.regions is not None:
+        read(protect)  # for its errors
         return stops
-    known = _regions(graph or {})
-    if protect is NAMES:
-        names = [name for name in names if name in known]
-    for name in names:
-        if name not in known:
-            raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
-    taken = {*stops.stop, *stops.visible}
-    pairs = [pair for pair in dict.fromkeys([*pairs, *stops.protect]) if taken.isdisjoint(pair)]
-    options: dict[str, Any] = {
-        "patterns": stops.patterns,
-        "visible": stops.visible,
-        "max_held": stops.max_held,
-        "repeat": stops.repeat,
-    }
-    if not names:
-        return StopSet(stops.stop, protect=pairs, **options) if pairs else stops
-    # The pair of a region that the graph has is another name of the region.
-    edges = [edge for markers in (graph or {}).values() for edge in markers.items()]
-    own = {marker: _name(to) for marker, to in edges if _name(to) in NAMES}
-    names += [own[opening] for opening, _ in pairs if opening in own]
-    pairs = [pair for pair in pairs if pair[0] not in own]
-    regions = _with_pairs(_without(graph or {}, taken), pairs)
-    spared = {_name(region) for region, markers in (graph or {}).items() if not taken.isdisjoint(markers)}
-    spared |= {_name(to) for markers in (graph or {}).values() for mark, to in markers.items() if mark in taken}
-    # What is neither is the form's own, such as Harmony's headers, and for nobody. A response template may have no name
-    # for the answer: then the answer is where the text begins.
-    answer = "answer" if "answer" in known else _name(next(iter(regions)))
-    open_ = ({answer, *NAMES} - {*names}) | spared
-    stop_in = [region for region in dict.fromkeys(map(_name, regions)) if region in open_]
-    return StopSet(stops.stop, regions=regions, stop_in=stop_in, **options)
+    names, pairs = _chosen(stops, graph, protect)
+    if names:
+        regions, stop_in = _with_stops(stops, graph or {}, names, pairs)
+        return StopSet(stops.stop, regions=regions, stop_in=stop_in, **_others(stops))
+    return StopSet(stops.stop, protect=pairs, **_others(stops)) if pairs else stops
+
+
+def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> SegmentSet:
+    """Returns the segments of ``graph`` as a ``SegmentSet`` with the stops of ``stops``, which do not fire in the
+    regions of ``protect`` either.
+
+    ``protect`` and the errors are those of ``protected``. The markers of a pair stay in the text. The text between the
+    two markers is a segment of its own, whose region has the name of the region around it and ``PROTECTED``.
+
+    >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
+    >>> list(split(["<think>END</think>Yes (END). END"], segments))
+    [('reasoning', 'END'), ('answer', 'Yes '), ('answer protected', '(END'), ('answer', '). ')]
+    """
+    regions, stop_in = _with_stops(stops, graph, *_chosen(stops, graph, protect))
+    return SegmentSet(regions, stop=stops.stop, stop_in=stop_in, **_others(stops))
 
 
 def region_after(graph: Graph, prompt_end: str, /) -> str:
@@ -182,19 +186,50 @@ def _regions(graph: Graph) -> set[str]:
     return {_name(state) for state in graph}
 
 
-def _without(graph: Graph, taken: set[str]) -> dict[str, dict[str, str]]:
-    return {state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()}
+def _others(stops: StopSet) -> dict[str, Any]:
+    """Returns the options that ``StopSet`` and ``SegmentSet`` share, but for stops and regions."""
+    return {name: getattr(stops, name) for name in ("patterns", "visible", "max_held", "repeat")}
 
 
-def _with_pairs(graph: dict[str, dict[str, str]], pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, str]]:
-    """``graph`` with a state for each pair in each state, which its closing marker leads back to."""
-    inside = {}
-    for state, markers in graph.items():
-        for number, (opening, closing) in enumerate(pairs):
-            if opening not in markers:
-                markers[opening] = f"protected/{number}/{state}"
-                inside[markers[opening]] = {closing: state}
-    return graph | inside
+def _chosen(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
+    """Returns the regions, and the pairs of markers, that are to be protected: those of ``stops``, too."""
+    names, pairs = read(protect)
+    regions = _regions(graph or {})
+    if protect is NAMES:
+        names = [name for name in names if name in regions]
+    for name in names:
+        if name not in regions:
+            raise ValueError(f"protect: this model has no markers for {name!r}; name the markers instead")
+    taken = {*stops.stop, *stops.visible}
+    return names, [pair for pair in dict.fromkeys([*pairs, *stops.protect]) if taken.isdisjoint(pair)]
+
+
+def _with_stops(
+    stops: StopSet, graph: Graph, names: list[str], pairs: list[tuple[str, str]]
+) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Returns the graph with the pairs and without the markers that are stops, and the regions where stops fire."""
+    # The pair of a region that the graph has is another name of the region.
+    own = {marker: _name(to) for markers in graph.values() for marker, to in markers.items() if _name(to) in NAMES}
+    closed = {*names, *(own[opening] for opening, _ in pairs if opening in own)}
+    taken = {*stops.stop, *stops.visible}
+    spared = {_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
+    spared |= {_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
+    # What is neither is the form's own, such as Harmony's headers, and for nobody. A response template may have no name
+    # for the answer: then the answer is where the text begins.
+    ordered = list(dict.fromkeys(map(_name, graph)))
+    text = {"answer" if "answer" in ordered else ordered[0], *NAMES}
+    stop_in = [region for region in ordered if region in (text - closed) | spared]
+    regions = {
+        state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()
+    }
+    inside: dict[str, dict[str, str]] = {}
+    for state in [state for state in regions if _name(state) in text]:
+        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in own):
+            if opening not in graph[state]:
+                between = f"{_name(state)}{PROTECTED}/{number}/{state}"
+                regions[state][opening] = keep(between)
+                inside[between] = {closing: keep(state)}
+    return regions | inside, stop_in
 
 
 def _of_mlx_lm(tokenizer: Any) -> Graph | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import begins, graph_of, known, protected, region_after
-from stopscan.segments import FORMATS, Segmenter, SegmentSet
+from stopscan.regions import begins, graph_of, known, protected, region_after, segments_of
+from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
 
 QWEN3 = FORMATS["qwen3"]
 TEXTS = {
@@ -27,7 +29,9 @@ def test_stops_fire_where_those_of_segments_do(text: str, protect: list[str]) ->
     """The segmenter over the same graph takes the markers out, and is the reference for where a stop fires."""
     stops = protected(StopSet("END"), QWEN3, protect)
     outside = [region for region in ("answer", "reasoning", "tool_call") if region not in protect]
-    segmenter = Segmenter(SegmentSet(QWEN3, stop="END", stop_in=outside))
+    segments = SegmentSet(QWEN3, stop="END", stop_in=outside)
+    assert segments_of(StopSet("END"), QWEN3, protect) == segments
+    segmenter = Segmenter(segments)
     segmenter.feed(text)
     for cut in range(len(text) + 1):
         scanner = StopScanner(stops)
@@ -51,6 +55,31 @@ def test_pairs_of_markers_beside_names() -> None:
     assert stops.truncate(f"{text}END")[0] == text
     assert protected(StopSet("END"), None, [("(", ")")]) == StopSet("END", protect=[("(", ")")])
     assert protected(StopSet("END"), None) == StopSet("END")
+
+
+def test_text_between_a_pair_is_a_segment_of_its_own() -> None:
+    segments = segments_of(StopSet(["END", ")"], protect=[("[", "]")]), QWEN3, ["reasoning", "[", "]", "(", ")"])
+    stream = split("<think>END [END</think>] END</think>[END] <think> END", segments)
+    assert joined(stream) == [
+        ("reasoning", "END "),
+        ("reasoning protected", "[END</think>"),
+        ("reasoning", "] END"),
+        ("answer protected", "[END"),
+        ("answer", "] <think> "),
+    ]
+    assert stream.match is not None
+    assert stream.match.sequence == "END"
+
+
+def joined(segments: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    parts = groupby(segments, key=lambda segment: segment[0])
+    return [(region, "".join(text for _, text in of_it)) for region, of_it in parts]
+
+
+def test_segments_of_another_model() -> None:
+    with pytest.raises(ValueError, match="no markers for 'reasoning'"):
+        segments_of(StopSet("END"), {"answer": {}}, ["reasoning"])
+    assert segments_of(StopSet("END"), {"answer": {}}) == SegmentSet({"answer": {}}, stop="END")
 
 
 def test_the_pair_of_a_known_region_is_its_name() -> None:

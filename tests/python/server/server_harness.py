@@ -23,7 +23,7 @@ import engine as engine_module  # noqa: E402
 import raw_body  # noqa: E402
 from app import APIS, make_app  # noqa: E402
 from engine import Engine  # noqa: E402
-from parts import Parts, apart  # noqa: E402
+from parts import Parts  # noqa: E402
 from raw_body import MAX_BODY, MAX_VALUES, check  # noqa: E402
 from serve import Connection, Server  # noqa: E402
 
@@ -35,7 +35,6 @@ __all__ = [
     "CountingEngine",
     "Engine",
     "Parts",
-    "apart",
     "check",
     "clients",
     "engine_module",

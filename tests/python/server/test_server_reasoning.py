@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from server_harness import Parts, apart
+from server_harness import Parts
 
 from stopscan import StopSet
+from stopscan.regions import segments_of
 from stopscan.segments import FORMATS, split
 
 THINK = "<think>Is it END?</think>It is 5 or 6 END here"
@@ -112,7 +113,7 @@ def test_responses_with_stops_in_both(harmony: Any) -> None:
 
 def told(form: str, deltas: list[str], stop: str | None = None) -> list[tuple[str, str]]:
     parts = Parts(FORMATS[form])
-    segments = split(deltas, apart(FORMATS[form], StopSet(stop), ["reasoning", "tool_call"]))
+    segments = split(deltas, segments_of(StopSet(stop), FORMATS[form]))
     found = [part for segment in segments for part in parts.feed([segment])]
     joined: list[tuple[str, str]] = []
     for kind, text, call in [*found, *parts.end()]:
