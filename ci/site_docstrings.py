@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from pydoc import locate
 from typing import Any
 
@@ -25,12 +26,26 @@ class Examples(Extension):
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
         """The core makes its objects in `__new__`; a reader looks for what a class is called with."""
+        if cls.path.startswith(CORE):
+            take_in(cls, cls)
+            cls.bases = [base for base in cls.bases if not str(base).startswith("_")]
         made = cls.members.get("__new__")
         if isinstance(made, Function) and "__init__" not in cls.members:
             made.name = "__init__"
             made.docstring = Docstring("", parent=made)
             cls.set_member("__init__", made)
             cls.del_member("__new__")
+
+
+def take_in(cls: Class, owner: Class) -> None:
+    """The stubs say once, in bases that the core does not have, what several classes have."""
+    for base in map(str, owner.bases):
+        shared = owner.parent.members.get(base.partition("[")[0])
+        if isinstance(shared, Class):
+            for name, member in shared.members.items():
+                cls.set_member(name, own := copy(member))
+                own.docstring = Docstring(documented(own.path), parent=own)
+            take_in(cls, shared)
 
 
 def documented(path: str) -> str:
