@@ -12,16 +12,16 @@ from stopscan.finish import Reason
 from stopscan.finish._words import SOURCES
 
 PAGE = Path(__file__).parents[3] / "docs" / "finish.md"
-APIS = {
-    "anthropic": "Anthropic `stop_reason`",
-    "openai": "OpenAI `finish_reason`",
-    "responses": "Responses `status`",
-    "gemini": "Gemini `finishReason`",
-    "bedrock": "Bedrock Converse `stopReason`",
-    "ollama": "Ollama `done_reason`",
-    "sglang": "sglang `finish_reason`",
-    "llama_cpp": "llama.cpp `stop_type`",
-    "tgi": "TGI `finish_reason`",
+APIS = {  # what each function writes, in the order of the values
+    "anthropic": "`stop_reason`, `stop_sequence`",
+    "openai": "`finish_reason`, `matched_stop`",
+    "responses": "`status`, `incomplete_details.reason`",
+    "gemini": "`finishReason`",
+    "bedrock": "`stopReason`",
+    "ollama": "`done_reason`",
+    "sglang": "`finish_reason.type`, `.matched`",
+    "llama_cpp": "`stop_type`, `stopping_word`",
+    "tgi": "`finish_reason`",
 }
 WRITTEN, READ = "| reason | ", "| said by | "
 
@@ -29,7 +29,8 @@ WRITTEN, READ = "| reason | ", "| said by | "
 def written() -> str:
     """A row for each reason, a column for each API: all of what is written, but what never differs."""
     rows = [[code(reason), *(cell(api, reason) for api in APIS)] for reason in get_args(Reason)]
-    return table([WRITTEN.strip("| "), *APIS.values()], rows)
+    heads = [f"`to_{api}`: {fields}" for api, fields in APIS.items()]
+    return table([WRITTEN.strip("| "), *heads], rows)
 
 
 def read() -> str:
