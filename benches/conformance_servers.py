@@ -69,7 +69,9 @@ SERVERS = {
     "sglang": Column("sglang", SGLANG, ("sglang", "torch"), proxy=THOUGHTS),
     "llama-cpp-python": Column(
         "llama-cpp-python",
-        "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --port {port}",
+        # Else a request ends the stream of the one before.
+        "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --interrupt_requests False "
+        "--port {port}",
         ("llama-cpp-python",),
         proxy=THOUGHTS,
     ),
