@@ -69,6 +69,14 @@ def test_pairs_of_markers_are_protected_where_parts_come_apart(client: Any) -> N
     assert [item.content[0].text for item in reply.output] == ["Is it END?", "It is "]
 
 
+def test_a_stop_that_is_a_marker_wins_on_all_routes(client: Any) -> None:
+    """Chat routes refused the request, and text routes took the stop."""
+    options = {"stop": ["5", "END"], "protect": ["reasoning", "5", "6"]}
+    assert chat(client, **options) == ("It is ", "5")
+    assert text(client, **options) == ("<think>Is it END?</think>It is ", "5")
+    assert chat(client, stop=["<think>", "END"]) == ("", "<think>")
+
+
 LOOPING = {"repeat": [3, 20, 32]}
 ONCE = "Wait, "
 
