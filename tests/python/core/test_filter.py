@@ -8,7 +8,7 @@ from importlib.metadata import version
 import pytest
 from filtering import BAD, FIRED, NONE_FIRED, posix_only, report, run
 from hypothesis import given, settings
-from test_properties import Setup, streams
+from setups import Setup, streams
 
 from stopscan import scan
 

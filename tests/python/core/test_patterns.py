@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given, settings
-from test_properties import cut
+from setups import cut
 
 from stopscan import StopMatch, StopScanner, StopSet, ascan, scan, truncate
 from stopscan.segments import SegmentSet, split

@@ -11,7 +11,8 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from test_properties import Setup, same, setups, streams, texts
+from setups import Setup, setups, streams, texts
+from test_properties import same
 
 from stopscan import StopMatch, StopScanner, StopSet, ascan, scan
 from stopscan.segments import SegmentSet, asplit, split

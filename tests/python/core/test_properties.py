@@ -1,7 +1,7 @@
 """What holds for every set of stops and every text: the scanner against the reference, and against itself.
 
-The alphabets are small, so that stops nest, overlap themselves and share bytes. The long texts put filler between such
-words, because the scanner may skip through a long delta in another way than it steps through a short one.
+The long texts put filler between words, because the scanner may skip through a long delta in another way than it steps
+through a short one.
 """
 
 from __future__ import annotations
@@ -9,124 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from itertools import combinations
-from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
-from reference import Match, Reference, region_of
+from reference import Match
+from setups import Setup, setups, streams, texts
 
-from stopscan import Repeat, StopMatch, StopScanner, StopSet, ascan, scan, truncate
-from stopscan.segments import keep
-
-ALPHABETS = ["ab", "aжé🦀", "ab<>", "éèê"]
-
-
-class Setup(NamedTuple):
-    stop: tuple[str, ...]
-    visible: tuple[str, ...] = ()
-    protect: tuple[tuple[str, str], ...] = ()
-    regions: dict[str, dict[str, str]] | None = None
-    stop_in: tuple[str, ...] | None = None
-    repeat: Repeat | None = None
-    region: str | None = None
-    include_stop: bool = False
-    start_protected: bool = False
-
-    @property
-    def words(self) -> list[str]:
-        leads = (self.regions or {}).values()
-        markers = [
-            *(marker for pair in self.protect for marker in pair),
-            *(marker for lead in leads for marker in lead),
-        ]
-        return [*self.stop, *self.visible, *markers]
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        names = ("visible", "protect", "regions", "stop_in", "repeat")
-        return {name: getattr(self, name) for name in names}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("include_stop", "start_protected", "region")}
-
-    def stop_set(self) -> StopSet:
-        return StopSet(self.stop, **self.arguments)
-
-    def scanner(self) -> StopScanner:
-        return StopScanner(self.stop_set(), **self.options)
-
-    def reference(self) -> Reference:
-        return Reference(self.stop, **self.arguments, **self.options)
-
-
-@st.composite
-def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
-    syllables = st.text(draw(st.sampled_from(ALPHABETS)), min_size=1, max_size=3)
-    # Words of shared syllables contain and overlap one another more often than chance would have it.
-    shared = st.sampled_from(draw(st.lists(syllables, min_size=1, max_size=3)))
-    words = st.lists(st.one_of(shared, syllables), min_size=1, max_size=3).map("".join)
-    several = st.lists(words, max_size=4, unique=True)
-    stop = draw(several)
-    if hidden_only:
-        return Setup(tuple(stop))
-    visible = [word for word in draw(several) if word not in stop]
-    setup = Setup(tuple(stop), tuple(visible), repeat=draw(repeats), include_stop=draw(st.booleans()))
-    if draw(st.booleans()):
-        regions = draw(graphs(words, [*stop, *visible]))
-        stop_in = draw(st.none() | st.lists(st.sampled_from([*map(region_of, regions)]), unique=True).map(tuple))
-        return setup._replace(regions=regions, stop_in=stop_in, region=draw(st.none() | st.sampled_from([*regions])))
-    marker = words.filter(lambda word: word not in stop and word not in visible)
-    protect = draw(st.lists(st.tuples(marker, marker), max_size=2, unique_by=lambda pair: pair[0]))
-    return setup._replace(protect=tuple(protect), start_protected=draw(st.booleans()) if protect else False)
-
-
-# Loops of the least length that is allowed: the texts here have as many characters of one word only by design.
-repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
-
-STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
-
-
-@st.composite
-def graphs(draw: st.DrawFn, words: st.SearchStrategy[str], stops: list[str]) -> dict[str, dict[str, str]]:
-    """States of regions, with markers that can be reached and are no stops; some stay in the text."""
-    states = STATES[: draw(st.integers(1, len(STATES)))]
-    targets = st.sampled_from(states) | st.sampled_from(states).map(keep)
-    graph = {}
-    for state in states:
-        given = [word for word in draw(st.lists(words, max_size=3, unique=True)) if word not in stops]
-        reachable = [word for word in given if not any(other in word[:-1] for other in given)]
-        graph[state] = {marker: draw(targets) for marker in reachable}
-    return graph
-
-
-@st.composite
-def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
-    """The text is put together from what matters to the setup: its words, their beginnings, their characters."""
-    beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
-    pieces = [st.sampled_from(beginnings), st.sampled_from(sorted(set("".join(setup.words))) or ["a"])]
-    if setup.repeat:
-        pieces.append(st.builds(str.__mul__, st.sampled_from([*beginnings, "x", "xyж"]), st.integers(1, 40)))
-    if longest_filler:
-        filler = st.builds(
-            str.__mul__, st.sampled_from(["x", " ", "ж", "🦁", beginnings[0]]), st.integers(1, longest_filler)
-        )
-        pieces += [filler, filler]
-    return "".join(draw(st.lists(st.one_of(pieces), max_size=12)))
-
-
-@st.composite
-def cut(draw: st.DrawFn, text: str) -> list[str]:
-    edges = sorted(draw(st.sets(st.integers(0, len(text)), max_size=8)))
-    return [text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True)]
-
-
-@st.composite
-def streams(draw: st.DrawFn, *, longest_filler: int = 0, hidden_only: bool = False) -> tuple[Setup, list[str]]:
-    setup = draw(setups(hidden_only=hidden_only))
-    return setup, draw(cut(draw(texts(setup, longest_filler=longest_filler))))
-
+from stopscan import StopMatch, StopScanner, StopSet, ascan, scan, truncate
 
 either_length = pytest.mark.parametrize("longest_filler", [0, 700], ids=["short", "long"])
 

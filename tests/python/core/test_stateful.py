@@ -9,7 +9,8 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from reference import Reference
-from test_properties import Setup, same, setups, texts
+from setups import Setup, setups, texts
+from test_properties import same
 
 from stopscan import StopScanner
 

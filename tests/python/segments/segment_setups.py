@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
-from reference import SegmentReference
-from test_properties import ALPHABETS, graphs, region_of, repeats
+from reference import SegmentReference, region_of
+from setups import LETTERS, alphabets, coins, graphs, pick, repeats, some, words
 
 from stopscan import Repeat
 from stopscan.segments import Segmenter, SegmentSet
@@ -47,13 +47,10 @@ class Setup(NamedTuple):
 
 @st.composite
 def setups(draw: st.DrawFn) -> Setup:
-    syllables = st.text(draw(st.sampled_from(ALPHABETS)), min_size=1, max_size=3)
-    # Words of shared syllables contain and overlap one another more often than chance would have it.
-    shared = st.sampled_from(draw(st.lists(syllables, min_size=1, max_size=3)))
-    words = st.lists(st.one_of(shared, syllables), min_size=1, max_size=3).map("".join)
-    stop = draw(st.lists(words, max_size=3, unique=True))
-    visible = [word for word in draw(st.lists(words, max_size=2, unique=True)) if word not in stop]
-    markers = draw(graphs(words, [*stop, *visible]))
-    stop_in = draw(st.none() | st.lists(st.sampled_from([*map(region_of, markers)]), unique=True).map(tuple))
-    begin = draw(st.none() | st.sampled_from([*markers]))
-    return Setup(markers, tuple(stop), tuple(visible), stop_in, draw(repeats), begin, draw(st.booleans()))
+    letters = draw(LETTERS[draw(alphabets)])
+    stop = words(draw, letters, 3)
+    visible = words(draw, letters, 2, stop)
+    markers = graphs(draw, letters, [*stop, *visible])
+    stop_in = some(draw, dict.fromkeys(map(region_of, markers)))
+    begin = pick(draw, markers)
+    return Setup(markers, tuple(stop), tuple(visible), stop_in, draw(repeats), begin, draw(coins))

@@ -8,8 +8,10 @@ from itertools import combinations
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from reference import region_of
 from segment_setups import Setup, setups
-from test_properties import asynchronously, cut, either_length, region_of, same, texts
+from setups import cut, texts
+from test_properties import asynchronously, either_length, same
 
 from stopscan.segments import SegmentSet, asplit, split
 

@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 from reference import SegmentReference
 from segment_setups import Setup, setups
-from test_properties import same, texts
+from setups import texts
+from test_properties import same
 
 from stopscan.segments import Segmenter
 

@@ -1,0 +1,166 @@
+"""Stops, regions and texts that collide, for the properties of scanners.
+
+The alphabets are small, so that stops nest, overlap themselves and share bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import hypothesis.strategies as st
+from reference import Reference, region_of
+
+from stopscan import Repeat, StopScanner, StopSet
+from stopscan.segments import keep
+
+ALPHABETS = ["ab", "aжé🦀", "ab<>", "éèê"]
+
+
+class Setup(NamedTuple):
+    stop: tuple[str, ...]
+    visible: tuple[str, ...] = ()
+    protect: tuple[tuple[str, str], ...] = ()
+    regions: dict[str, dict[str, str]] | None = None
+    stop_in: tuple[str, ...] | None = None
+    repeat: Repeat | None = None
+    region: str | None = None
+    include_stop: bool = False
+    start_protected: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        leads = (self.regions or {}).values()
+        markers = [
+            *(marker for pair in self.protect for marker in pair),
+            *(marker for lead in leads for marker in lead),
+        ]
+        return [*self.stop, *self.visible, *markers]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        names = ("visible", "protect", "regions", "stop_in", "repeat")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("include_stop", "start_protected", "region")}
+
+    def stop_set(self) -> StopSet:
+        return StopSet(self.stop, **self.arguments)
+
+    def scanner(self) -> StopScanner:
+        return StopScanner(self.stop_set(), **self.options)
+
+    def reference(self) -> Reference:
+        return Reference(self.stop, **self.arguments, **self.options)
+
+
+def numbers_in(drawn: bytes) -> list[int]:
+    """As many as the first byte says, often all, of three bytes each."""
+    count = min(drawn[0] % (len(drawn) // 3 + 2), len(drawn) // 3)
+    return [int.from_bytes(drawn[place : place + 3], "big") for place in range(1, 3 * count, 3)]
+
+
+# Drawn as bytes: a draw from a list costs hypothesis many times that of a byte, and a strategy that is made anew for
+# each example more than all that the test does with the example.
+NUMBERS = {most: st.binary(min_size=3 * most + 1, max_size=3 * most + 1).map(numbers_in) for most in (2, 3, 4, 8, 12)}
+LETTERS = {alphabet: st.text(alphabet, min_size=4, max_size=12) for alphabet in ALPHABETS}
+alphabets, coins, few = st.sampled_from(ALPHABETS), st.booleans(), st.integers(0, 7)
+
+
+def word_of(letters: str, number: int) -> str:
+    """One to three syllables of these letters. Words of shared syllables contain and overlap one another more often
+    than chance would have it."""
+    number, more = divmod(number, 3)
+    word = ""
+    for _ in range(more + 1):
+        number, size = divmod(number, 3)
+        number, begin = divmod(number, 12)
+        begin %= len(letters)
+        word += (letters + letters)[begin : begin + size + 1]
+    return word
+
+
+def words(draw: st.DrawFn, letters: str, most: int, besides: Iterable[str] = ()) -> list[str]:
+    drawn = dict.fromkeys(word_of(letters, number) for number in draw(NUMBERS[most]))
+    return [word for word in drawn if word not in besides]
+
+
+def pick(draw: st.DrawFn, choices: Iterable[str]) -> str | None:
+    """One of them, or none."""
+    several = [*choices]
+    return several[draw(few) % len(several)] if draw(coins) else None
+
+
+def some(draw: st.DrawFn, choices: Iterable[str]) -> tuple[str, ...] | None:
+    """Any of up to three, or nothing said of them."""
+    chosen = draw(few)
+    return tuple(choice for place, choice in enumerate(choices) if chosen >> place & 1) if draw(coins) else None
+
+
+@st.composite
+def setups(draw: st.DrawFn, *, hidden_only: bool = False) -> Setup:
+    letters = draw(LETTERS[draw(alphabets)])
+    stop = words(draw, letters, 4)
+    if hidden_only:
+        return Setup(tuple(stop))
+    visible = words(draw, letters, 4, stop)
+    setup = Setup(tuple(stop), tuple(visible), repeat=draw(repeats), include_stop=draw(coins))
+    stops = [*stop, *visible]
+    if draw(coins):
+        regions = graphs(draw, letters, stops)
+        stop_in = some(draw, dict.fromkeys(map(region_of, regions)))
+        return setup._replace(regions=regions, stop_in=stop_in, region=pick(draw, regions))
+    protect = tuple(zip(words(draw, letters, 3, stops), words(draw, letters, 3, stops), strict=False))
+    return setup._replace(protect=protect, start_protected=draw(coins) if protect else False)
+
+
+# Loops of the least length that is allowed: the texts here have as many characters of one word only by design.
+repeats = st.none() | st.builds(Repeat, st.integers(3, 40), max_period=st.integers(1, 9), min_length=st.just(32))
+
+STATES = ("answer", "reasoning", "tool_call", "tool_call/in reasoning")
+
+
+def graphs(draw: st.DrawFn, letters: str, stops: list[str]) -> dict[str, dict[str, str]]:
+    """States of regions, with markers that can be reached and are no stops; some stay in the text."""
+    states = STATES[: draw(few) % len(STATES) + 1]
+    graph = {}
+    for state in states:
+        given = words(draw, letters, 3, stops)
+        reachable = [word for word in given if not any(other in word[:-1] for other in given)]
+        targets = [divmod(number, len(states)) for number in draw(NUMBERS[3])]
+        leads = [keep(states[to]) if kept % 2 else states[to] for kept, to in targets]
+        graph[state] = dict(zip(reachable, [*leads, *states[:1] * 3], strict=False))
+    return graph
+
+
+@st.composite
+def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
+    """The text is put together from what matters to the setup: its words, their beginnings, their characters."""
+    beginnings = sorted({word[:length] for word in setup.words for length in range(1, len(word) + 1)}) or ["a"]
+    characters = sorted(set("".join(setup.words))) or ["a"]
+    kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and how many of one at the most
+    if setup.repeat:
+        kinds.append(([*beginnings, "x", "xyж"], 40))
+    if longest_filler:
+        kinds += [(["x", " ", "ж", "🦁", beginnings[0]], longest_filler)] * 2
+    text = ""
+    for number in draw(NUMBERS[12]):
+        number, kind = divmod(number, len(kinds))
+        pieces, most = kinds[kind]
+        number, place = divmod(number, len(pieces))
+        text += pieces[place] * (number % most + 1)
+    return text
+
+
+@st.composite
+def cut(draw: st.DrawFn, text: str) -> list[str]:
+    edges = sorted({number % (len(text) + 1) for number in draw(NUMBERS[8])})
+    return [text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True)]
+
+
+@st.composite
+def streams(draw: st.DrawFn, *, longest_filler: int = 0, hidden_only: bool = False) -> tuple[Setup, list[str]]:
+    setup = draw(setups(hidden_only=hidden_only))
+    return setup, draw(cut(draw(texts(setup, longest_filler=longest_filler))))
