@@ -23,7 +23,7 @@ use super::stop_match::StopMatch;
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
 ///   opening marker of the pair.
-/// - ``stop_in``: the regions in which stops fire. The default is all regions.
+/// - ``stop_in``: the regions in which stops fire. The default is all regions, with ``protect`` the answer alone.
 /// - ``repeat``: a ``Repeat`` that makes loops a stop.
 ///
 /// A stop that is given twice counts once.

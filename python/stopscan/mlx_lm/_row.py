@@ -68,7 +68,8 @@ class RowScanner(_Row[str]):
     - The text is the text of ``tokenizer.decode``. Special tokens are included unless ``skip_special_tokens`` is true.
     - ``min_tokens`` holds for stops and ``stop_token_ids``.
     - An EOS of ``eos_token_ids`` ends the row at any time, as in mlx-lm. The default is the model's EOS.
-    - ``max_tokens`` is the row's own limit.
+    - ``max_tokens`` is the limit at which ``finish`` says ``length``. mlx-lm knows nothing of this limit: give
+      ``insert`` the same limit, or take the row out at its ``finish``.
     - An id that the tokenizer does not have counts, and has no text.
     - No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_call"``, a pair of markers, or a list of
       these.
