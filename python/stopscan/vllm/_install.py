@@ -9,7 +9,7 @@ from stopscan._engine.environment import Settings
 if TYPE_CHECKING:
     from stopscan.vllm._adapter import Adapter
 
-REPORT = "see docs/vllm.md, and please report this"
+WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
 
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
@@ -19,7 +19,8 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
     counts. The text comes as soon as it is safe.
 
     - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
-      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, these two names hold in answers to chats.
+      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, these two names hold on a server's chat routes.
+      ``LLM.chat`` is offline: stops fire everywhere.
     - ``"reasoning"`` means the regions of the reasoning parser of each engine that is made after this call. An answer
       begins in such a region where that parser says so. ``"tool_call"`` means the regions of a server's tool parser.
     - ``repeat`` ends answers that loop, for requests without ``stopscan_repeat``.
@@ -66,9 +67,9 @@ def adapter(settings: Settings) -> Adapter:
 
         wrong = [] if _hooks.installed() else _selftest.problems()
     except Exception as error:
-        raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {error!r}; {REPORT}") from error
+        raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {error!r}; {WAY_OUT}") from error
     if wrong:
-        raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {'; '.join(wrong[:3])}; {REPORT}")
+        raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {'; '.join(wrong[:3])}; {WAY_OUT}")
     return Adapter(settings)
 
 
