@@ -44,6 +44,10 @@ class Adapter:
         self._engines: WeakKeyDictionary[Any, Engine] = WeakKeyDictionary()
         self._calls: Graph | None = None
 
+    def succeed(self, other: Adapter) -> None:
+        """To be called when this adapter takes the place of ``other``, which knows the engines made so far."""
+        self._engines, self._calls = other._engines, other._calls
+
     def note_engine(self, reasoning_parser: str, tokenizer: TokenizerLike) -> None:
         """To be called when an engine is made."""
         native(tokenizer)  # takes a moment, which no request is to wait for

@@ -37,6 +37,8 @@ def apply(adapter: Adapter) -> None:
             raise RuntimeError(f"{owner.__name__} has no {name}")
     for owner, name, wrapper in missing:
         _place(owner, name, wrapper)
+    if _current is not None:
+        adapter.succeed(_current)
     _current = adapter
 
 

@@ -118,6 +118,23 @@ def test_the_plugin_takes_names_from_the_environment(
     assert answer(tokenizer, text) == text[:-3]
 
 
+def test_qwen3_begins_in_its_reasoning_unless_the_request_says_that_it_does_not_think(
+    tokenizer: Any, start: Any
+) -> None:
+    start([], "qwen3")
+    install(protect=["reasoning"])
+    assert answer(tokenizer, "It is 5 END") == "It is 5 END"
+    not_thinking = {"chat_template_kwargs": {"enable_thinking": False}}
+    assert answer(tokenizer, "It is 5 END", parser_options=not_thinking) == "It is 5 "
+
+
+def test_another_install_forgot_the_parsers_of_engines(tokenizer: Any, start: Any) -> None:
+    start([], "deepseek_r1")
+    install(protect=["reasoning"])
+    text = "Is it END?</think>It is 5 END"
+    assert answer(tokenizer, text) == text[:-3]
+
+
 def test_a_request_overrides_the_parser(tokenizer: Any, start: Any) -> None:
     start("reasoning", "deepseek_r1")
     text = "Is it END?</think>It is 5 END"
