@@ -12,6 +12,7 @@ from typing import Any
 from families import NATIVE, claude, metaspace, over, reciting, sentencepiece, small_bytes, small_fallback, tekken
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from setups import NUMBERS, coins
 from vocabularies import Vocabulary
 from whole import REASONS, agree, run
 
@@ -37,8 +38,8 @@ WORDS = [
     "አማ",
 ]
 WORDS += ["🚀", "😀", "👩\u200d💻", "e\u0301", "<think>", "</think>", "\t", "  ", "x", "ENDS", "\u00a0", "Ω"]
-TEXTS = st.lists(st.sampled_from(WORDS), max_size=8).map("".join)
-WISHES = st.lists(st.integers(0, 6), min_size=1, max_size=6)
+# Up to six lengths, for the tokens that a text is spelled in. Drawn as bytes, see `setups`.
+WISHES = st.binary(min_size=6, max_size=6).map(lambda drawn: [byte % 7 for byte in drawn[: drawn[0] % 6 + 1]])
 BYTES = [b"END", b"\xe4", b"\xbd\xa0", b"\xff", b"\x80", "🚀".encode(), b"\xf0\x9f", b"a", b" ", "é".encode()]
 
 
@@ -57,25 +58,31 @@ KINDS = over(
 ALL = over(NATIVE)
 
 
-@st.composite
-def stops_of(draw: Callable[..., Any], text: str) -> list[str]:
-    """Stops that are in the text, or nearly."""
-    pieces = st.sampled_from(WORDS)
-    if text:
-        bounds = st.tuples(st.integers(0, len(text) - 1), st.integers(1, 6))
-        pieces = st.one_of(bounds.map(lambda at: text[at[0] : at[0] + at[1]]), pieces)
-        pieces = st.one_of(pieces, st.tuples(pieces, pieces).map("".join))
-    return draw(st.lists(pieces, max_size=4, unique=True))
+def stop_of(text: str, number: int) -> str:
+    """A stop that is in the text, or nearly."""
+    number, one = divmod(number, 3)
+    if not one:
+        return piece_of(text, number // 64) + piece_of(text, number % 64)
+    return piece_of(text, number)
+
+
+def piece_of(text: str, number: int) -> str:
+    number, own = divmod(number, 3)
+    if not own or not text:
+        return WORDS[number % len(WORDS)]
+    size, begin = divmod(number, len(text))
+    return text[begin : begin + size % 6 + 1]
 
 
 @st.composite
 def streams(draw: Callable[..., Any], vocabulary: Vocabulary) -> tuple[list[int], list[str]]:
     """Token ids and stops."""
-    text = draw(TEXTS)
-    token_ids = vocabulary.spell(text, draw(WISHES)) if draw(st.booleans()) else vocabulary.encode(text)
-    for at in draw(st.lists(st.integers(0, len(token_ids)), max_size=2)):
-        token_ids.insert(at, draw(st.sampled_from(vocabulary.special)))
-    return token_ids, draw(stops_of(text))
+    text = "".join(WORDS[number % len(WORDS)] for number in draw(NUMBERS[12]))
+    token_ids = vocabulary.spell(text, draw(WISHES)) if draw(coins) else vocabulary.encode(text)
+    for number in draw(NUMBERS[2]):
+        number, place = divmod(number, len(token_ids) + 1)
+        token_ids.insert(place, vocabulary.special[number % len(vocabulary.special)])
+    return token_ids, list({stop_of(text, number): None for number in draw(NUMBERS[4])})
 
 
 @ALL
