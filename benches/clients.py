@@ -17,7 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from cases import Case, empty_method, exhaust, own, streaming
+from cases import Case, empty_method, own, streaming
+from client_rivals import langchain_cases, lm15, lm15_cases, lm15_events
 from litellm.types.utils import ModelResponseStream
 from measure import Timing, interleaved
 from report import heading, markdown, nanoseconds
@@ -137,43 +138,13 @@ def ours(api: str) -> list[Case]:
     return cases
 
 
-def lm15_events(deltas: list[str]) -> list[Any]:
-    from dspy._vendor.lm15.types import StreamDeltaEvent, TextDelta
-
-    return [StreamDeltaEvent(TextDelta(delta)) for delta in deltas]
-
-
-def lm15(events: Iterable[Any], stop: list[str]) -> Iterator[Any]:
-    from dspy._vendor.lm15.result import truncate_stream_at_stop
-
-    return truncate_stream_at_stop(iter(events), tuple(stop))
-
-
-def lm15_cases() -> list[Case]:
-    return [
-        Case("lm15: bare", lambda deltas: iter(lm15_events(deltas)), own(exhaust), lambda deltas: None),
-        Case("lm15", lambda deltas: lm15(lm15_events(deltas), numbered(4)), own(exhaust), lambda _: None),
-    ]
-
-
-def langchain_each(deltas: list[str]) -> None:
-    """What it takes to cut a stream with it: the text so far, once more for each event."""
-    from langchain_community.llms.utils import enforce_stop_tokens
-
-    text = ""
-    for delta in deltas:
-        text += delta
-        enforce_stop_tokens(text, ["END", "Human:", "Question:", LATE])
-
-
-def langchain_cases() -> list[Case]:
-    bare = streaming("langchain: bare", lambda deltas: deltas)
-    return [bare, Case("langchain", lambda deltas: deltas, langchain_each, lambda deltas: None)]
-
-
 def added(cases: list[Case], streams: list[list[str]]) -> dict[str, Timing]:
     events = sum(map(len, streams))
     return {name: timing.per(events) for name, timing in interleaved(cases, streams, 7).items()}
+
+
+def empties(timing: Timing, yardstick: Timing) -> str:
+    return f"{timing.fastest / yardstick.fastest:.0f}"
 
 
 def cost(streams: list[list[str]], rivals: list[str]) -> list[tuple[str, ...]]:
@@ -186,16 +157,17 @@ def cost(streams: list[list[str]], rivals: list[str]) -> list[tuple[str, ...]]:
         quiet, often = (timings[f"{api}: {stop}"].less(bare) for stop in (numbered(1)[0], "END"))
         still = timings[f"{api}: ready"].less(timings[f"{api}: ready bare"])
         slow = timings[f"{api}: async"].less(timings[f"{api}: async bare"])
-        empties = f"{quiet.fastest / yardstick.fastest:.0f}"
-        rows.append((api, *map(nanoseconds, (still, quiet)), empties, *map(nanoseconds, (often, slow))))
+        in_empties = [part for timing in (still, quiet) for part in (nanoseconds(timing), empties(timing, yardstick))]
+        rows.append((api, *in_empties, *map(nanoseconds, (often, slow))))
     for name, cases in (("lm15", lm15_cases), ("langchain", langchain_cases)):
         if name in rivals:
             timings = added(cases(), streams)
             net = timings[name].less(timings[f"{name}: bare"])
-            rows.append((name, nanoseconds(net), "", "", "", ""))
+            rows.append((name, nanoseconds(net), empties(net, yardstick), "", "", "", ""))
     head = (
         "ns per event over the bare stream",
         "4 stops that hold nothing, events that lie ready",
+        "in empty methods",
         "events made as they are read",
         "in empty methods",
         "4 that hold now and then",
@@ -212,7 +184,7 @@ def transport_cost(streams: list[list[str]]) -> list[tuple[str, ...]]:
         timings = added(transported(api, SETS), streams)
         bare = timings[f"{api}: bare"]
         quiet, often = (timings[f"{api}: {stop}"].less(bare) for stop in (numbered(1)[0], "END"))
-        rows.append((api, nanoseconds(quiet), f"{quiet.fastest / yardstick.fastest:.0f}", nanoseconds(often)))
+        rows.append((api, nanoseconds(quiet), empties(quiet, yardstick), nanoseconds(often)))
     head = (
         "ns per event over the bare transport",
         "4 stops that hold nothing",
