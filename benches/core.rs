@@ -21,7 +21,7 @@ const ENGLISH: &str = concat!(
     include_str!("../rust/automaton/mod.rs"),
     include_str!("../rust/graph/mod.rs"),
     include_str!("../rust/stream/mod.rs"),
-    include_str!("../rust/graph/set.rs"),
+    include_str!("../rust/set/mod.rs"),
 );
 const CHINESE: &str = "停止序列告诉模型在哪里结束回答。文本是一小段一小段到达的，所以匹配可能跨越好几段。\n\n";
 const REALISTIC: [&str; 4] = ["END", "</s>", "<|im_end|>", "\n\nHuman:"];

@@ -13,7 +13,7 @@ const PROSE: &str = concat!(include_str!("../LICENSE"), include_str!("../DESIGN.
 const CODE: &str = concat!(
     include_str!("../rust/automaton/mod.rs"),
     include_str!("../rust/patterns/threads.rs"),
-    include_str!("../rust/stream/held.rs"),
+    include_str!("../rust/text/held.rs"),
     include_str!("../rust/stream/emit.rs"),
     include_str!("../rust/graph/mod.rs"),
     include_str!("../rust/tokens/decoder.rs"),

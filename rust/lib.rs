@@ -47,27 +47,28 @@ mod error;
 mod formats;
 mod graph;
 mod patterns;
-mod plain;
 #[cfg(feature = "python")]
 mod python;
 mod repeat;
 mod room;
-#[cfg(feature = "python")]
-mod shape;
+mod set;
+mod snapshot;
 mod stream;
 mod tail;
+mod text;
 mod tokens;
 mod vocabulary;
 
 pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
 pub use formats::{Format, State};
-pub use graph::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder, Target, keep};
+pub use graph::{Target, keep};
 pub use repeat::Repeat;
 #[doc(hidden)] // for the tests, the benchmark and the fuzz target, which ask the detection alone
 pub use repeat::{Loop, Loops};
+pub use set::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder};
+pub use snapshot::{Snapshot, SnapshotError};
 pub use stream::{
-    Emit, Options, Output, Segment, Segmented, Segmenter, Segments, Snapshot, SnapshotError, StopMatch, StopScanner,
-    Stream, Text,
+    Emit, Options, Output, Segment, Segmented, Segmenter, Segments, StopMatch, StopScanner, Stream, Text,
 };
 pub use tokens::{
     EndReason, Finish, TokenDecoder, TokenOptions, TokenOptionsError, TokenScanner, TokenSegmenter, TokenStream,

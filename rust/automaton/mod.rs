@@ -6,15 +6,16 @@
 
 use std::sync::OnceLock;
 
-use crate::graph::Words;
-use crate::plain::Plain;
 use crate::room::{self, NoRoom};
+use crate::text::Plain;
 
 mod prefilter;
 mod trie;
+mod words;
 
 use prefilter::Prefilter;
 use trie::Trie;
+pub(crate) use words::{WordKind, Words};
 
 /// A state's number times the row width, so that a step is one addition and one load.
 pub(crate) type State = u32;

@@ -2,8 +2,7 @@
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 
-use super::{Automaton, ROOT, State};
-use crate::graph::Words;
+use super::{Automaton, ROOT, State, Words};
 
 /// Only this many bytes of a word are compared, so that a near miss costs no more than that: the full comparison
 /// is the automaton's, which is linear.

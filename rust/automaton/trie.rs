@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::{Automaton, Columns, Config, HIT, NONE, ROOT};
-use crate::graph::{WordKind, Words};
-use crate::plain::Plain;
+use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
 use crate::room::{self, NoRoom};
+use crate::text::Plain;
 
 /// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
 pub(super) struct Trie<'a> {

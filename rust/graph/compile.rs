@@ -1,10 +1,9 @@
 //! Compiles a set: all errors of what it was given come from here.
 
-use super::builder::SetBuilder;
 use super::nodes::{Plan, of_pairs, of_regions};
 use super::roles::{Distinct, Roles};
-use super::{Graph, Node, Words};
-use crate::automaton::{Config, DENSE_LIMIT};
+use super::{Graph, Node, Recipe};
+use crate::automaton::{Config, DENSE_LIMIT, Words};
 use crate::error::{ErrorKind, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
 use crate::room::{self, NoRoom};
@@ -12,7 +11,8 @@ use crate::room::{self, NoRoom};
 /// How many bytes a marker takes beside its text while it is read.
 const MARKER: usize = 256;
 
-pub(super) fn compile<E>(given: &SetBuilder<E>, stay: bool) -> Result<Graph, StopSetError> {
+/// Compiles a graph whose markers `stay` in the text, or not.
+pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
     let protects = given.regions.is_empty() && stay;
     if !protects && !given.protect.is_empty() {
         return Err(ErrorKind::RegionsAndPairs.into());
@@ -83,7 +83,7 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
 }
 
 /// Stops cost memory at each node where they are live.
-fn check_size<E>(given: &SetBuilder<E>, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
+fn check_size(given: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
     let stops = given.stop.iter().chain(&given.visible).chain(&given.patterns.patterns);
     let stops: usize = stops.map(String::len).sum();
     let markers = plans.iter().flat_map(|plan| &plan.markers).map(|marker| marker.text.len());

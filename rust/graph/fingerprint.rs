@@ -1,5 +1,6 @@
-use super::{Graph, WordKind};
-use crate::stream::Fingerprint;
+use super::Graph;
+use crate::automaton::WordKind;
+use crate::snapshot::Fingerprint;
 
 impl Graph {
     /// What sets have in common that read text alike, in every process and version.

@@ -5,27 +5,24 @@
 //! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
 //! out, or kept as the beginning of the text of the region to which they lead.
 
-use crate::automaton::Automaton;
+use crate::automaton::{Automaton, WordKind, Words};
 use crate::patterns::{Machine, PatternList};
-use crate::plain::Plain;
 use crate::repeat::Repeat;
-use crate::stream::{Place, StopMatch};
+use crate::text::{Place, Plain};
 
-mod builder;
 mod compile;
+mod extras;
 mod fingerprint;
 mod nodes;
 mod reading;
+mod recipe;
 mod roles;
-mod set;
-mod stop_set;
-mod words;
 
-pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
+pub(crate) use compile::compile;
+pub(crate) use extras::Extras;
 pub use nodes::{Target, keep};
 pub(crate) use reading::{Completed, Completion, Cursor, Word};
-pub use set::{SegmentSet, Set, StopSet};
-pub(crate) use words::{WordKind, Words};
+pub(crate) use recipe::{Draft, Recipe};
 
 /// The name of the one region of a set that was given none.
 pub(crate) const ANSWER: &str = "answer";
@@ -178,15 +175,9 @@ impl Graph {
         self.words(word.node).text(word.index as usize)
     }
 
-    /// The match of a string that ends at `end`.
-    pub(crate) fn word_match(&self, stop: Word, end: Place) -> StopMatch<'_> {
-        let visible = self.kind(stop) == WordKind::Visible;
-        StopMatch::of_word(self.text(stop), self.indices[stop.index as usize] as usize, visible, end)
-    }
-
-    /// The match of a pattern, whose text `sequence` ends at `end`.
-    pub(crate) fn pattern_match<'a>(&'a self, index: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
-        StopMatch::of_pattern(sequence, &self.patterns.patterns[index], self.patterns.index(index), end)
+    /// Where a stop stands in the list that the user gave.
+    pub(crate) fn index(&self, stop: Word) -> usize {
+        self.indices[stop.index as usize] as usize
     }
 
     /// The stop of this text that is live at `node`.

@@ -2,15 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{ANSWER, Lead, Words};
+use super::{ANSWER, Draft, Lead};
+use crate::automaton::Words;
 use crate::error::{ErrorKind, MAX_REGIONS, Role, StopSetError};
-
-/// A region as it was given: its name, and its markers with where each leads.
-#[derive(Clone, Debug)]
-pub struct Draft {
-    pub(super) name: String,
-    pub(super) markers: Vec<(String, Target)>,
-}
 
 /// Where a marker leads: the name of a region or of a state of one. Strings are targets; [`keep`] makes one whose marker
 /// is kept.

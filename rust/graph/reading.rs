@@ -1,10 +1,10 @@
 //! Reads a text at the nodes of a graph: strings, patterns and loops, whatever completes first.
 
-use super::{Graph, Node};
+use super::{Extras, Graph, Node};
 use crate::automaton::{ROOT, State};
 use crate::patterns::{Found, PatternHit, Threads};
 use crate::repeat::Loop;
-use crate::stream::{More, Place};
+use crate::text::Place;
 
 /// Where reading stands: at which node, and in what state of its automaton.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,14 +57,14 @@ impl Graph {
     pub(crate) fn read(
         &self,
         cursor: &mut Cursor,
-        more: Option<&mut More>,
+        extras: Option<&mut Extras>,
         text: &str,
         place: Place,
         armed: bool,
     ) -> Option<Completion> {
-        match more {
+        match extras {
             None => self.read_words(cursor, text, armed),
-            Some(more) => self.read_more(cursor, more, text, place, armed),
+            Some(extras) => self.read_all(cursor, extras, text, place, armed),
         }
     }
 
@@ -82,10 +82,10 @@ impl Graph {
         }
     }
 
-    fn read_more(
+    fn read_all(
         &self,
         cursor: &mut Cursor,
-        more: &mut More,
+        extras: &mut Extras,
         text: &str,
         mut place: Place,
         armed: bool,
@@ -94,8 +94,8 @@ impl Graph {
         loop {
             let rest = &text[end..];
             let node = cursor.node;
-            let found = self.find_next(cursor, more.threads.as_mut(), rest, place, armed);
-            if let Some(loops) = &mut more.loops {
+            let found = self.find_next(cursor, extras.threads.as_mut(), rest, place, armed);
+            if let Some(loops) = &mut extras.loops {
                 // With the same character, a string, a pattern or a marker comes first.
                 let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
                 let looped = loops.go_on(&rest[..until], armed).filter(|found| first || found.end < until);
@@ -109,7 +109,7 @@ impl Graph {
             if let Some(completed) = found.completed {
                 return Some(Completion { completed, end });
             }
-            more.forget_loops();
+            extras.forget_loops();
             place.pass(&rest[..found.end]);
         }
     }

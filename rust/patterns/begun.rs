@@ -1,7 +1,7 @@
 //! A place in a stream where a match may have begun.
 
 use super::kind::Kind;
-use crate::stream::Place;
+use crate::text::Place;
 
 /// The root of what is over.
 pub(super) const OVER: u32 = u32::MAX;

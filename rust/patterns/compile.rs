@@ -17,11 +17,11 @@ use super::work::{
     MOST_BYTES, MOST_CELLS, MOST_CLASS_WORK, MOST_LEAST_WORK, MOST_POSITIONS, MOST_PRUNING_WORK, MOST_WORK, TooLarge,
     Work,
 };
+use crate::automaton::Words;
 use crate::automaton::{Automaton, Config};
 use crate::error::{ErrorKind, StopSetError};
-use crate::graph::Words;
 use crate::room::{self, NoRoom};
-use crate::stream::Place;
+use crate::text::Place;
 
 /// The tables of fewer characters and classes are small.
 const FEW_POSITIONS: usize = 64;

@@ -8,7 +8,7 @@ use super::draft::{Draft, StateId, Table};
 use super::kind::Kind;
 use super::work::MOST_THREADS;
 use crate::automaton::{Automaton, State};
-use crate::plain::Plain;
+use crate::text::Plain;
 
 /// The most code points that are held without an explicit limit. Only runs of one kind of character, such as digits, get
 /// so far.

@@ -8,7 +8,7 @@ use super::begun::{Begun, OVER};
 use super::draft::StateId;
 use super::kind::Kind;
 use super::machine::Machine;
-use crate::stream::Place;
+use crate::text::Place;
 
 /// So many roots are read on before equal states are looked for.
 const FEW: usize = 12;

@@ -4,7 +4,7 @@ use super::draft::StateId;
 use super::kind::Kind;
 use super::machine::Machine;
 use super::places::Places;
-use crate::stream::Place;
+use crate::text::Place;
 
 /// A match that completes.
 #[derive(Clone, Copy, Debug)]

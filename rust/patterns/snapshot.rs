@@ -5,7 +5,7 @@ use super::machine::Machine;
 use super::reader::replay;
 use super::threads::Threads;
 use crate::automaton::Automaton;
-use crate::stream::Place;
+use crate::text::Place;
 
 /// What a stream's patterns have begun.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use super::machine::Machine;
 use super::places::Places;
 use super::reader::{Hit, read, read_unarmed};
+use crate::automaton::Words;
 use crate::automaton::{Automaton, State};
-use crate::graph::Words;
-use crate::stream::{Held, Place};
+use crate::text::{Held, Place};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Threads {

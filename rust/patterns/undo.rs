@@ -5,7 +5,7 @@ use super::draft::StateId;
 use super::kind::Kind;
 use super::places::Places;
 use super::threads::Threads;
-use crate::stream::Place;
+use crate::text::Place;
 
 /// What is to be known of the places in a text while no match has begun.
 pub(crate) struct Clear {

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyIterator, PyMapping, PyString};
@@ -169,6 +169,17 @@ fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
 pub(super) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
     let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     type_error(format!("{name}: expected {expected}, got {found}{hint}"))
+}
+
+/// `object` as a size.
+pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
+    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
+        true => value_error(format!("{name} {object} is out of range")),
+        false => match error.is_instance_of::<PyTypeError>(object.py()) {
+            true => unexpected(object, name, "int", ""),
+            false => error,
+        },
+    })
 }
 
 /// The options of a stream.

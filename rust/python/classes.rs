@@ -1,5 +1,55 @@
-//! What the four classes of streams have in common. PyO3 has no generic classes: these macros write the methods that
-//! are the same in all of them.
+//! What the two classes of sets and the four classes of streams have in common. PyO3 has no generic classes: these macros
+//! write the methods that are the same in all of them.
+
+/// The methods of a set, after those of its own class. `$example` shows `region_after`.
+macro_rules! set_class {
+    ($class:ident, $example:literal, $($own:tt)*) => {
+        #[pymethods]
+        impl $class {
+            $($own)*
+
+            /// The name of the region, or of the state of a region, that is open after ``prefix``.
+            ///
+            /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``.
+            /// Leave the user's words out of ``prefix``.
+            ///
+            #[doc = $example]
+            #[pyo3(signature = (prefix, /))]
+            fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+                let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
+                new_string(prefix.py(), region)
+            }
+
+            /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
+            #[getter]
+            fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                some_int(py, self.given.max_held)
+            }
+
+            /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
+            #[getter]
+            fn repeat(&self) -> Option<Repeat> {
+                self.given.repeat.map(Repeat)
+            }
+
+            fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+                other.cast::<$class>().is_ok_and(|other| self.given == other.get().given)
+            }
+
+            fn __hash__(&self) -> u64 {
+                hash(&self.given)
+            }
+
+            fn __copy__(slf: Py<Self>) -> Py<Self> {
+                slf
+            }
+
+            fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+                slf
+            }
+        }
+    };
+}
 
 /// The methods of a stream, after those of its own class. `$stream` is the field that has the stream.
 macro_rules! stream_class {
@@ -175,4 +225,4 @@ macro_rules! token_class {
     };
 }
 
-pub(super) use {delta_class, stream_class, token_class};
+pub(super) use {delta_class, set_class, stream_class, token_class};

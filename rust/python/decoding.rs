@@ -10,7 +10,8 @@ use super::objects::{self, new_string};
 use super::token_arguments::{token_id, unknown};
 use super::vocabulary::Vocabulary;
 use crate::TokenOptionsError;
-use crate::stream::{Emit, Reader, Stream, Writer};
+use crate::snapshot::{Reader, Writer};
+use crate::stream::{Emit, Stream};
 use crate::tokens::{Decode, Native, Sink};
 
 pub(super) enum Decoding {

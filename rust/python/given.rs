@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
-use super::arguments::{Strings, items, pairs, string, text};
+use super::arguments::{Strings, items, pairs, size, string, text};
 use super::errors::{memory_error, value_error};
 use super::objects::{self, collect, dict, new_string, owned, room};
 use super::repeat::Repeat;
@@ -213,17 +212,6 @@ fn forget_repeated(texts: &mut Vec<String>) -> PyResult<()> {
     let mut first = collect(texts.iter().map(|text| Ok(seen.insert(text.as_str()))))?.into_iter();
     texts.retain(|_| first.next().unwrap_or_default());
     Ok(())
-}
-
-/// `object` as a size.
-pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
-    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => value_error(format!("{name} {object} is out of range")),
-        false => match error.is_instance_of::<PyTypeError>(object.py()) {
-            true => super::arguments::unexpected(object, name, "int", ""),
-            false => error,
-        },
-    })
 }
 
 impl From<StopSetError> for PyErr {

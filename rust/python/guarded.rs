@@ -11,8 +11,7 @@ use super::errors::runtime_error;
 use super::objects::room;
 use super::stop_match::StopMatch;
 use crate::graph::{Cursor, Graph};
-use crate::shape::{NOTHING_PASSES, Shape};
-use crate::stream::Place;
+use crate::text::{NOTHING_PASSES, Place, Shape};
 use crate::{Emit, Stream};
 
 /// What is behind the lock: a stream, or one with a decoder.

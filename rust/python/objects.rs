@@ -79,6 +79,21 @@ pub(super) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
+/// What a pickle calls to make an object of `class` again, with what, and the state that it sets. Protocols below 2 know
+/// no keyword arguments but by this function.
+pub(super) fn rebuild<'py>(
+    class: Bound<'py, PyType>,
+    arguments: Bound<'py, PyTuple>,
+    options: Bound<'py, PyDict>,
+    state: Option<Bound<'py, PyBytes>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = class.py();
+    let make = py.import(new_string(py, "copyreg")?)?.getattr(new_string(py, "__newobj_ex__")?)?;
+    let arguments = tuple(py, [class.into_any(), arguments.into_any(), options.into_any()].map(Ok))?;
+    let state = state.map(Bound::into_any);
+    tuple(py, [make, arguments.into_any()].into_iter().chain(state).map(Ok))
+}
+
 /// What an iterator gives, in a list that grows only while there is room.
 pub(super) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut all = Vec::new();

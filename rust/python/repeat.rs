@@ -1,10 +1,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTuple};
 
-use super::arguments::{hash, unexpected};
-use super::given::size;
-use super::objects::{dict, int, new_string, set_item, tuple};
-use super::stop_set::rebuild;
+use super::arguments::{hash, size, unexpected};
+use super::objects::{dict, int, new_string, rebuild, set_item, tuple};
 
 /// A stop that fires at the first character that proves that the text repeats itself.
 ///

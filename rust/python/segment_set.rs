@@ -2,11 +2,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::arguments::{hash, string, with_text};
+use super::classes::set_class;
 use super::errors::type_error;
 use super::given::{Given, names, shown, tuple};
-use super::objects::{self, Draft, dict, new_string, set_item, some_int};
+use super::objects::{self, Draft, dict, new_string, rebuild, set_item, some_int};
 use super::repeat::Repeat;
-use super::stop_set::rebuild;
 
 /// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
 /// threads and segmenters.
@@ -56,8 +56,9 @@ pub(super) struct SegmentSet {
     given: Given,
 }
 
-#[pymethods]
-impl SegmentSet {
+set_class! { SegmentSet,
+    ">>> SegmentSet({\"answer\": {\"<think>\": \"reasoning\"}, \"reasoning\": {}}).region_after(\"<think>\\n\")\n'reasoning'",
+
     #[new]
     #[pyo3(signature = (markers, /, *, stop = None, visible = None, patterns = None, stop_in = None, max_held = None, repeat = None))]
     #[allow(clippy::too_many_arguments)]
@@ -82,19 +83,6 @@ impl SegmentSet {
         Py::new(markers.py(), SegmentSet::compile(markers.py(), given, &names)?)
     }
 
-    /// The name of the region, or of the state of a region, that is open after ``prefix``.
-    ///
-    /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``. Leave
-    /// the user's words out of ``prefix``.
-    ///
-    /// >>> SegmentSet({"answer": {"<think>": "reasoning"}, "reasoning": {}}).region_after("<think>\n")
-    /// 'reasoning'
-    #[pyo3(signature = (prefix, /))]
-    fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
-        new_string(prefix.py(), region)
-    }
-
     /// The names of the regions; a stream begins in the first.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -107,36 +95,8 @@ impl SegmentSet {
         self.given.graph(py)
     }
 
-    /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
-    #[getter]
-    fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        some_int(py, self.given.max_held)
-    }
-
-    /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
-    #[getter]
-    fn repeat(&self) -> Option<Repeat> {
-        self.given.repeat.map(Repeat)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<SegmentSet>().is_ok_and(|other| self.given == other.get().given)
-    }
-
-    fn __hash__(&self) -> u64 {
-        hash(&self.given)
-    }
-
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         shown("SegmentSet", &self.markers(py)?.into_pyobject(py)?, &self.options(py)?)
-    }
-
-    fn __copy__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
-        slf
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

@@ -4,10 +4,9 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 use super::arguments::{options, read_snapshot};
 use super::classes::{delta_class, stream_class};
 use super::deltas::Deltas;
-use super::objects::bytes;
+use super::objects::{bytes, rebuild};
 use super::segment_set::SegmentSet;
 use super::stop_match::StopMatch;
-use super::stop_set::rebuild;
 use crate::Segmented;
 
 /// Cuts one stream into segments: give ``feed`` each delta, emit the segments that ``feed`` returns, and call ``flush``

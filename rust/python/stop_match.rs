@@ -4,11 +4,10 @@ use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyString, PyTuple};
 
-use super::arguments::{hash, string};
+use super::arguments::{hash, size, string};
 use super::errors::value_error;
-use super::given::size;
 use super::objects::{int, new_string, some_int, tuple};
-use crate::stream::code_points;
+use crate::text::code_points;
 
 /// The stop that fired and where: ``text[offset:end] == sequence``.
 ///

@@ -4,9 +4,9 @@ use pyo3::types::{PyBytes, PyString, PyTuple};
 use super::arguments::{options, read_snapshot};
 use super::classes::{delta_class, stream_class};
 use super::deltas::Deltas;
-use super::objects::bytes;
+use super::objects::{bytes, rebuild};
 use super::stop_match::StopMatch;
-use super::stop_set::{StopSet, rebuild};
+use super::stop_set::StopSet;
 use crate::Text;
 
 /// Scans one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the end.

@@ -1,10 +1,11 @@
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use super::arguments::{hash, options, read_text, string, with_text};
+use super::classes::set_class;
 use super::errors::{type_error, value_error};
 use super::given::{Given, names, shown, tuple};
-use super::objects::{self, dict, new_string, set_item, some_int};
+use super::objects::{self, dict, new_string, rebuild, set_item, some_int};
 use super::repeat::Repeat;
 use super::stop_match::StopMatch;
 
@@ -57,8 +58,9 @@ pub(super) struct StopSet {
     given: Given,
 }
 
-#[pymethods]
-impl StopSet {
+set_class! { StopSet,
+    ">>> StopSet(\"END\", protect=[(\"<think>\", \"</think>\")]).region_after(\"<think>\\n\")\n'<think>'",
+
     #[new]
     #[pyo3(signature = (
         stop = None, /, *, patterns = None, visible = None, protect = None, regions = None, stop_in = None,
@@ -103,25 +105,6 @@ impl StopSet {
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.given.graph(py)
-    }
-
-    /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
-    #[getter]
-    fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        some_int(py, self.given.max_held)
-    }
-
-    /// The name of the region, or of the state of a region, that is open after ``prefix``.
-    ///
-    /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``. Leave
-    /// the user's words out of ``prefix``.
-    ///
-    /// >>> StopSet("END", protect=[("<think>", "</think>")]).region_after("<think>\n")
-    /// '<think>'
-    #[pyo3(signature = (prefix, /))]
-    fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
-        let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
-        new_string(prefix.py(), region)
     }
 
     /// The match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
@@ -183,30 +166,8 @@ impl StopSet {
         true
     }
 
-    /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
-    #[getter]
-    fn repeat(&self) -> Option<Repeat> {
-        self.given.repeat.map(Repeat)
-    }
-
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<StopSet>().is_ok_and(|other| self.given == other.get().given)
-    }
-
-    fn __hash__(&self) -> u64 {
-        hash(&self.given)
-    }
-
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         shown("StopSet", self.stop.bind(py), &self.options(py)?)
-    }
-
-    fn __copy__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
-        slf
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -255,21 +216,6 @@ impl StopSet {
 
 fn pair_of<'py>(py: Python<'py>, (open, close): &(String, String)) -> PyResult<Bound<'py, PyTuple>> {
     objects::tuple(py, [new_string(py, open), new_string(py, close)])
-}
-
-/// What a pickle calls to make an object of `class` again, with what, and the state that it sets. Protocols below 2 know
-/// no keyword arguments but by this function.
-pub(super) fn rebuild<'py>(
-    class: Bound<'py, PyType>,
-    arguments: Bound<'py, PyTuple>,
-    options: Bound<'py, PyDict>,
-    state: Option<Bound<'py, PyBytes>>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let py = class.py();
-    let make = py.import(new_string(py, "copyreg")?)?.getattr(new_string(py, "__newobj_ex__")?)?;
-    let arguments = objects::tuple(py, [class.into_any(), arguments.into_any(), options.into_any()].map(Ok))?;
-    let state = state.map(Bound::into_any);
-    objects::tuple(py, [make, arguments.into_any()].into_iter().chain(state).map(Ok))
 }
 
 /// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.

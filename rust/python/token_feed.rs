@@ -10,8 +10,7 @@ use super::show::Show;
 use super::tokens::Tokens;
 use super::vocabulary::Ready;
 use crate::graph::Cursor;
-use crate::shape::NOTHING_PASSES;
-use crate::stream::code_points;
+use crate::text::{NOTHING_PASSES, code_points};
 use crate::tokens::Ends;
 
 impl<E: Show> Tokens<E> {

@@ -3,9 +3,9 @@ use pyo3::types::{PyBytes, PyInt, PyString, PyTuple};
 
 use super::arguments::{options, read_snapshot};
 use super::classes::{stream_class, token_class};
-use super::objects::{bytes, int};
+use super::objects::{bytes, int, rebuild};
 use super::stop_match::StopMatch;
-use super::stop_set::{StopSet, rebuild};
+use super::stop_set::StopSet;
 use super::token_arguments::limits;
 use super::tokens::{Tokens, given};
 use crate::Text;

@@ -3,10 +3,9 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::arguments::{options, read_snapshot};
 use super::classes::{stream_class, token_class};
-use super::objects::{bytes, int};
+use super::objects::{bytes, int, rebuild};
 use super::segment_set::SegmentSet;
 use super::stop_match::StopMatch;
-use super::stop_set::rebuild;
 use super::token_arguments::limits;
 use super::tokens::{Tokens, given};
 use crate::Segmented;

@@ -6,7 +6,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
 
 use super::errors::{memory_error, value_error};
 use super::objects::{self, collect, list, new_string, room};
-use crate::shape::Shape;
+use crate::text::Shape;
 use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, tokenizer_json};
 
 /// How many bytes reading a `tokenizer.json` takes for each of its own, and how many a token of a list takes.

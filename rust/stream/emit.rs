@@ -3,7 +3,8 @@
 use std::fmt::Debug;
 
 use super::segments::join;
-use super::{Passed, Released, Segments, Step, StopMatch, Stream, code_points};
+use super::{Passed, Segments, Step, StopMatch, Stream};
+use crate::text::{Released, code_points};
 
 /// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
 pub trait Emit: Sized + 'static {

@@ -1,18 +1,17 @@
 //! One stream of text: where reading stands, what is held, and what has fired. What comes out of it is a parameter.
 
 use crate::error::StopSetError;
-use crate::graph::{Cursor, Graph, Set};
+use crate::graph::{Cursor, Graph};
+use crate::set::Set;
+use crate::text::{Held, Place};
 
-mod bytes;
 mod emit;
-mod held;
 mod more;
 mod options;
 mod read;
 mod scanner;
 mod segmenter;
 mod segments;
-mod snapshot;
 mod state;
 mod stop_match;
 #[cfg(feature = "python")]
@@ -23,17 +22,13 @@ pub use options::Options;
 pub use scanner::StopScanner;
 pub use segmenter::Segmenter;
 pub use segments::{Segment, Segments};
-pub use snapshot::{Snapshot, SnapshotError};
 pub use stop_match::StopMatch;
 #[cfg(feature = "python")]
 pub(crate) use undo::Mark;
 pub(crate) use {
-    bytes::{Fingerprint, Reader, Writer},
     emit::{Settled, SettledText},
-    held::{Held, Released},
     more::{Fired, FiredStop, More},
     read::{Passed, Step},
-    stop_match::{Place, code_points},
 };
 
 /// One stream of text: `feed` it each delta, emit what comes out, `flush` at the end. `E` is what it emits.

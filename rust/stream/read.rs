@@ -1,8 +1,10 @@
 //! How a stream reads: up to a stop or to a marker that does not stay, and what of the text is released.
 
-use super::{Emit, Fired, FiredStop, More, Place, Released, Stream};
-use crate::graph::{Completed, Completion, Cursor, Word, WordKind};
+use super::{Emit, Fired, FiredStop, More, Stream};
+use crate::automaton::WordKind;
+use crate::graph::{Completed, Completion, Cursor, Word};
 use crate::repeat::Loop;
+use crate::text::{Place, Released};
 
 /// What was released in a region, by its place, before a marker if one ended there.
 pub(crate) struct Step {
@@ -49,7 +51,7 @@ impl<E: Emit> Stream<E> {
     #[inline(always)]
     fn pass_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(more) = &mut self.more
-            && let Some(looped) = more.pass(delta, armed)
+            && let Some(looped) = more.extras.pass(delta, armed)
         {
             let end = looped.end;
             return self.stop(delta, Completion { completed: Completed::Loop(looped), end });
@@ -63,7 +65,7 @@ impl<E: Emit> Stream<E> {
     #[inline(always)]
     pub(crate) fn try_pass_idle(&mut self, text: &str, length: Place, armed: bool) -> bool {
         if let Some(more) = &mut self.more
-            && !more.add(text)
+            && !more.extras.add(text)
         {
             return self.try_looking(text, length, armed);
         }
@@ -99,7 +101,7 @@ impl<E: Emit> Stream<E> {
             return step(Released::default());
         }
         let Stream { set, cursor, more, read, .. } = self;
-        match set.graph().read(cursor, more.as_deref_mut(), delta, *read, armed) {
+        match set.graph().read(cursor, more.as_deref_mut().map(|more| &mut more.extras), delta, *read, armed) {
             None => step(self.pass(delta)),
             Some(Completion { completed: Completed::Marker(word), end }) => {
                 self.pass_through(&delta[..end], word, region)
@@ -114,7 +116,7 @@ impl<E: Emit> Stream<E> {
         self.read.pass(delta);
         let mut held = self.graph().held(self.cursor, !self.include_stop);
         if let Some(more) = &mut self.more {
-            held = held.max(more.hold(delta, !self.include_stop));
+            held = held.max(more.extras.hold(delta, !self.include_stop));
         }
         self.held.pass(delta, held)
     }
@@ -124,7 +126,7 @@ impl<E: Emit> Stream<E> {
         let graph = self.set.graph();
         let lead = graph.lead_of(word);
         if let Some(more) = &mut self.more {
-            more.forget_loops();
+            more.extras.forget_loops();
         }
         let kept_in = lead.kept.then(|| graph.region(lead.node));
         Step { region, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
@@ -179,7 +181,7 @@ impl<E: Emit> Stream<E> {
             None => through[through.len() - length..].into(),
             Some(before) => {
                 let kept = match (self.include_stop, &self.more) {
-                    (true, Some(more)) => more.kept_text(),
+                    (true, Some(more)) => more.extras.kept_text(),
                     _ => self.held.as_str(),
                 };
                 [&kept[kept.len() - before..], through].concat().into()
@@ -190,7 +192,7 @@ impl<E: Emit> Stream<E> {
     /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
     pub(crate) fn pass_over(&mut self, text: &str) -> Released {
         if let Some(more) = &mut self.more {
-            more.forget(text);
+            more.extras.forget(text);
         }
         self.cursor = Cursor::start(self.cursor.node);
         self.read.pass(text);
@@ -202,7 +204,7 @@ impl<E: Emit> Stream<E> {
         if self.has_fired() {
             return Released::default();
         }
-        let confirmed = self.more.as_ref().and_then(|more| more.confirmed_at_end(self.graph(), self.cursor));
+        let confirmed = self.more.as_ref().and_then(|more| more.extras.confirmed_at_end(self.graph(), self.cursor));
         match confirmed {
             Some(completed) => self.stop("", Completion { completed, end: 0 }),
             None => self.pass_over(""),

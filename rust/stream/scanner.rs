@@ -1,5 +1,6 @@
-use super::{Emit, Output, Released, Stream, Text};
-use crate::graph::StopSet;
+use super::{Emit, Output, Stream, Text};
+use crate::set::StopSet;
+use crate::text::Released;
 
 /// Scans one stream of text: deltas in, safe text out.
 ///

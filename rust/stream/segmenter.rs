@@ -1,5 +1,5 @@
 use super::{Segmented, Stream};
-use crate::graph::SegmentSet;
+use crate::set::SegmentSet;
 
 /// Cuts one stream into segments: deltas in, safe text with its region out.
 ///

@@ -1,10 +1,13 @@
 //! The state of a stream as a snapshot has it. Of the text only what is held is in it: the state of an automaton is a word
 //! and how many bytes of it were read.
 
-use super::{Emit, Fingerprint, Fired, FiredStop, More, Place, Reader, Snapshot, SnapshotError, Stream, Writer};
-use crate::graph::{Graph, Set, Word};
+use super::{Emit, Fired, FiredStop, More, Stream};
+use crate::graph::{Graph, Word};
 use crate::patterns::{SavedThreads, Threads};
 use crate::repeat::Loops;
+use crate::set::Set;
+use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
+use crate::text::Place;
 
 impl<E: Emit> Stream<E> {
     /// The state of the stream.
@@ -71,13 +74,13 @@ impl<E: Emit> Stream<E> {
         let (word, length) = graph.partial(self.cursor);
         writer.number(word as usize);
         writer.number(length);
-        if let Some(threads) = self.more.as_ref().and_then(|more| more.threads.as_ref()) {
+        if let Some(threads) = self.more.as_ref().and_then(|more| more.extras.threads.as_ref()) {
             let text = if self.include_stop { threads.text() } else { self.held() };
             let SavedThreads { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, text);
             writer.bytes(text.as_bytes());
             writer.bytes(&bytes);
         }
-        if let Some(loops) = self.more.as_ref().and_then(|more| more.loops.as_ref()) {
+        if let Some(loops) = self.more.as_ref().and_then(|more| more.extras.loops.as_ref()) {
             writer.bytes(&loops.to_bytes());
         }
     }
@@ -110,13 +113,13 @@ impl<E: Emit> Stream<E> {
         let mut text = partial;
         let (begun, for_markers);
         if let Some(more) = &mut self.more
-            && more.threads.is_some()
+            && more.extras.threads.is_some()
         {
             begun = SavedThreads { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
             let (automaton, machine) = graph.machines(node);
             let threads = Threads::resume(automaton, machine, &begun, self.read, !self.include_stop)?;
             for_markers = threads.text_for_markers(automaton);
-            more.threads = Some(threads);
+            more.extras.threads = Some(threads);
             if for_markers.len() > held {
                 (text, held) = (&for_markers, for_markers.len());
             }
@@ -125,7 +128,7 @@ impl<E: Emit> Stream<E> {
             }
         }
         if let (Some(more), Some(repeat)) = (&mut self.more, graph.repeat()) {
-            more.loops = Some(Loops::from_bytes(repeat, reader.bytes()?)?);
+            more.extras.loops = Some(Loops::from_bytes(repeat, reader.bytes()?)?);
         }
         let length = Place::after(text);
         if self.read.code_points < length.code_points || self.read.bytes < length.bytes {

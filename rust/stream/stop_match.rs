@@ -1,4 +1,6 @@
-use std::ops::Add;
+use crate::automaton::WordKind;
+use crate::graph::{Graph, Word};
+use crate::text::Place;
 
 /// The stop that fired, and where: `text[offset..end] == sequence`, counted in code points.
 ///
@@ -23,56 +25,19 @@ pub struct StopMatch<'a> {
     pub(crate) end: Place,
 }
 
-/// A place in the text of a stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    pub(crate) code_points: usize,
-    pub(crate) bytes: usize,
-}
-
-impl Place {
-    pub(crate) fn after(text: &str) -> Place {
-        Place { code_points: code_points(text), bytes: text.len() }
-    }
-
-    /// The place where `text` begins that ends here.
-    fn before(self, text: &str) -> Place {
-        let length = Place::after(text);
-        Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
-    }
-
-    #[inline]
-    pub(crate) fn pass(&mut self, text: &str) {
-        self.code_points += code_points(text);
-        self.bytes += text.len();
-    }
-}
-
-impl Add for Place {
-    type Output = Place;
-
-    fn add(self, length: Place) -> Place {
-        Place { code_points: self.code_points + length.code_points, bytes: self.bytes + length.bytes }
-    }
-}
-
 impl<'a> StopMatch<'a> {
     /// The match of a string, which ends at `end`.
-    pub(crate) fn of_word(sequence: &'a str, index: usize, visible: bool, end: Place) -> StopMatch<'a> {
-        StopMatch { sequence, pattern: None, index, visible, period: None, start: end.before(sequence), end }
+    pub(crate) fn of_word(graph: &'a Graph, stop: Word, end: Place) -> StopMatch<'a> {
+        let (sequence, visible) = (graph.text(stop), graph.kind(stop) == WordKind::Visible);
+        let start = end.before(sequence);
+        StopMatch { sequence, pattern: None, index: graph.index(stop), visible, period: None, start, end }
     }
 
-    /// The match of a pattern, whose text ends at `end`.
-    pub(crate) fn of_pattern(sequence: &'a str, pattern: &'a str, index: usize, end: Place) -> StopMatch<'a> {
-        StopMatch {
-            sequence,
-            pattern: Some(pattern),
-            index,
-            visible: false,
-            period: None,
-            start: end.before(sequence),
-            end,
-        }
+    /// The match of the pattern `number`, whose text `sequence` ends at `end`.
+    pub(crate) fn of_pattern(graph: &'a Graph, number: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
+        let pattern = Some(&*graph.patterns().patterns[number]);
+        let (index, start) = (graph.patterns().index(number), end.before(sequence));
+        StopMatch { sequence, pattern, index, visible: false, period: None, start, end }
     }
 
     /// The match of a loop, which ends at `end`.
@@ -126,9 +91,4 @@ impl<'a> StopMatch<'a> {
     pub fn byte_end(&self) -> usize {
         self.end.bytes
     }
-}
-
-/// How many code points `text` has: the bytes of its UTF-8 that continue none.
-pub(crate) fn code_points(text: &str) -> usize {
-    text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }

@@ -1,13 +1,13 @@
 //! For hosts whose step may fail behind the core's, where there is no memory for what came out: how a stream stood
 //! before, and room for what it needs.
 
-use super::held::HeldMark;
-use super::{Place, Stream};
+use super::Stream;
 use crate::graph::Cursor;
 use crate::patterns::{Clear, Threads};
 use crate::repeat::LoopsMark;
 use crate::room::{self, NoRoom};
 use crate::stream::Emit;
+use crate::text::{HeldMark, Place};
 
 /// Threads of patterns that have more bytes are not kept: each step would copy them.
 const MOST: usize = 4_096;
@@ -40,8 +40,8 @@ impl<E: Emit> Stream<E> {
             if more.fired.is_some() {
                 return None;
             }
-            threads = more.threads.as_ref().map_or(Some(Begun::Never), Begun::of)?;
-            loops = more.loops.as_ref().map(|loops| loops.mark(bytes));
+            threads = more.extras.threads.as_ref().map_or(Some(Begun::Never), Begun::of)?;
+            loops = more.extras.loops.as_ref().map(|loops| loops.mark(bytes));
         }
         Some(Mark { cursor: self.cursor, read: self.read, held: self.held.mark(), threads, loops })
     }
@@ -55,26 +55,26 @@ impl<E: Emit> Stream<E> {
         more.fired = None;
         match mark.threads {
             Begun::Never => {}
-            Begun::Nothing(clear) => more.threads = Some(Threads::cleared(clear)),
-            Begun::Something(threads) => more.threads = Some(*threads),
+            Begun::Nothing(clear) => more.extras.threads = Some(Threads::cleared(clear)),
+            Begun::Something(threads) => more.extras.threads = Some(*threads),
         }
-        if let (Some(loops), Some(mark)) = (&mut more.loops, mark.loops) {
+        if let (Some(loops), Some(mark)) = (&mut more.extras.loops, mark.loops) {
             loops.undo(mark);
         }
-        if more.threads.is_none() && more.loops.is_none() {
+        if more.extras.is_empty() {
             self.more = None;
         }
     }
 
     /// About how many bytes of what was read the stream has.
     pub(crate) fn size(&self) -> usize {
-        self.held().len() + self.unused().len() + self.more.as_ref().map_or(0, |more| more.size())
+        self.held().len() + self.unused().len() + self.more.as_ref().map_or(0, |more| more.extras.size())
     }
 
     /// Asks for the room that reading `delta` takes at most.
     #[inline]
     pub(crate) fn ask_room(&self, delta: &str) -> Result<(), NoRoom> {
-        let more = self.more.as_ref().map_or(0, |more| more.growth(delta.len()));
+        let more = self.more.as_ref().map_or(0, |more| more.extras.growth(delta.len()));
         // What a pattern matched is copied, and what follows a stop; and text that is taken out of a delta.
         room::ask(self.held.growth(delta.len()) + 3 * delta.len() + more)
     }

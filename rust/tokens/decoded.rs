@@ -3,7 +3,8 @@ use std::sync::Arc;
 use super::finish::{EndReason, Finish};
 use super::ledger::{Ledger, Tally};
 use super::options::Limits;
-use crate::stream::{Emit, Released, Settled, SettledText, Stream, code_points};
+use crate::stream::{Emit, Settled, SettledText, Stream};
+use crate::text::{Released, code_points};
 
 /// The decoded text of a stream of tokens: it is read, what is safe comes out, and tokens are counted.
 #[derive(Debug)]

@@ -2,7 +2,8 @@ use std::borrow::Cow;
 
 use super::decoder::{Decoder, Sink};
 use super::options::{Limits, TokenOptions, TokenOptionsError};
-use crate::stream::{Emit, Fingerprint, Reader, Stream, Writer};
+use crate::snapshot::{Fingerprint, Reader, Writer};
+use crate::stream::{Emit, Stream};
 use crate::vocabulary::{TokenKind, UnknownToken, Vocabulary};
 
 /// What makes the text of a stream of tokens.

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 
 use super::ends::Ends;
-use crate::stream::Fingerprint;
+use crate::snapshot::Fingerprint;
 use crate::vocabulary::UnknownToken;
 
 /// What a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter) is to know beside the

@@ -6,7 +6,8 @@ use super::finish::{EndReason, Finish};
 use super::ledger::{Ledger, Tally};
 use super::native::{Decode, print};
 use super::stream::TokenStream;
-use crate::stream::{Emit, Fingerprint, Reader, Snapshot, SnapshotError, Stream, Writer};
+use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
+use crate::stream::{Emit, Stream};
 use crate::tail::Tail;
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {

@@ -2,7 +2,8 @@ use super::decoded::Decoded;
 use super::finish::EndReason;
 use super::native::Native;
 use super::options::{Limits, TokenOptions, TokenOptionsError};
-use crate::stream::{Emit, Segmented, Snapshot, SnapshotError, Stream, Text};
+use crate::snapshot::{Snapshot, SnapshotError};
+use crate::stream::{Emit, Segmented, Stream, Text};
 use crate::vocabulary::{UnknownToken, Vocabulary};
 
 /// Scans one stream of token ids: [`feed`](TokenStream::feed) returns the text that is safe to emit,

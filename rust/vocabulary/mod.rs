@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use crate::automaton::Words;
 use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT};
-use crate::graph::Words;
 use crate::room::{self, NoRoom};
 
 mod builder;

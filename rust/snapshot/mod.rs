@@ -5,7 +5,9 @@
 use std::error::Error;
 use std::fmt;
 
-use super::bytes::{Fingerprint, Reader, Writer};
+mod bytes;
+
+pub(crate) use bytes::{Fingerprint, Reader, Writer};
 
 /// The version of what is written. Until the first release it may change freely.
 const VERSION: u8 = 1;

@@ -1,12 +1,10 @@
 use std::marker::PhantomData;
 
-use super::compile::compile;
-use super::nodes::{Draft, Target};
-use super::set::Set;
+use super::Set;
 use crate::error::StopSetError;
+use crate::graph::{Draft, Recipe, Target, compile};
 #[cfg(feature = "python")]
 use crate::patterns::Compiler;
-use crate::patterns::PatternList;
 use crate::repeat::Repeat;
 use crate::stream::{Emit, Segmented, Text};
 
@@ -48,28 +46,13 @@ pub type SegmentSetBuilder = SetBuilder<Segmented>;
 /// ```
 #[derive(Clone, Debug)]
 pub struct SetBuilder<E> {
-    pub(super) stop: Vec<String>,
-    pub(super) visible: Vec<String>,
-    pub(super) patterns: PatternList,
-    pub(super) protect: Vec<(String, String)>,
-    pub(super) regions: Vec<Draft>,
-    pub(super) stop_in: Option<Vec<String>>,
-    pub(super) repeat: Option<Repeat>,
+    recipe: Recipe,
     emits: PhantomData<fn() -> E>,
 }
 
 impl<E> Default for SetBuilder<E> {
     fn default() -> SetBuilder<E> {
-        SetBuilder {
-            stop: Vec::new(),
-            visible: Vec::new(),
-            patterns: PatternList::default(),
-            protect: Vec::new(),
-            regions: Vec::new(),
-            stop_in: None,
-            repeat: None,
-            emits: PhantomData,
-        }
+        SetBuilder { recipe: Recipe::default(), emits: PhantomData }
     }
 }
 
@@ -85,7 +68,7 @@ impl<E: Emit> SetBuilder<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn stop(mut self, stop: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
-        self.stop.extend(owned(stop));
+        self.recipe.stop.extend(owned(stop));
         self
     }
 
@@ -99,7 +82,7 @@ impl<E: Emit> SetBuilder<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn visible(mut self, visible: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
-        self.visible.extend(owned(visible));
+        self.recipe.visible.extend(owned(visible));
         self
     }
 
@@ -115,7 +98,7 @@ impl<E: Emit> SetBuilder<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn patterns(mut self, patterns: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
-        self.patterns.extend(patterns);
+        self.recipe.patterns.extend(patterns);
         self
     }
 
@@ -129,7 +112,7 @@ impl<E: Emit> SetBuilder<E> {
     /// assert!(StopSet::builder().patterns(["<.*>"]).max_held(20).build().is_ok());
     /// ```
     pub fn max_held(mut self, code_points: usize) -> SetBuilder<E> {
-        self.patterns.max_held = Some(code_points);
+        self.recipe.patterns.max_held = Some(code_points);
         self
     }
 
@@ -145,7 +128,7 @@ impl<E: Emit> SetBuilder<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn repeat(mut self, repeat: Repeat) -> SetBuilder<E> {
-        self.repeat = Some(repeat);
+        self.recipe.repeat = Some(repeat);
         self
     }
 
@@ -170,7 +153,7 @@ impl<E: Emit> SetBuilder<E> {
         markers: impl IntoIterator<Item = (M, T)>,
     ) -> SetBuilder<E> {
         let owned = |(marker, target): (M, T)| (marker.as_ref().to_owned(), target.into());
-        self.regions.push(Draft { name: name.into(), markers: markers.into_iter().map(owned).collect() });
+        self.recipe.regions.push(Draft { name: name.into(), markers: markers.into_iter().map(owned).collect() });
         self
     }
 
@@ -185,14 +168,14 @@ impl<E: Emit> SetBuilder<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn stop_in(mut self, regions: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
-        self.stop_in.get_or_insert_default().extend(owned(regions));
+        self.recipe.stop_in.get_or_insert_default().extend(owned(regions));
         self
     }
 
     /// The error of the patterns, if there is one, before strings of so many bytes are read: those may be long.
     #[cfg(feature = "python")]
     pub(crate) fn check_patterns(&self, strings: usize) -> Result<(), StopSetError> {
-        Compiler::new(&self.patterns.distinct()?, strings).map(drop)
+        Compiler::new(&self.recipe.patterns.distinct()?, strings).map(drop)
     }
 
     /// Compiles the set. What is given twice counts once.
@@ -211,7 +194,7 @@ impl<E: Emit> SetBuilder<E> {
     /// assert_eq!(error.to_string(), r#""a" is both a stop and a visible stop"#);
     /// ```
     pub fn build(self) -> Result<Set<E>, StopSetError> {
-        compile(&self, E::MARKERS_STAY).map(Set::of)
+        compile(&self.recipe, E::MARKERS_STAY).map(Set::of)
     }
 }
 
@@ -234,7 +217,7 @@ impl SetBuilder<Text> {
         protect: impl IntoIterator<Item = (O, C)>,
     ) -> StopSetBuilder {
         let owned = |(open, close): (O, C)| (open.as_ref().to_owned(), close.as_ref().to_owned());
-        self.protect.extend(protect.into_iter().map(owned));
+        self.recipe.protect.extend(protect.into_iter().map(owned));
         self
     }
 }

@@ -1,8 +1,10 @@
 //! What a set of text does with a whole text.
 
-use super::{Completed, Completion, Cursor, Set, StopSet};
+use super::{Set, StopSet};
 use crate::error::StopSetError;
-use crate::stream::{More, Options, Place, StopMatch, Text};
+use crate::graph::{Completed, Completion, Cursor, Extras};
+use crate::stream::{Options, StopMatch, Text};
+use crate::text::Place;
 
 impl Set<Text> {
     /// Compiles hidden stops. Use [`StopSet::builder`] for visible stops and protected regions.
@@ -107,15 +109,17 @@ impl Set<Text> {
     fn search<'a>(&'a self, start: u32, text: &'a str) -> Option<StopMatch<'a>> {
         let graph = self.graph();
         let mut cursor = Cursor::start(start);
-        let mut more = More::new(graph);
-        let stop = graph.read(&mut cursor, more.as_deref_mut(), text, Place::default(), true);
-        let at_end = || more.as_deref().and_then(|more| more.confirmed_at_end(graph, cursor));
+        let mut extras = Some(Extras::new(graph)).filter(|extras| !extras.is_empty());
+        let stop = graph.read(&mut cursor, extras.as_mut(), text, Place::default(), true);
+        let at_end = || extras.as_ref().and_then(|extras| extras.confirmed_at_end(graph, cursor));
         let at_end = || Some(Completion { completed: at_end()?, end: text.len() });
         let Completion { completed, end } = stop.or_else(at_end)?;
         let place = Place::after(&text[..end]);
         match completed {
-            Completed::Stop(word) => Some(graph.word_match(word, place)),
-            Completed::Pattern(hit) => Some(graph.pattern_match(hit.pattern, &text[hit.start.bytes..end], place)),
+            Completed::Stop(word) => Some(StopMatch::of_word(graph, word, place)),
+            Completed::Pattern(hit) => {
+                Some(StopMatch::of_pattern(graph, hit.pattern, &text[hit.start.bytes..end], place))
+            }
             Completed::Loop(found) => {
                 Some(StopMatch::of_loop(&text[end - found.sequence.len()..end], found.period, place))
             }

@@ -2,7 +2,7 @@
 
 use std::array;
 
-use crate::stream::code_points;
+use super::code_points;
 
 /// Marks a byte that begins a word.
 const BEGINS: u8 = 1;
@@ -27,7 +27,7 @@ impl Plain {
         }
         Plain {
             #[cfg(feature = "python")]
-            filter: crate::shape::filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)),
+            filter: super::shape::filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)),
             marks,
         }
     }

@@ -1,10 +1,18 @@
+//! Sets: what is compiled once and shared by all streams.
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::{Graph, SetBuilder, WordKind};
+use crate::automaton::WordKind;
 use crate::error::{ErrorKind, StopSetError};
+use crate::graph::Graph;
 use crate::stream::{Emit, Options, Segmented, Text};
+
+mod builder;
+mod whole_text;
+
+pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 
 /// A compiled set of stops. What it protects stays in the text.
 ///
@@ -56,7 +64,7 @@ impl<E> Clone for Set<E> {
 }
 
 impl<E: Emit> Set<E> {
-    pub(super) fn of(graph: Graph) -> Set<E> {
+    fn of(graph: Graph) -> Set<E> {
         Set(Arc::new(graph), PhantomData)
     }
 
