@@ -9,10 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import pytest
+from report import Table
+from vocabularies import vocabularies
 from workload import scattered, tokenizer
 
 import stopscan
@@ -62,8 +64,6 @@ def token_scanners() -> Callable[[], object]:
 
 
 def vocabulary(name: str) -> Callable[[], object]:
-    from vocabularies import vocabularies
-
     from stopscan.tokens import Vocabulary
 
     source = vocabularies()[name]()
@@ -120,6 +120,27 @@ def measured(name: str) -> tuple[float, int]:
     answer = subprocess.run([sys.executable, __file__, name], check=True, capture_output=True, text=True)
     seconds, size = json.loads(answer.stdout)
     return seconds, size
+
+
+def vocabularies_table() -> Table:
+    """The time to read a tokenizer's vocabulary, and its memory, as they are and for 150,000 tokens."""
+    from stopscan.tokens import Vocabulary
+
+    rows = []
+    for name, make in vocabularies().items():
+        times = []
+        for _ in range(3):
+            source = make()
+            start = process_time()
+            vocabulary = Vocabulary(source)
+            times.append(process_time() - start)
+            assert vocabulary.native
+        size = len(vocabulary._parts()[0])
+        _, memory = measured(f"vocabulary:{name}")
+        scale = 150_000 / size
+        scaled = f"{min(times) * scale:.2f} s", f"{memory * scale / 1e6:.0f} MB"
+        rows.append((name, f"{size:,}", f"{min(times):.2f} s", f"{memory / 1e6:.1f} MB", *scaled))
+    return [("vocabulary", "ids", "read in", "memory", "150,000 ids in", "memory"), *rows]
 
 
 if __name__ == "__main__":

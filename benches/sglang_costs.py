@@ -19,7 +19,7 @@ from time import thread_time_ns
 from typing import Any
 
 from stopscan._engine.environment import Settings
-from stopscan.sglang._plugin import hooks
+from stopscan.sglang._hooks import hooks
 from stopscan.sglang._selftest import Host, installed
 
 TOKENS, ROWS, ROUNDS = 300, 32, 8

@@ -15,10 +15,10 @@ from typing import Any
 import rivals
 from cases import Case, empty_method, exhaust, feed_each, own
 from measure import Timing, in_a_row, interleaved
+from memory import vocabularies_table
 from report import Table, heading, markdown, ratio
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
-from vocabularies import vocabularies_table
 from workload import REALISTIC, cjk, code, numbered, prose, scattered, tokenizer
 
 from stopscan import StopSet

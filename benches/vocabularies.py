@@ -6,15 +6,10 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from time import process_time
 from typing import Any
 
-from memory import measured
-from report import Table
 from tokenizers import Tokenizer
 from workload import tokenizer
-
-from stopscan.tokens import Vocabulary
 
 
 def vocabularies() -> dict[str, Callable[[], Any]]:
@@ -46,22 +41,3 @@ def parts_of(encoding: Any) -> dict[str, Any]:
         "mergeable_ranks": encoding._mergeable_ranks,
         "special_tokens": encoding._special_tokens,
     }
-
-
-def vocabularies_table() -> Table:
-    """The time to read a tokenizer's vocabulary, and its memory, as they are and for 150,000 tokens."""
-    rows = []
-    for name, make in vocabularies().items():
-        times = []
-        for _ in range(3):
-            source = make()
-            start = process_time()
-            vocabulary = Vocabulary(source)
-            times.append(process_time() - start)
-            assert vocabulary.native
-        size = len(vocabulary._parts()[0])
-        _, memory = measured(f"vocabulary:{name}")
-        scale = 150_000 / size
-        scaled = f"{min(times) * scale:.2f} s", f"{memory * scale / 1e6:.0f} MB"
-        rows.append((name, f"{size:,}", f"{min(times):.2f} s", f"{memory / 1e6:.1f} MB", *scaled))
-    return [("vocabulary", "ids", "read in", "memory", "150,000 ids in", "memory"), *rows]

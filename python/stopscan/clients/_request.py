@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stopscan import StopSet
-from stopscan.clients._framing import dumps
 from stopscan.clients._json import get, items, put, without
-from stopscan.clients._machine import Options
+from stopscan.clients._machines.machine import Options
 from stopscan.clients._native import native_stops
+from stopscan.clients._wire.framing import dumps
 from stopscan.regions import NAMES, begins, read
 from stopscan.repeats import requested
 

@@ -6,10 +6,10 @@ from inspect import isawaitable
 from typing import Any
 
 from stopscan import StopSet
-from stopscan.clients._helper import AsyncHelperStream, HelperStream, is_helper
-from stopscan.clients._machine import Options
+from stopscan.clients._machines.machine import Options
+from stopscan.clients._objects.helper import AsyncHelperStream, HelperStream, is_helper
+from stopscan.clients._objects.streams import AsyncEventStream, E, EventStream
 from stopscan.clients._request import choices_asked
-from stopscan.clients._streams import AsyncEventStream, E, EventStream
 
 
 def scan_events(

@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
-from stopscan.clients._body import Body, streams
-from stopscan.clients._h2 import shutting
-from stopscan.clients._machine import Options
+from stopscan.clients._machines.machine import Options
 from stopscan.clients._native import LIMITS, Api
 from stopscan.clients._request import SIGNED, Plan, Route, error_body, planned, route_of
 from stopscan.clients._steps import Steps, arun, run
+from stopscan.clients._wire.body import Body, streams
+from stopscan.clients._wire.h2 import shutting
 
 if TYPE_CHECKING:
     import httpx

@@ -170,7 +170,7 @@ def _around(original: Any, hook: Any) -> Any:
 
 def problems() -> list[str]:
     """What is wrong with stopscan in this sglang; nothing if all is right."""
-    from stopscan.sglang._plugin import hooks
+    from stopscan.sglang._hooks import hooks
 
     try:
         with installed(hooks(Settings())):

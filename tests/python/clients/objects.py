@@ -13,9 +13,9 @@ from openai.types import Completion
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
 
-from stopscan.clients._apis import machine_of
-from stopscan.clients._machine import Options
-from stopscan.clients._objects import Objects, json_of
+from stopscan.clients._machines.apis import machine_of
+from stopscan.clients._machines.machine import Options
+from stopscan.clients._objects.events import Objects, json_of
 
 types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
 

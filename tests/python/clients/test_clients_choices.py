@@ -17,7 +17,7 @@ from reference import Reference
 
 from stopscan import StopSet
 from stopscan.clients import scan_events
-from stopscan.clients._machine import Options
+from stopscan.clients._machines.machine import Options
 from stopscan.clients._request import choices_asked
 
 Step = tuple[int, str]  # a choice, and its next text; "" ends it

@@ -19,7 +19,7 @@ from replay import Recording, Replay
 
 from stopscan import StopSet
 from stopscan.clients import ascan_events, scan_events
-from stopscan.clients._choice_apis import Chat
+from stopscan.clients._machines.choice_apis import Chat
 
 DELTAS = ["one E", "N", "D two"]
 
@@ -263,8 +263,8 @@ def test_every_event_can_be_sent_on(server: Replay, api: Any) -> None:
 
 def test_the_way_an_event_is_read_for_speed_is_that_of_its_kind() -> None:
     """LiteLLM's objects keep their fields where pydantic is slow to look."""
-    from stopscan.clients._machine import Options
-    from stopscan.clients._objects import Objects
+    from stopscan.clients._machines.machine import Options
+    from stopscan.clients._objects.events import Objects
 
     chunk = litellm.ModelResponseStream(choices=[{"index": 0, "delta": {"content": "one"}}])
     machine = Chat(Options(StopSet("END")), Objects(chunk))

@@ -13,7 +13,7 @@ from objects import MAKERS, field, text_of
 from reference import Reference
 
 from stopscan.clients import scan_events, truncate_response
-from stopscan.clients._logprobs import placed, spelled
+from stopscan.clients._machines.logprobs import placed, spelled
 
 CHUNKS = st.lists(st.lists(st.text("abE", min_size=1, max_size=3), min_size=1, max_size=3), min_size=1, max_size=6)
 STOPS = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)

@@ -19,7 +19,7 @@ from wholes import PATHS, WHOLES
 
 from stopscan import Repeat, StopMatch, StopSet
 from stopscan.clients import ascan_events, scan_events, truncate_response
-from stopscan.clients._machine import stopped
+from stopscan.clients._machines.machine import stopped
 from stopscan.clients._native import LIMITS, native_stops
 from stopscan.finish import Finish
 

@@ -14,7 +14,7 @@ from wire import TOKENS, WIRES
 from wire_mixed import MIXED
 
 from stopscan import StopSet, finish
-from stopscan.clients._machine import Options, never
+from stopscan.clients._machines.machine import Options, never
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
 BLOCKS = ("responses", "anthropic", "bedrock")  # each text is counted for itself

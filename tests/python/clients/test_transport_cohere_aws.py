@@ -17,7 +17,7 @@ from replay import aws, sse
 
 from stopscan import StopMatch
 from stopscan.clients import scan_events, truncate_response
-from stopscan.clients._aws import Aws
+from stopscan.clients._wire.aws import Aws
 
 
 def cohere(texts: list[str]) -> list[Any]:

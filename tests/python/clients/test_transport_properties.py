@@ -15,11 +15,11 @@ from reference import Reference
 from replay import aws, line, sse
 
 from stopscan import StopMatch, StopSet
-from stopscan.clients._apis import answer_machine_of, machine_of
-from stopscan.clients._aws import Aws
-from stopscan.clients._cutter import Cutter, cut_answer
-from stopscan.clients._framing import Array, Framing, Lines, Sse
-from stopscan.clients._machine import Options
+from stopscan.clients._machines.apis import answer_machine_of, machine_of
+from stopscan.clients._machines.machine import Options
+from stopscan.clients._wire.aws import Aws
+from stopscan.clients._wire.cutter import Cutter, cut_answer
+from stopscan.clients._wire.framing import Array, Framing, Lines, Sse
 
 FORMS: dict[str, tuple[type[Framing], Any]] = {
     **dict.fromkeys(("chat", "completions", "responses", "anthropic", "gemini"), (Sse, sse)),
@@ -275,7 +275,7 @@ def test_random_bytes_of_an_aws_stream_pass_or_are_refused(body: bytes, sizes: l
 
 
 def test_an_event_that_never_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stopscan.clients._framing.LIMIT", 1000)
+    monkeypatch.setattr("stopscan.clients._wire.framing.LIMIT", 1000)
     for framing in (Sse, Lines, Array):
         with pytest.raises(ValueError, match="1,000 bytes"):
             cut(framing, [b"[{" + b"x" * 100] * 20, ["END"])

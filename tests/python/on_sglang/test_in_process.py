@@ -16,7 +16,7 @@ from sglang_harness import first_stop
 from stopscan import Repeat
 from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import Settings
-from stopscan.sglang import _plugin
+from stopscan.sglang._hooks import hooks
 from stopscan.sglang._requests import KEY, Requests
 from stopscan.sglang._selftest import Host, installed
 from stopscan.sglang._spec import Spec
@@ -81,7 +81,7 @@ def test_streams_equal_brute_force_over_their_ids(
             wanted[str(number)] = (text, None)
         else:
             wanted[str(number)] = (text, host.tokenizer.eos_token_id)
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         came = host.run(plans, step)
     for rid, (texts, reason, _) in came.items():
         assert ("".join(texts), reason.get("matched")) == wanted[rid]
@@ -89,7 +89,7 @@ def test_streams_equal_brute_force_over_their_ids(
 
 def test_text_comes_as_soon_as_it_is_safe_and_no_message_is_empty(host: Host) -> None:
     pieces = ["a", " x", "E", "ND", "b", "E", "a"]
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         texts, _, _ = host.run({"r": (host.ids(pieces), {"stop": ["ENDING"]})})["r"]
     assert texts == ["a", " x", "ENDb", "Ea", ""]
 
@@ -99,7 +99,7 @@ def test_a_pattern_that_no_scanner_takes_is_an_abort_of_its_request_alone(host: 
         "bad": (host.ids(["a", "b"]), {"stop_regex": ["a*"]}),
         "good": (host.ids(["a", "END"]), {"stop": ["END"]}),
     }
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         came = host.run(plans)
     assert came["bad"][1]["type"] == "abort"
     assert (came["bad"][1]["status_code"], "stop_regex" in came["bad"][1]["message"]) == (400, True)
@@ -131,7 +131,7 @@ def test_on_chat_routes_no_stop_fires_in_reasoning_or_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         texts, reason, _ = host.run({"r": (host.ids(pieces), {"stop": ["END"], **params})}, step)["r"]
     assert ("".join(texts), reason["matched"]) == ("".join(pieces[:-1]) if text is None else text, matched)
 
@@ -151,7 +151,7 @@ def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
     params = {"stop": ["END", "STOP"], "custom_params": {KEY: ["STOP"]}}
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         texts, reason, _ = host.run({"r": (host.ids(pieces), params)}, step)["r"]
     assert ("".join(texts), reason["matched"]) == (text, host.tokenizer.eos_token_id if matched == -1 else matched)
 
@@ -160,7 +160,7 @@ def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
 def test_a_loop_ends_with_the_token_that_proves_it(host: Host, asked: dict[str, Any] | None) -> None:
     settings = Settings() if asked else Settings(repeat=Repeat(3, max_period=8, min_length=32))
     plans = {"r": (host.ids(["x", *["a", "b"] * 40]), {"custom_params": asked})}
-    with installed(_plugin.hooks(settings)):
+    with installed(hooks(settings)):
         texts, reason, tokens = host.run(plans)["r"]
     assert ("".join(texts), reason, tokens) == ("x" + "ab" * 16, {"type": "stop", "matched": None}, 33)
 
@@ -168,7 +168,7 @@ def test_a_loop_ends_with_the_token_that_proves_it(host: Host, asked: dict[str, 
 def test_a_request_may_turn_the_servers_repeat_off(host: Host) -> None:
     settings = Settings(repeat=Repeat(3, max_period=8, min_length=32))
     plans = {"r": (host.ids(["a", "b"] * 40), {"custom_params": {"stopscan_repeat": False}})}
-    with installed(_plugin.hooks(settings)):
+    with installed(hooks(settings)):
         assert "".join(host.run(plans)["r"][0]) == "ab" * 40
 
 
@@ -191,7 +191,7 @@ def test_sglangs_matched_stop_kit_without_and_with_it(
     plans = {"r": (host.ids([*"One and two! ", "\n", *"Three"]), params)}
     texts, reason, _ = host.run(plans)["r"]
     assert ("".join(texts), reason.get("matched")) == (without, matched)
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         texts, reason, _ = host.run(plans)["r"]
     if with_it is None:
         assert ("".join(texts), reason["matched"]) == ("One and two! \nThree", host.tokenizer.eos_token_id)
@@ -239,7 +239,7 @@ def test_a_stream_that_fails_has_its_text_all_the_same(
 
     monkeypatch.setattr(Spec, "scanner", scanner)
     pieces = ["<", "END", ">"] if params is BEYOND else []
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         texts, reason, _ = host.run({"r": (host.ids([*pieces, "a", "b", "E", "ND", "a"]), params)})["r"]
     assert ("".join(texts), reason["matched"]) == ("".join(pieces) + "ab", matched)
 
@@ -254,6 +254,6 @@ def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
     monkeypatch.setattr(Circuit, "strict", False)
     monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
     monkeypatch.setattr(Requests, "spec", broken)
-    with installed(_plugin.hooks(Settings())):
+    with installed(hooks(Settings())):
         _, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "a"]), params)})["r"]
     assert (reason["type"], reason["status_code"]) == ("abort", 500)

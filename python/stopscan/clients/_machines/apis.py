@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from stopscan.clients._blocks import Anthropic, Bedrock, Cohere
-from stopscan.clients._choice_apis import Chat, Completions, Generate, Ollama
-from stopscan.clients._choices import ChoiceMachine
-from stopscan.clients._gemini import Gemini
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import Machine
-from stopscan.clients._responses import Responses
+from stopscan.clients._machines.blocks import Anthropic, Bedrock, Cohere
+from stopscan.clients._machines.choice_apis import Chat, Completions, Generate, Ollama
+from stopscan.clients._machines.choices import ChoiceMachine
+from stopscan.clients._machines.gemini import Gemini
+from stopscan.clients._machines.machine import Machine
+from stopscan.clients._machines.responses import Responses
 
 # The machine of an event by its type; that of Responses begins with "response.".
 TYPED: dict[str, type[Machine]] = {

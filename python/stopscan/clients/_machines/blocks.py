@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from stopscan.clients._closing import ClosingMachine
 from stopscan.clients._json import get, items, put, text_at, without
-from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Fields, Part, Sole, clean, stopped
+from stopscan.clients._machines.closing import ClosingMachine
+from stopscan.clients._machines.logprobs import spelled
+from stopscan.clients._machines.machine import Fields, Part, Sole, clean, stopped
 from stopscan.finish import Finish, to_anthropic, to_bedrock
 
 

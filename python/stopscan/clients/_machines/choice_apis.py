@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from stopscan.clients._choices import ChoiceMachine, refilled
 from stopscan.clients._json import get, items, put, text_at, without
-from stopscan.clients._logprobs import placed, spelled
-from stopscan.clients._machine import Fields, Sole, Token
+from stopscan.clients._machines.choices import ChoiceMachine, refilled
+from stopscan.clients._machines.logprobs import placed, spelled
+from stopscan.clients._machines.machine import Fields, Sole, Token
 from stopscan.finish import from_ollama, from_openai, to_ollama, to_openai
 
 

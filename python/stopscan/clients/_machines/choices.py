@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from stopscan import StopMatch
 from stopscan.clients._json import get, items, number, only, put, text_at, without
-from stopscan.clients._machine import Machine, Part, Token, clean, stopped
+from stopscan.clients._machines.machine import Machine, Part, Token, clean, stopped
 from stopscan.finish import Finish
 
 

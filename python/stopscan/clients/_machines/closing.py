@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from stopscan import StopMatch
-from stopscan.clients._machine import Machine, Part, never
+from stopscan.clients._machines.machine import Machine, Part, never
 
 
 class ClosingMachine(Machine):

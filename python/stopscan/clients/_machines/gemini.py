@@ -4,10 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from stopscan.clients._choices import ChoiceMachine, refilled
 from stopscan.clients._json import get, items, number, only, put
-from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Fields, Sole, Token
+from stopscan.clients._machines.choices import ChoiceMachine, refilled
+from stopscan.clients._machines.logprobs import spelled
+from stopscan.clients._machines.machine import Fields, Sole, Token
 from stopscan.finish import Finish, from_gemini, to_gemini
 
 # What is said of a part's text, or of a thought. Anything else in a part is content, and ends the text before it.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stopscan.clients._json import get, items, text_at
-from stopscan.clients._machine import Token
+from stopscan.clients._machines.machine import Token
 
 
 def spelled(entries: Any, text: str) -> list[Token]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from stopscan import StopMatch
 from stopscan.clients._json import get, items, number, text_at, without
-from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Options, stopped
+from stopscan.clients._machines.logprobs import spelled
+from stopscan.clients._machines.machine import Options, stopped
 from stopscan.finish import to_openai, to_responses
 
 TEXT_DONE = "response.output_text.done"

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from stopscan import StopMatch
-from stopscan.clients._closing import ClosingMachine
 from stopscan.clients._json import get, items, text_at
-from stopscan.clients._logprobs import spelled
-from stopscan.clients._machine import Fields, Part, Sole, clean
-from stopscan.clients._outline import (
+from stopscan.clients._machines.closing import ClosingMachine
+from stopscan.clients._machines.logprobs import spelled
+from stopscan.clients._machines.machine import Fields, Part, Sole, clean
+from stopscan.clients._machines.outline import (
     COMPLETED,
     ITEM_DONE,
     PART_DONE,

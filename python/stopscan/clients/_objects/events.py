@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, get_args
 
 from stopscan.clients._json import get
-from stopscan.clients._machine import OTHERWISE, Fields, Machine, fates, itself
+from stopscan.clients._machines.machine import OTHERWISE, Fields, Machine, fates, itself
 
 # Where the type of an event has a class of its own: the client's public union of them.
 EVENT_TYPES = {

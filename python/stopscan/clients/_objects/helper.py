@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from stopscan import StopMatch
-from stopscan.clients._machine import Options
+from stopscan.clients._machines.machine import Options
+from stopscan.clients._objects.streams import AsyncEventStream, E, Events, EventStream
 from stopscan.clients._steps import Steps
-from stopscan.clients._streams import AsyncEventStream, E, Events, EventStream
 
 
 class Helper(Events[E]):

@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch
-from stopscan.clients._apis import machine_of
-from stopscan.clients._genai import http_responses
-from stopscan.clients._machine import Machine, Options
-from stopscan.clients._objects import Objects, check, json_of, refuse_helper
+from stopscan.clients._machines.apis import machine_of
+from stopscan.clients._machines.machine import Machine, Options
+from stopscan.clients._objects.events import Objects, check, json_of, refuse_helper
+from stopscan.clients._objects.genai import http_responses
 from stopscan.clients._steps import Steps, arun, run
 
 E = TypeVar("E")

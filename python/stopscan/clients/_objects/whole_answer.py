@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from stopscan import StopSet
-from stopscan.clients._apis import answer_machine_of
-from stopscan.clients._machine import Options
-from stopscan.clients._objects import Objects, json_of, recut
+from stopscan.clients._machines.apis import answer_machine_of
+from stopscan.clients._machines.machine import Options
+from stopscan.clients._objects.events import Objects, json_of, recut
 
 R = TypeVar("R")
 

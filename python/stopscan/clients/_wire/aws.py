@@ -8,7 +8,7 @@ import struct
 import zlib
 from typing import Any
 
-from stopscan.clients._framing import LIMIT, Framing, dumps
+from stopscan.clients._wire.framing import LIMIT, Framing, dumps
 
 # The sizes of a header's values by their type; strings and bytes say theirs.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}

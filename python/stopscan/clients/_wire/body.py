@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from stopscan import StopMatch
-from stopscan.clients._aws import Aws
-from stopscan.clients._cutter import Cutter, cut_answer, sniffed
-from stopscan.clients._framing import LIMIT, Framing, Lines, Sse
 from stopscan.clients._request import Plan
+from stopscan.clients._wire.aws import Aws
+from stopscan.clients._wire.cutter import Cutter, cut_answer, sniffed
+from stopscan.clients._wire.framing import LIMIT, Framing, Lines, Sse
 
 MEDIA: dict[str, type[Framing]] = {
     "text/event-stream": Sse,

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from stopscan import StopMatch
-from stopscan.clients._apis import answer_machine_of, machine_of
-from stopscan.clients._framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._json import get, items
-from stopscan.clients._machine import OTHERWISE, Options, fates
-from stopscan.clients._template import Template, split_at
+from stopscan.clients._machines.apis import answer_machine_of, machine_of
+from stopscan.clients._machines.machine import OTHERWISE, Options, fates
+from stopscan.clients._wire.framing import BOM, Array, Framing, Lines, Sse, dumps
+from stopscan.clients._wire.template import Template, split_at
 
 TRIES = 5  # templates for a stream
 SSE = (b"data:", b"event:", b"id:", b"retry:", b":")

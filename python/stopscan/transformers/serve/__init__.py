@@ -18,10 +18,10 @@ from transformers.cli.transformers import main as transformers_main
 from stopscan import Repeat
 from stopscan._engine.request import server_defaults
 from stopscan.regions import NAMES
-from stopscan.transformers._serve_client import EndsWithClient
-from stopscan.transformers._serve_handlers import exact
-from stopscan.transformers._serve_managers import CBGenerateManager, GenerateManager
-from stopscan.transformers._serve_request import Defaults, chunk_to_sse, parse_assistant_message
+from stopscan.transformers.serve._client import EndsWithClient
+from stopscan.transformers.serve._handlers import exact
+from stopscan.transformers.serve._managers import CBGenerateManager, GenerateManager
+from stopscan.transformers.serve._request import Defaults, chunk_to_sse, parse_assistant_message
 
 
 def serve_exactly(protect: Any, repeat: Repeat | None = None) -> None:
@@ -61,7 +61,3 @@ def main() -> None:
     serve_exactly(own.protect, own.repeat)
     sys.argv.insert(1, "serve")
     transformers_main()
-
-
-if __name__ == "__main__":
-    main()

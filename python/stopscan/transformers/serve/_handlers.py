@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from stopscan.transformers._serve_request import Asked, Defaults, current, refusing
+from stopscan.transformers.serve._request import Asked, Defaults, current, refusing
 
 
 def exact(handler: type[Any], defaults: Defaults, *, ends_with_done: bool) -> type[Any]:

@@ -9,9 +9,9 @@ from transformers.cli.serving import utils
 
 from stopscan._engine.tokens import RowOptions
 from stopscan.finish import Finish
-from stopscan.transformers._serve_request import Asked, current, refusing
 from stopscan.transformers._stops import Stops
 from stopscan.transformers.continuous import RowScanner
+from stopscan.transformers.serve._request import Asked, current, refusing
 
 
 class Streamer(utils.DirectStreamer):

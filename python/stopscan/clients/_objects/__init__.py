@@ -1,0 +1,1 @@
+"""The events of the official clients, which are objects: read, cut, and made anew."""

@@ -1,0 +1,3 @@
+from stopscan.transformers.serve import main
+
+main()
