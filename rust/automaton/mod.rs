@@ -80,7 +80,7 @@ impl Automaton {
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> Result<(Automaton, Vec<bool>), NoRoom> {
         let mut order = room::collect(0..words.len_with_literals() as u32)?;
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
-        order.sort_unstable_by_key(|&word| words.text(word as usize));
+        order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config)?.build()?;
         if pruned.contains(&true) {
             // A pruned stop must not hold text either, so its states may not exist: build again without it.

@@ -1,5 +1,7 @@
 //! The strings that are live in a region, in one allocation: a set may hold millions of them.
 
+use std::cmp::Ordering;
+
 use crate::room::NoRoom;
 
 /// What completing a word means.
@@ -73,6 +75,12 @@ impl Words {
     pub(crate) fn text(&self, index: usize) -> &str {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start as usize..self.ends[index] as usize]
+    }
+
+    /// How two words are ordered. It is a call of its own, because sorting would have several copies of it.
+    #[inline(never)]
+    pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
+        self.text(one as usize).cmp(self.text(other as usize))
     }
 
     pub(crate) fn kind(&self, index: usize) -> WordKind {

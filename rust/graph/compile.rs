@@ -36,7 +36,7 @@ pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError>
     let mut nodes = Vec::new();
     for (plan, &live) in plans.iter().zip(&live) {
         let words = plan.words(&hidden, &visible, live)?;
-        let Compiled { automaton, pruned, machine } = compiler.region(words, live, config)?;
+        let Compiled { plain, automaton, pruned, machine } = compiler.region(words, live, config)?;
         if !protects {
             plan.check_reachable(automaton.words(), &pruned)?;
         }
@@ -46,7 +46,7 @@ pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError>
         }
         let name = room::text(plan.name)?.into();
         let leads = plan.markers.iter().map(|marker| marker.lead).collect();
-        nodes.push(Node { name, region: region as u32, live, automaton, machine, leads });
+        nodes.push(Node { name, region: region as u32, live, plain, automaton, machine, leads });
     }
     let idle = if live.contains(&true) {
         Words::default()

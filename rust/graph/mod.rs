@@ -52,6 +52,8 @@ struct Node {
     region: u32,
     /// Whether stops are live in it.
     live: bool,
+    /// What is plain text where nothing has begun, neither a string nor a pattern.
+    plain: Plain,
     automaton: Automaton,
     /// Reads the patterns, where some are live.
     machine: Option<Machine>,
@@ -127,8 +129,7 @@ impl Graph {
     /// What is plain text at a node, where nothing has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
-        let Node { automaton, machine, .. } = self.node(node);
-        machine.as_ref().map_or_else(|| automaton.plain(), Machine::plain)
+        &self.node(node).plain
     }
 
     /// How long `text` is, if nothing begins in it at a node where nothing has begun: reading it changes nothing but how

@@ -106,9 +106,12 @@ impl Components {
 /// with their full stops.
 pub(super) fn lives_on(table: &Table, alphabet: &Alphabet) -> bool {
     let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
-    let mut texts: Vec<_> = letters.chain([['字', '。']]).map(|text| text.map(|c| alphabet.class(c))).collect();
-    texts.sort_unstable();
-    texts.dedup();
+    let mut texts = Vec::new();
+    for text in letters.chain([['字', '。']]).map(|text| text.map(|c| alphabet.class(c))) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
     texts.iter().any(|text| {
         // Each state has one successor. From every state on, the states are followed until one was met before: in this
         // round, then it is a circle.

@@ -21,7 +21,7 @@ use crate::automaton::Words;
 use crate::automaton::{Automaton, Config};
 use crate::error::{ErrorKind, StopSetError};
 use crate::room::{self, NoRoom};
-use crate::text::Place;
+use crate::text::{Place, Plain};
 
 /// The tables of fewer characters and classes are small.
 const FEW_POSITIONS: usize = 64;
@@ -39,6 +39,8 @@ pub(crate) struct Compiler<'a> {
 
 /// What a region reads text with.
 pub(crate) struct Compiled {
+    /// What is plain text where nothing has begun, neither a string nor a pattern.
+    pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
     /// Which words can never complete.
     pub(crate) pruned: Vec<bool>,
@@ -72,7 +74,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<Compiled, StopSetError> {
         let Some(source) = self.source.as_ref().filter(|_| with_patterns) else {
             let (automaton, pruned) = Automaton::new(words, &[], config)?;
-            return Ok(Compiled { automaton, pruned, machine: None });
+            return Ok(Compiled { plain: automaton.plain().clone(), automaton, pruned, machine: None });
         };
         let mut words = words;
         let literals: Vec<usize> = match self.list.literals().next() {
@@ -98,9 +100,8 @@ impl<'a> Compiler<'a> {
         }
         machine.shortest = shortest_ends(&automaton)?;
         machine.levels = automaton.levels()?;
-        machine.plain = machine.plain_beside(&automaton);
         machine.literals = literals.into();
-        Ok(Compiled { automaton, pruned, machine: Some(machine) })
+        Ok(Compiled { plain: machine.plain_beside(&automaton), automaton, pruned, machine: Some(machine) })
     }
 }
 

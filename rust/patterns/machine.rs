@@ -34,8 +34,6 @@ pub(crate) struct Machine {
     pub(super) levels: Box<[State]>,
     /// The pattern that each of its literals is.
     pub(super) literals: Box<[usize]>,
-    /// What is plain text where nothing has begun, neither a pattern nor a string.
-    pub(super) plain: Plain,
     begins: [bool; 256],
     /// The only byte with which matches begin, if there is but one.
     only: Option<u8>,
@@ -65,16 +63,9 @@ impl Machine {
             shortest: [].into(),
             levels: [].into(),
             literals: [].into(),
-            plain: Plain::new([]),
             begins,
             only,
         })
-    }
-
-    /// What is plain text where nothing has begun, neither a pattern nor a string.
-    #[inline(always)]
-    pub(crate) fn plain(&self) -> &Plain {
-        &self.plain
     }
 
     /// What is plain text beside the strings of `automaton`.

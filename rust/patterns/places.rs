@@ -253,10 +253,13 @@ impl Places {
         if self.roots.len() * 5 <= self.merge_at * 4 {
             return; // those that ended made room
         }
-        let mut order: Vec<(StateId, usize)> = self.states.iter().copied().zip(0..).collect();
+        // A state above, its group below: one word is sorted in half of the code that a pair takes.
+        let mut order: Vec<u64> =
+            self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
-        for pair in order.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-            let (earlier, later) = (pair[0].1, pair[1].1);
+        let (state, group) = (|word: u64| word >> 32, |word: u64| word as u32 as usize);
+        for pair in order.windows(2).filter(|pair| state(pair[0]) == state(pair[1])) {
+            let (earlier, later) = (group(pair[0]), group(pair[1]));
             self.begun[self.roots[earlier] as usize].root = self.roots[later];
             self.states[earlier] = 0;
         }

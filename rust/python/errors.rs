@@ -3,31 +3,31 @@
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::type_object::PyTypeInfo;
+use pyo3::types::PyType;
 
 use super::objects::{new_string, tuple};
 
 pub(super) fn value_error(words: impl ToString) -> PyErr {
-    error::<PyValueError>(words)
+    error(|py| py.get_type::<PyValueError>(), &words.to_string())
 }
 
 pub(super) fn type_error(words: impl ToString) -> PyErr {
-    error::<PyTypeError>(words)
+    error(|py| py.get_type::<PyTypeError>(), &words.to_string())
 }
 
 pub(super) fn runtime_error(words: impl ToString) -> PyErr {
-    error::<PyRuntimeError>(words)
+    error(|py| py.get_type::<PyRuntimeError>(), &words.to_string())
 }
 
 pub(super) fn memory_error(words: impl ToString) -> PyErr {
-    error::<PyMemoryError>(words)
+    error(|py| py.get_type::<PyMemoryError>(), &words.to_string())
 }
 
 /// The error is made at once: PyO3 would make it while it is raised.
 #[cold]
-fn error<E: PyTypeInfo>(words: impl ToString) -> PyErr {
+fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> PyErr {
     Python::attach(|py| {
-        let words = tuple(py, [new_string(py, &words.to_string())]);
-        words.and_then(|words| py.get_type::<E>().call1(words)).map_or_else(|no_memory| no_memory, PyErr::from_value)
+        let words = tuple(py, [new_string(py, words)]);
+        words.and_then(|words| class(py).call1(words)).map_or_else(|no_memory| no_memory, PyErr::from_value)
     })
 }

@@ -1,7 +1,5 @@
 //! Recognises plain text: short text in which nothing begins. At an automaton's root, reading it changes nothing.
 
-use std::array;
-
 use super::code_points;
 
 /// Marks a byte that begins a word.
@@ -51,7 +49,7 @@ impl Plain {
         // last one stands in for those that are missing; further, two blocks that may overlap cover the text.
         let marks = match text.len() {
             0 => 0,
-            1..=8 => self.marks(array::from_fn::<u8, 8, _>(|at| text[at.min(text.len() - 1)])),
+            1..=8 => (0..8).fold(0, |marks, at| marks | self.mark(text[at.min(text.len() - 1)])),
             9..=16 => self.block_marks::<8>(text),
             17..=32 => self.block_marks::<16>(text),
             _ => return None,
@@ -72,7 +70,12 @@ impl Plain {
     }
 
     #[inline(always)]
+    fn mark(&self, byte: u8) -> u8 {
+        self.marks[byte as usize]
+    }
+
+    #[inline(always)]
     fn marks<const N: usize>(&self, bytes: [u8; N]) -> u8 {
-        bytes.iter().fold(0, |marks, &byte| marks | self.marks[byte as usize])
+        bytes.into_iter().fold(0, |marks, byte| marks | self.mark(byte))
     }
 }
