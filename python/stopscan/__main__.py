@@ -10,10 +10,9 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from typing import Any
 
-from stopscan import StopMatch, StopScanner, StopSet
-from stopscan.repeats import add_repeat
+from stopscan import StopMatch, StopScanner
+from stopscan._command_line import add_pairs, add_stops, stop_set
 
 if sys.platform == "win32":
     import msvcrt
@@ -28,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:
-        scanner = StopScanner(stop_set(options), include_stop=options.include_stop)
+        scanner = StopScanner(stop_set(options, options.protect), include_stop=options.include_stop)
     except ValueError as error:
         parser.error(str(error))
     if sys.platform == "win32":
@@ -53,66 +52,11 @@ def argument_parser() -> argparse.ArgumentParser:
         description="Copy standard input to standard output up to a stop.",
         epilog="Exit status: 0 a stop fired, 1 none did, 2 a usage or input error.",
     )
-    stop: dict[str, Any] = {"action": AddStop, "default": [], "metavar": "S"}
-    parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
-    parser.add_argument("--visible", **stop, help="a stop that stays in the output")
-    parser.add_argument("--pattern", **stop, help="a regular expression, of which a match is cut from the output")
-    parser.add_argument(
-        "--max-held",
-        type=int,
-        metavar="N",
-        help="give a match of a pattern up when it has more than N characters and is not complete",
-    )
-    parser.add_argument(
-        "--protect",
-        action="append",
-        default=[],
-        nargs=2,
-        metavar=("OPEN", "CLOSE"),
-        help="markers between which no stop fires",
-    )
-    add_repeat(parser, "stop at the end of text that loops; the loop stays in the output")
-    parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
-    parser.add_argument(
-        "--escapes",
-        action="store_true",
-        help=r"read \n, \t, \\, \x1b, \u2028 and the like in stops and markers as Python's string literals do",
-    )
+    add_stops(parser, "stop at the end of text that loops; the loop stays in the output")
+    add_pairs(parser)
     parser.add_argument("--json", action="store_true", help="report the match as a JSON object, nulls if none fired")
     parser.add_argument("--version", action="version", version=f"stopscan {version('stopscan')}")
     return parser
-
-
-class AddStop(argparse.Action):
-    """Appends one string. Before Python 3.13, argparse takes a `--` out of the values, also that of `--stop=--`."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, dest, nargs=1, **options)
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        (stop,) = values or ["--"]
-        setattr(namespace, self.dest, [*getattr(namespace, self.dest), stop])
-
-
-def stop_set(options: argparse.Namespace) -> StopSet:
-    """The stops and markers of the command line."""
-    read = unescaped if options.escapes else str
-    return StopSet(
-        map(read, options.stop),
-        patterns=options.pattern,
-        max_held=options.max_held,
-        visible=map(read, options.visible),
-        protect=[(read(opening), read(closing)) for opening, closing in options.protect],
-        repeat=options.repeat,
-    )
-
-
-def unescaped(text: str) -> str:
-    """``text`` with its escape sequences read as in Python's string literals; ``ValueError`` for one that is none."""
-    try:
-        return text.encode("ascii", "backslashreplace").decode("unicode_escape")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{text!r}: {error.reason}") from None
 
 
 def copy(scanner: StopScanner) -> None:

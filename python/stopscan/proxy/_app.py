@@ -135,7 +135,7 @@ class _Proxy:
             return
         # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
         async with self._connections.one() as pool, anyio.create_task_group() as group:
-            group.start_soon(_until_gone, receive, group.cancel_scope.cancel)
+            group.start_soon(exchange.until_gone, receive, group.cancel_scope.cancel)
             await exchange.run(self._request(scope, body, pool), self._transport)
             group.cancel_scope.cancel()
 
@@ -169,6 +169,7 @@ class _Exchange:
         self._path = scope["path"]
         self._failed: Callable[[dict[str, Any]], bytes] | None = None
         self._begun = False
+        self._client_left = False
 
     async def run(self, request: httpx.Request, transport: AsyncStopTransport) -> None:
         try:
@@ -184,6 +185,17 @@ class _Exchange:
             await self._fail(502, f"the upstream server cannot be reached: {type(error).__name__}")
         except (TypeError, ValueError) as error:
             await self._fail(502, str(error))
+        except anyio.get_cancelled_exc_class():
+            if not self._client_left:  # the proxy ends, and so has the time of grace
+                with anyio.move_on_after(1, shield=True):
+                    await self._fail(503, "the proxy is shutting down")
+            raise
+
+    async def until_gone(self, receive: Receive, leave: Callable[[], Any]) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._client_left = True
+        leave()
 
     async def _pass(self, response: httpx.Response) -> None:
         headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
@@ -218,12 +230,6 @@ class _Exchange:
         elif self._failed is not None:
             last = self._failed(error_body(self._form, message, status))
             await self._send({"type": "http.response.body", "body": last, "more_body": True})
-
-
-async def _until_gone(receive: Receive, leave: Callable[[], Any]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    leave()
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -162,3 +162,11 @@ def test_a_wrong_upstream_or_stop_ends_the_start_with_a_word(capfd: pytest.Captu
         _, log = made.process.communicate(timeout=30)
         assert made.process.returncode == 2
         assert words in log.decode()
+
+
+def test_the_proxy_says_where_it_listens_and_reads_escapes(server: Replay) -> None:
+    with running(server.url, "--escapes", "--stop", r"\n\nQuestion:") as made:
+        model = server.record(Recording(whole=WHOLES["chat"]("one\n\nQuestion: two")))
+        answer = httpx.post(f"{made.url}{CHAT}", json={"model": model, "messages": MESSAGES}, timeout=60).json()
+        assert answer["choices"][0]["message"]["content"] == "one"
+    assert made.stop()[1].splitlines()[0] == f"stopscan.proxy listens at {made.url}"

@@ -190,15 +190,13 @@ def test_sigterm_lets_open_answers_end(server: Replay) -> None:
 
 
 def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
+    """Before their first byte with a 503 in the API's form; the next test has a stream."""
     upstream, read, gone = raw_server(b"", 30)
     with running(upstream, "--stop", "END", "--grace", "1") as made:
-        failed: list[Exception] = []
+        answers: list[httpx.Response] = []
 
         def ask() -> None:
-            try:
-                httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=20)
-            except httpx.HTTPError as error:
-                failed.append(error)
+            answers.append(httpx.post(f"{made.url}{CHAT}", json={"stream": True}, timeout=20))
 
         asking = threading.Thread(target=ask)
         asking.start()
@@ -207,3 +205,19 @@ def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
         asking.join(10)
         assert not asking.is_alive()
         assert gone.wait(10)
+        assert (answers[0].status_code, answers[0].json()["error"]["type"]) == (503, "server_error")
+
+
+def test_a_stream_that_outlasts_the_grace_ends_with_an_error_event(server: Replay) -> None:
+    recording = Recording(wire.chat(["one", " two"]), pause=1)
+    with running(server.url, "--stop", "END", "--grace", "1") as made:
+        model = server.record(recording)
+        with httpx.stream("POST", f"{made.url}{CHAT}", json={"model": model, "stream": True}, timeout=20) as answer:
+            body = answer.iter_raw()
+            read = next(body)
+            made.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(httpx.RemoteProtocolError):
+                for piece in body:
+                    read += piece
+        last = json.loads(read.rstrip().split(b"data: ")[-1])
+        assert last["error"]["message"] == "the proxy is shutting down"

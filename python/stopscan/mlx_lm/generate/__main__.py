@@ -1,5 +1,5 @@
-"""mlx_lm.generate's command with exact stops. It has mlx_lm.generate's own options, and ``--stop``, ``--visible``,
-``--pattern``, ``--include-stop``, ``--protect`` and ``--repeat``.
+"""mlx_lm.generate's command with exact stops: mlx_lm.generate's own options, and those of ``stopscan`` for stops.
+``--protect`` takes the names of regions, too.
 """
 
 from __future__ import annotations
@@ -12,19 +12,14 @@ from unittest.mock import patch
 
 from mlx_lm.generate import main as mlx_main
 
-from stopscan import StopSet
-from stopscan.__main__ import AddStop
+from stopscan._command_line import add_stops, stop_set
 from stopscan.mlx_lm.generate import GenerationResponse, stream_generate
-from stopscan.repeats import add_repeat
 
 
 def main() -> None:
     """Generates as mlx_lm.generate's command does, to the stop."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the options of stops, and these:")
-    parser.add_argument("--stop", action=AddStop, default=[], metavar="S", help="a stop that is cut from the output")
-    parser.add_argument("--visible", action=AddStop, default=[], metavar="S", help="a stop that stays in the output")
-    parser.add_argument("--pattern", action=AddStop, default=[], metavar="S", help="a regular expression as a stop")
-    parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
+    add_stops(parser)
     parser.add_argument(
         "--protect",
         action="extend",
@@ -33,12 +28,11 @@ def main() -> None:
         metavar="REGION",
         help="keep stops from firing in a region: its name, or its opening and its closing marker",
     )
-    add_repeat(parser)
     own, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         parser.print_help()
     try:
-        stops = StopSet(own.stop, visible=own.visible, patterns=own.pattern, repeat=own.repeat)
+        stops = stop_set(own)
     except (TypeError, ValueError) as error:
         parser.error(str(error))
 

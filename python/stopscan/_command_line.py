@@ -1,0 +1,78 @@
+"""The stops of a command line: the same options in the filter, the proxy and mlx-lm's command."""
+
+from __future__ import annotations
+
+from argparse import Action, ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from stopscan import StopSet
+from stopscan.repeats import add_repeat
+
+
+def add_stops(parser: ArgumentParser, loops: str = "end an answer that has fallen into a loop") -> None:
+    """Adds the options of stops. Returns nothing. ``loops`` says what ``--repeat`` does."""
+    stop: dict[str, Any] = {"action": AddStop, "default": [], "metavar": "S"}
+    parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
+    parser.add_argument("--visible", **stop, help="a stop that stays in the output")
+    parser.add_argument("--pattern", **stop, help="a regular expression, of which a match is cut from the output")
+    parser.add_argument(
+        "--max-held",
+        type=int,
+        metavar="N",
+        help="give a match of a pattern up when it has more than N characters and is not complete",
+    )
+    add_repeat(parser, loops)
+    parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
+    parser.add_argument(
+        "--escapes",
+        action="store_true",
+        help=r"read \n, \t, \\, \x1b, \u2028 and the like in stops and markers as Python's string literals do",
+    )
+
+
+def add_pairs(parser: ArgumentParser) -> None:
+    """Adds ``--protect OPEN CLOSE``. Returns nothing."""
+    parser.add_argument(
+        "--protect",
+        action="append",
+        default=[],
+        nargs=2,
+        metavar=("OPEN", "CLOSE"),
+        help="markers between which no stop fires",
+    )
+
+
+class AddStop(Action):
+    """Appends one string. Before Python 3.13, argparse takes a `--` out of the values, also that of `--stop=--`."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, dest, nargs=1, **options)
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        (stop,) = values or ["--"]
+        setattr(namespace, self.dest, [*getattr(namespace, self.dest), stop])
+
+
+def stop_set(options: Namespace, pairs: Sequence[Sequence[str]] = ()) -> StopSet:
+    """The stops of the options, and the pairs of markers between which no stop fires.
+
+    Raises ``ValueError`` for what ``StopSet`` refuses, and for an escape sequence that is none.
+    """
+    read = unescaped if options.escapes else str
+    return StopSet(
+        map(read, options.stop),
+        patterns=options.pattern,
+        max_held=options.max_held,
+        visible=map(read, options.visible),
+        protect=[(read(opening), read(closing)) for opening, closing in pairs],
+        repeat=options.repeat,
+    )
+
+
+def unescaped(text: str) -> str:
+    """``text`` with its escape sequences read as in Python's string literals; ``ValueError`` for one that is none."""
+    try:
+        return text.encode("ascii", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{text!r}: {error.reason}") from None
