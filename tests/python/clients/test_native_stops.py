@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -121,3 +123,18 @@ def test_the_two_halves_do_what_one_scan_does(text: str, stop: list[str], visibl
     limit = LIMITS[api]
     assert limit.most is None or len(native) <= limit.most
     assert left.truncate(truncate(text, native)[0])[0] == StopSet(stop, visible=visible).truncate(text)[0]
+
+
+def test_the_pages_table_has_the_limits() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "clients.md").read_text(encoding="utf-8")
+    rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| `") and " | " in row]
+    said = {}
+    for names, most, *blank in rows:
+        if re.match(r"none|any number|\d+$", most):
+            for name in re.findall("`([a-z-]+)`", names):
+                said[name] = (most, blank)
+    numbers = {0: "none", None: "any number"}
+    assert said == {
+        name: (numbers.get(limit.most, str(limit.most)), [] if limit.most == 0 else ["yes" if limit.blank else "no"])
+        for name, limit in LIMITS.items()
+    }
