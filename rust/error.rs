@@ -150,7 +150,8 @@ impl fmt::Display for StopSetError {
             ErrorKind::NoRegions => write!(f, "there are no regions"),
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
             ErrorKind::PatternsTooLarge { patterns } => {
-                write!(f, "the {patterns} patterns together need too large an automaton")
+                write!(f, "the {patterns} patterns together need too large an automaton; about 200 short ones fit. ")?;
+                write!(f, "Patterns without any meta character cost what stops cost")
             }
             ErrorKind::Repeat { name, value, bound, limit } => {
                 write!(f, "{name} of repeat is {value}, and must be {bound} {limit}")

@@ -34,6 +34,8 @@ pub(super) struct Table {
     /// The first state that tells something.
     telling: StateId,
     facts: Vec<Facts>,
+    /// How many characters each state needs at least, besides the one that completes a match: these would be held.
+    needs: Vec<u32>,
     pub(super) starts: [StateId; 4],
 }
 
@@ -49,8 +51,8 @@ impl Draft {
         if states > MOST_STATES || states * alphabet.len() > MOST_CELLS { Err(TooLarge) } else { Ok(()) }
     }
 
-    /// For each state, whether something can complete from it on.
-    pub(super) fn live(&self) -> Vec<bool> {
+    /// For each state, the states that lead to it.
+    fn sources(&self) -> Vec<Vec<usize>> {
         let mut sources = vec![Vec::new(); self.facts.len()];
         for (source, steps) in self.steps.iter().enumerate() {
             for &(_, target) in steps {
@@ -59,6 +61,36 @@ impl Draft {
                 }
             }
         }
+        sources
+    }
+
+    /// For each state, how many characters it needs at least, besides the one that completes a match.
+    fn needs(&self) -> Vec<u32> {
+        let sources = self.sources();
+        let mut needs = vec![u32::MAX; self.facts.len()];
+        let mut level = Vec::new();
+        for (state, facts) in self.facts.iter().enumerate() {
+            if facts.pending != [0; 4] {
+                level.push(state); // the character that confirms it may be the next
+            }
+            if facts.matched != 0 {
+                level.extend(&sources[state]);
+            }
+        }
+        for least in 0.. {
+            level.retain(|&state| needs[state] == u32::MAX);
+            level.iter().for_each(|&state| needs[state] = least);
+            if level.is_empty() {
+                break;
+            }
+            level = level.iter().flat_map(|&state| &sources[state]).copied().collect();
+        }
+        needs
+    }
+
+    /// For each state, whether something can complete from it on.
+    pub(super) fn live(&self) -> Vec<bool> {
+        let mut sources = self.sources();
         let mut live = vec![false; self.facts.len()];
         let mut found: Vec<usize> = (0..live.len()).filter(|&state| self.facts[state] != Facts::default()).collect();
         while let Some(state) = found.pop() {
@@ -93,7 +125,9 @@ impl Draft {
                 next[class as usize * states + numbers[state] as usize] = numbers[target as usize];
             }
         }
+        let needs = self.needs();
         Table {
+            needs: [0].into_iter().chain(silent.iter().chain(&telling).map(|&state| needs[state])).collect(),
             next,
             states,
             telling: 1 + silent.len() as StateId,
@@ -122,6 +156,11 @@ impl Table {
     #[inline(always)]
     pub(super) fn tells(&self, state: StateId) -> bool {
         state >= self.telling
+    }
+
+    /// How many characters a state needs at least, besides the one that completes a match.
+    pub(super) fn needs(&self, state: StateId) -> usize {
+        self.needs[state as usize] as usize
     }
 
     fn facts(&self, state: StateId) -> Facts {

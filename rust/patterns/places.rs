@@ -118,11 +118,11 @@ impl Places {
     }
 
     /// Ends what began at `start`, in bytes of the stream, or earlier.
-    pub(super) fn end_through(&mut self, start: usize) {
+    pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
         let later = |begun: &Begun| begun.place(self.here).bytes > start;
         let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
         self.end_before(self.first + later);
-        self.settle(self.here);
+        self.settle(self.here, machine);
     }
 
     /// Ends what began before the index `first`.
@@ -148,19 +148,30 @@ impl Places {
         }
     }
 
-    /// Drops what is over, so that the first thread is one that goes on. Reading stands at `here`.
-    pub(super) fn settle(&mut self, here: Place) {
+    /// Drops what is over, so that the first thread is one that goes on. Reading stands at `here`. A thread whose match
+    /// would have to hold more than the machine's limit is over before it has so much.
+    pub(super) fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         self.drop_ended();
+        while !self.roots.is_empty() && self.is_over(self.first, machine) {
+            self.end_before(self.first + 1);
+        }
         if self.roots.is_empty() {
             return self.clear();
-        }
-        while self.first < self.begun.len() && self.find(self.first) == OVER {
-            self.first += 1;
         }
         if self.first > SPARE && self.first > self.begun.len() / 2 {
             self.compact();
         }
+    }
+
+    /// Whether the thread at an index has ended, or is to be longer than the limit before it can match.
+    fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
+        let root = self.find(index);
+        let Ok(group) = self.roots.binary_search(&root) else {
+            return true;
+        };
+        let read = (self.here.code_points as u32).wrapping_sub(self.begun[index].code_points) as usize;
+        read + machine.table.needs(self.states[group]) > machine.max_held
     }
 
     fn compact(&mut self) {

@@ -46,7 +46,7 @@ pub(super) fn read(places: &mut Places, machine: &Machine, text: &str, place: Pl
             break;
         }
     }
-    reader.places.settle(reader.here);
+    reader.places.settle(reader.here, machine);
     hit
 }
 
@@ -62,7 +62,7 @@ pub(super) fn read_unarmed(places: &mut Places, machine: &Machine, text: &str, p
         latest = latest.max(confirmed).max(matched);
         reader.limit();
     }
-    reader.places.settle(reader.here);
+    reader.places.settle(reader.here, machine);
     latest
 }
 
@@ -168,6 +168,6 @@ pub(super) fn replay(
         places.before = Kind::of(character);
         place = Place { code_points: place.code_points + 1, bytes: place.bytes + character.len_utf8() };
     }
-    places.settle(place);
+    places.settle(place, machine);
     (left.next().is_none() && places.all().count() == starts.len()).then_some(())
 }

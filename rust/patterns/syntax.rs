@@ -30,13 +30,28 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     size::check_classes(&ast, class_work)?;
     let hir = TranslatorBuilder::new().build().translate(pattern, &ast);
     let hir = hir.map_err(|error| explained(&error.kind().to_string()))?;
-    match hir.properties().minimum_len() {
+    match least_length(&hir) {
         None => Err("it can never match".into()),
         Some(0) => Err("it can match the empty string; let it need a character, as a+ does where a* needs none".into()),
         Some(_) => {
             check_looks(&hir, true)?;
             Ok(Parsed { hir, positions: size::positions(&ast) })
         }
+    }
+}
+
+/// The least length of a match in characters, looks left aside; `None` if there is none. The properties of an alternation
+/// know none if one of its branches has none.
+fn least_length(hir: &Hir) -> Option<usize> {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => Some(0),
+        HirKind::Literal(literal) => Some(literal.0.len()),
+        HirKind::Class(class) => (!class.is_empty()).then_some(1),
+        HirKind::Capture(capture) => least_length(&capture.sub),
+        HirKind::Repetition(repetition) if repetition.min == 0 => Some(0),
+        HirKind::Repetition(repetition) => least_length(&repetition.sub),
+        HirKind::Alternation(branches) => branches.iter().filter_map(least_length).min(),
+        HirKind::Concat(parts) => parts.iter().try_fold(0, |length, part| Some(length + least_length(part)?)),
     }
 }
 
@@ -80,12 +95,24 @@ fn make_ascii(ast: &mut Ast) -> Result<(), String> {
             *ast = Ast::group(Group { span, kind, ast: Box::new(ast.clone()) });
         }
         Ast::Repetition(repetition) => make_ascii(&mut repetition.ast)?,
-        Ast::Group(group) => make_ascii(&mut group.ast)?,
+        Ast::Group(group) => {
+            check_flags(group.flags())?;
+            make_ascii(&mut group.ast)?;
+        }
+        Ast::Flags(flags) => check_flags(Some(&flags.flags))?,
         Ast::Alternation(alternation) => alternation.asts.iter_mut().try_for_each(make_ascii)?,
         Ast::Concat(concat) => concat.asts.iter_mut().try_for_each(make_ascii)?,
-        Ast::Empty(_) | Ast::Flags(_) | Ast::Literal(_) | Ast::Dot(_) => {}
+        Ast::Empty(_) | Ast::Literal(_) | Ast::Dot(_) => {}
     }
     Ok(())
+}
+
+/// Refuses the flag that makes line ends of carriage returns, too: `$` and `.` would have to look ahead.
+fn check_flags(flags: Option<&Flags>) -> Result<(), String> {
+    match flags.is_some_and(|flags| flags.flag_state(Flag::CRLF) == Some(true)) {
+        true => Err("(?R) is not taken; write \\r?\\n".into()),
+        false => Ok(()),
+    }
 }
 
 fn make_set_ascii(set: &mut ClassSet) -> Result<(), String> {
@@ -140,7 +167,6 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
         HirKind::Look(Look::End) if !last => {
             Err("$ and \\z are taken at the end of a pattern or branch only; (?m)$ is the end of a line".into())
         }
-        HirKind::Look(Look::StartCRLF | Look::EndCRLF) => Err("(?R) is not taken; write \\r?\\n".into()),
         HirKind::Look(
             Look::Start | Look::End | Look::StartLF | Look::EndLF | Look::WordAscii | Look::WordAsciiNegate,
         ) => Ok(()),

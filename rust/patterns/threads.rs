@@ -93,7 +93,7 @@ impl Threads {
             Some(machine) => {
                 let matches_begin = read_unarmed(&mut self.places, machine, seen, place);
                 if let Some(start) = stops_begin {
-                    self.places.end_through(start);
+                    self.places.end_through(start, machine);
                 }
                 if let Some(start) = matches_begin {
                     self.end_strings_through(automaton, machine, state, place.bytes + seen.len() - start);

@@ -74,7 +74,7 @@ macro_rules! stream_class {
             ///
             /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
             /// unknown version. After an error the stream is as before.
-            #[pyo3(signature = (snapshot, /))]
+            #[pyo3(signature = (snapshot))]
             fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
                 self.stream.restore(snapshot.py(), &read_snapshot(snapshot)?)
             }

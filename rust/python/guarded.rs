@@ -10,7 +10,8 @@ use super::arguments::LONG;
 use super::errors::runtime_error;
 use super::objects::room;
 use super::stop_match::StopMatch;
-use crate::graph::{Cursor, Graph};
+use crate::automaton::ROOT;
+use crate::graph::Graph;
 use crate::text::{NOTHING_PASSES, Place, Shape};
 use crate::{Emit, Stream};
 
@@ -190,16 +191,17 @@ impl<C: Core> State<C> {
     }
 }
 
-/// As for plain text, but for any that changes nothing: one in which words begin, but none ends and none goes on.
+/// As for plain text, but for any that changes nothing: one in which words begin, but none ends and none goes on. A marker
+/// that ends changes much, also if it leads back: patterns are live behind it, and the history of loops begins anew.
 #[inline(never)]
 fn read_over(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
         return None; // other threads are to run meanwhile
     }
-    let mut cursor = Cursor::start(node);
-    let has_patterns = graph.machines(node).1.is_some();
-    let ended = has_patterns || graph.read_words(&mut cursor, text, true).is_some();
-    (!ended && cursor == Cursor::start(node)).then(|| Place::after(text))
+    let (automaton, machine) = graph.machines(node);
+    let mut state = ROOT;
+    let ended = machine.is_some() || automaton.read(&mut state, text, true).is_some();
+    (!ended && state == ROOT).then(|| Place::after(text))
 }
 
 /// What is behind the lock of a stream, unless another thread has it. A call that failed leaves no lock behind.

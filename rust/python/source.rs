@@ -155,7 +155,7 @@ impl Source {
 
 fn close(source: &Bound<'_, PyAny>) -> PyResult<()> {
     match source.getattr_opt(new_string(source.py(), "close")?)? {
-        Some(close) => close.call0().map(|_| ()),
-        None => Ok(()),
+        Some(close) if !close.is_none() => close.call0().map(|_| ()),
+        _ => Ok(()),
     }
 }

@@ -48,7 +48,7 @@ impl Vocabulary {
         if let Some(json) = tokens.and_then(|tokens| tokens.cast::<PyBytes>().ok()) {
             let json = json.as_bytes();
             room(JSON * json.len())?;
-            return Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json)).map_err(refused)?);
+            return Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json, true)).map_err(refused)?);
         }
         let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
             return Err(value_error(format!("strays: no such way as {strays:?}")));

@@ -109,7 +109,8 @@ impl<E: Emit> Stream<E> {
         let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);
         self.cursor = graph.resume(node, word, length)?;
         let mut held = graph.held(self.cursor, !self.include_stop);
-        let partial = graph.words(node).with_literals().nth(word as usize).map_or("", |word| &word[..length]);
+        let partial =
+            graph.words(node).with_literals().nth(word as usize).map_or(Some(""), |word| word.get(..length))?;
         let mut text = partial;
         let (begun, for_markers);
         if let Some(more) = &mut self.more
@@ -134,7 +135,7 @@ impl<E: Emit> Stream<E> {
         if self.read.code_points < length.code_points || self.read.bytes < length.bytes {
             return None;
         }
-        self.held.pass(text.get(text.len() - held..)?, held);
+        self.held.pass(text.get(text.len().checked_sub(held)?..)?, held);
         Some(())
     }
 }

@@ -156,7 +156,8 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            return vocabulary.half(id).iter().for_each(|&byte| self.read_byte(strays, byte, number, sink));
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // a byte of ASCII may be a whole character
+            return bytes.iter().for_each(|&byte| self.read_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
             self.flush(strays, sink);

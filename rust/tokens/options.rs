@@ -118,6 +118,13 @@ pub enum TokenOptionsError {
     UnknownToken(u32),
     /// This marker is spelled by a special token and text together, and special tokens are skipped.
     SpelledMarker(String),
+    /// There would be more tokens in which nothing ends the stream than the stream may have.
+    MinAboveMax {
+        /// In so many tokens nothing ends the stream.
+        min_tokens: usize,
+        /// The stream may have so many tokens.
+        max_tokens: usize,
+    },
 }
 
 impl From<UnknownToken> for TokenOptionsError {
@@ -133,6 +140,9 @@ impl fmt::Display for TokenOptionsError {
             TokenOptionsError::SpelledMarker(marker) => {
                 write!(f, "marker {marker:?} has a special token in it, which is skipped; ")?;
                 write!(f, "pass skip_special_tokens=False")
+            }
+            TokenOptionsError::MinAboveMax { min_tokens, max_tokens } => {
+                write!(f, "min_tokens {min_tokens} is not between 0 and max_tokens {max_tokens}")
             }
         }
     }
@@ -150,12 +160,12 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    pub(super) fn new(options: &TokenOptions) -> Limits {
-        Limits {
-            ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids),
-            min_tokens: options.min_tokens,
-            max_tokens: options.max_tokens.unwrap_or(usize::MAX),
+    pub(super) fn new(options: &TokenOptions) -> Result<Limits, TokenOptionsError> {
+        let (min_tokens, max_tokens) = (options.min_tokens, options.max_tokens.unwrap_or(usize::MAX));
+        if min_tokens > max_tokens {
+            return Err(TokenOptionsError::MinAboveMax { min_tokens, max_tokens });
         }
+        Ok(Limits { ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids), min_tokens, max_tokens })
     }
 
     pub(super) fn print(&self, print: &mut Fingerprint) {

@@ -101,7 +101,7 @@ impl<E: Emit> TokenStream<E> {
     ) -> Result<TokenStream<E>, TokenOptionsError> {
         let decoder = options.decoder(vocabulary)?;
         decoder.check(&stream)?;
-        Ok(TokenStream::with_decoder(decoder, stream, Limits::new(options)))
+        Ok(TokenStream::with_decoder(decoder, stream, Limits::new(options)?))
     }
 
     /// What is safe to emit now that the token was read; nothing once the stream is over.

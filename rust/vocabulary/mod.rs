@@ -149,7 +149,7 @@ impl Vocabulary {
     /// ```
     #[cfg(feature = "serde")]
     pub fn from_tokenizer_json(json: &str) -> Result<Vocabulary, VocabularyError> {
-        tokenizer_json::read(json.as_bytes())
+        tokenizer_json::read(json.as_bytes(), false)
     }
 
     /// How many ids there are, gaps included.

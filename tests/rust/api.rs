@@ -72,6 +72,17 @@ fn a_set_says_what_it_was_given() {
 }
 
 #[test]
+fn a_set_says_where_its_stops_fire() {
+    let regions = || StopSet::builder().stop(["x"]).region("a", [("|", "b/1")]).region("b/1", [("|", "b/2")]);
+    let set = regions().region("b/2", [("|", "c")]).region("c", [("|", "a")]);
+    assert!(set.clone().build().unwrap().stop_in().eq(["a", "b", "c"]));
+    assert!(set.clone().stop_in(["c", "b"]).build().unwrap().stop_in().eq(["b", "c"]));
+    assert!(set.stop_in([""; 0]).build().unwrap().stop_in().eq([""; 0]));
+    let protecting = StopSet::builder().stop(["x"]).protect([("<", ">"), ("(", ")")]).build().unwrap();
+    assert!(protecting.stop_in().eq(["answer"]));
+}
+
+#[test]
 fn a_set_without_stops_passes_everything() {
     let nothing: [&str; 0] = [];
     for set in [StopSet::new(nothing).unwrap(), StopSet::builder().protect([("<", ">")]).build().unwrap()] {

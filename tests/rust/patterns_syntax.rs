@@ -20,6 +20,10 @@ fn what_is_taken() {
         ("é|日本", "e日日本", "日本"),
         ("(?s).x", "\nx", "\nx"),
         ("(?i)É", "eéÉ", "é"),
+        ("(?:a|[a&&b])b", "b ab", "ab"),
+        ("a[a&&b]?b", "b ab", "ab"),
+        ("(?:x[a&&b]|y)z", "xz yz", "yz"),
+        (r"(?-R)a.", "a\r", "a\r"),
     ] {
         let set = hidden(&[pattern]);
         assert_eq!(set.find(text).map(|found| found.sequence()), Some(sequence), "{pattern}");
@@ -38,6 +42,11 @@ fn what_is_refused() {
         (r"(?:a\z)?b", "$ and \\z are taken at the end of a pattern or branch only; (?m)$ is"),
         ("(?:a$)+", "$ and \\z are taken at the end of a pattern or branch only; (?m)$ is"),
         ("(?mR)a$", "(?R) is not taken; write \\r?\\n"),
+        ("(?R)x", "(?R) is not taken"),
+        ("(?iR).x$", "(?R) is not taken"),
+        ("(?R:a)b", "(?R) is not taken"),
+        ("a[a&&b]{2}", "it can never match"),
+        ("(?:[a&&b]|c[a&&b])d", "it can never match"),
         (r"(a)\1", "backreferences are not supported; write the alternatives out"),
         (r"\b{start}a", "of what looks around"),
         (r"\p{L}", "\\p{…} is not taken; write the ranges"),

@@ -89,3 +89,24 @@ fn a_snapshot_is_small() {
     let scanner = fed(&set, Options::default(), &long[1..]);
     assert!(scanner.snapshot().as_bytes().len() <= 256);
 }
+
+/// The check bytes tell damage, and no forgery.
+#[test]
+fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
+    let set = StopSet::new(["éé"]).unwrap();
+    let bytes = fed(&set, Options::default(), "é").snapshot().as_bytes().to_owned();
+    let place = bytes.len() - 4 - 1; // how many bytes of the word were read
+    assert_eq!(bytes[place], 2);
+    for length in 0..=255 {
+        let mut forged = bytes.clone();
+        forged[place] = length;
+        let end = forged.len() - 4;
+        let mut check = 0xCBF2_9CE4_8422_2325_u64; // FNV-1a, as snapshots have it
+        for &byte in &forged[..end] {
+            check = (check ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+        forged[end..].copy_from_slice(&check.to_le_bytes()[..4]);
+        let restored = Snapshot::from_bytes(&forged).and_then(|snapshot| StopScanner::restore(&set, &snapshot));
+        assert_eq!(restored.is_ok(), [0, 2].contains(&length), "{length}");
+    }
+}

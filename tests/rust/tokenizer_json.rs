@@ -126,3 +126,36 @@ fn decoders_in_decoders_are_an_error() {
     let json = format!("{{\"decoder\": {nested}");
     assert!(matches!(Vocabulary::from_tokenizer_json(&json), Err(VocabularyError::NoTokenizer(_))));
 }
+
+#[test]
+fn a_token_that_is_a_byte_only_at_the_start_is_not_native() {
+    let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"});
+    let decoder = sequence(json!([metaspace, {"type": "ByteFallback"}, {"type": "Fuse"}]));
+    let with = |token: &str| {
+        let vocab = json!({"a": 0, token: 1});
+        Vocabulary::from_tokenizer_json(&json!({"decoder": decoder, "model": {"vocab": vocab}}).to_string())
+    };
+    assert!(with("▁<0x41").is_ok());
+    assert!(matches!(with("▁<0x41>"), Err(VocabularyError::NotNative(_))));
+}
+
+#[test]
+fn bytes_of_a_fused_text_are_not_native() {
+    let byte_level = json!({"type": "ByteLevel"});
+    for (decoders, native) in
+        [(json!([byte_level, {"type": "Fuse"}]), true), (json!([{"type": "Fuse"}, byte_level]), false)]
+    {
+        assert_eq!(Vocabulary::from_tokenizer_json(&file(sequence(decoders))).is_ok(), native);
+    }
+}
+
+#[test]
+fn added_tokens_to_which_the_library_gives_other_ids_are_refused() {
+    for (ids, taken) in [([0, 2, 3], true), ([0, 3, 2], false), ([0, 5, 6], false), ([1, 2, 3], false)] {
+        let added: Vec<Value> =
+            ["a", "<x>", "<y>"].iter().zip(ids).map(|(text, id)| json!({"id": id, "content": text})).collect();
+        let model = json!({"vocab": {"a": 0, "b": 1}});
+        let json = json!({"added_tokens": added, "decoder": {"type": "Fuse"}, "model": model}).to_string();
+        assert_eq!(Vocabulary::from_tokenizer_json(&json).is_ok(), taken, "{ids:?}");
+    }
+}

@@ -188,3 +188,20 @@ fn an_id_with_the_lowest_bits_of_an_end_is_none() {
         }
     }
 }
+
+#[test]
+fn a_byte_token_that_is_a_whole_character_was_lost() {
+    let vocabulary = Vocabulary::builder().byte(b'a').text("b").text(b"\xE4").byte(b' ').build().unwrap();
+    assert_eq!(decoded(&vocabulary, &[0, 1, 2, 0, 3]), "ab\u{FFFD}a ");
+    let stops = StopSet::new(["x"]).unwrap();
+    let scanner = || TokenScanner::new(&vocabulary, StopScanner::new(&stops), &TokenOptions::default()).unwrap();
+    assert_eq!(scanner().feed_many(&[0, 1, 2, 0]).unwrap(), "ab\u{FFFD}a");
+}
+
+#[test]
+fn more_tokens_without_an_end_than_there_may_be_are_refused() {
+    let vocabulary = Vocabulary::builder().text("a").build().unwrap();
+    let scanner = StopScanner::new(&StopSet::new(["x"]).unwrap());
+    let error = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default().min_tokens(3).max_tokens(2));
+    assert_eq!(error.unwrap_err().to_string(), "min_tokens 3 is not between 0 and max_tokens 2");
+}

@@ -154,7 +154,7 @@ class EngineTokens(Generic[Piece]):
         state: bytes = self._scanner.snapshot() + pieces + len(pieces).to_bytes(SIZE, "big")
         return state + crc32(state).to_bytes(SIZE, "big")
 
-    def restore(self, snapshot: bytes, /) -> None:
+    def restore(self, snapshot: bytes) -> None:
         """Takes the state that ``snapshot`` is of. Raises ``ValueError`` for one of other stops or options, and for
         damaged bytes; the stream is then as before."""
         state, check = snapshot[:-SIZE], snapshot[-SIZE:]

@@ -48,7 +48,7 @@ class _Request(EngineTokens[Piece]):
         with self._lock:
             return super().snapshot()
 
-    def restore(self, snapshot: bytes, /) -> None:
+    def restore(self, snapshot: bytes) -> None:
         with self._lock:
             super().restore(snapshot)
 

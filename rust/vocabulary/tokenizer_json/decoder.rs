@@ -28,9 +28,11 @@ impl Decoding {
         let decoder = decoder.ok_or("none, so that spaces are put between tokens")?;
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
-        let mut bare = steps.iter().filter(|step| step.kind != "Fuse");
-        match (bare.next().map(|step| &*step.kind), bare.next()) {
-            (Some("ByteLevel"), None) => Ok(Decoding::ByteLevel),
+        match &steps[..] {
+            // Not with Fuse before it: a token that spells no bytes then makes text of all the others.
+            [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
+                Ok(Decoding::ByteLevel)
+            }
             _ => Pieces::of(&steps).map(Decoding::Pieces),
         }
     }
@@ -104,6 +106,12 @@ impl Pieces {
                 |text: String, (old, new): &(String, String)| text.replace(old, if old == dropped { "" } else { new });
             self.replacements.iter().fold(token.into(), without)
         })
+    }
+
+    /// Whether a token is the spelling of a byte once the first space of the text is left out.
+    pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
+        let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
+        dropped.is_some_and(|rest| self.byte(rest).is_some())
     }
 
     /// The byte that a piece stands for, as the decoder ByteFallback reads it; it takes a sign, too.

@@ -142,7 +142,7 @@ def texts(draw: st.DrawFn, setup: Setup, *, longest_filler: int = 0) -> str:
     characters = sorted(set("".join(setup.words))) or ["a"]
     kinds = [(beginnings, 1), (beginnings, 1), (characters, 1)]  # pieces, and how many of one at the most
     if setup.repeat:
-        kinds.append(([*beginnings, "x", "xyж"], 40))
+        kinds.append(([*beginnings, "x", "xyж", *(f"{one}x{two}" for one in setup.words for two in setup.words)], 40))
     if longest_filler:
         kinds += [(["x", " ", "ж", "🦁", beginnings[0]], longest_filler)] * 2
     text = ""

@@ -103,3 +103,13 @@ def test_an_error_of_closing_after_a_stop_comes_behind_the_text(failures: int) -
             stream.close()
     stream.close()
     assert source.closed == 1
+
+
+def test_a_close_that_is_none_was_called() -> None:
+    class Deltas:
+        close = None
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(["one END"])
+
+    assert list(scan(Deltas(), "END")) == ["one "]

@@ -86,3 +86,11 @@ def test_a_snapshot_is_small() -> None:
     scanner = StopScanner(StopSet("END", visible=["s" * 100_000]))
     scanner.feed("s" * 99_999)
     assert len(scanner.snapshot()) <= 256
+
+
+def test_a_snapshot_can_be_given_by_its_name() -> None:
+    scanner = StopScanner("END")
+    scanner.feed("EN")
+    other = StopScanner("END")
+    other.restore(snapshot=scanner.snapshot())
+    assert other.held == "EN"

@@ -39,7 +39,8 @@ impl<'a> Arbitrary<'a> for Case {
             options: TokenOptions::default(),
         };
         plan.options.min_tokens = if u.ratio(1, 4)? { u.int_in_range(0..=8)? } else { 0 };
-        plan.options.max_tokens = if u.ratio(1, 4)? { Some(u.int_in_range(0..=20)?) } else { None };
+        let least = plan.options.min_tokens;
+        plan.options.max_tokens = if u.ratio(1, 4)? { Some(u.int_in_range(least..=20)?) } else { None };
         plan.options.skip_special_tokens = u.arbitrary()?;
         // Most tokens have a small id.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);

@@ -85,7 +85,7 @@ impl<'a> Reference<'a> {
                 }
                 continue;
             };
-            let events = self.events(seen, region, self.rules.max_held);
+            let events = self.events(seen, region);
             let over = |event: &Event| reading.over.is_some_and(|over| event.start <= over);
             let first = events.iter().filter(|event| end > unarmed && !over(event)).min();
             if self.marker(seen, region).is_some_and(|open| first.is_none_or(|first| open <= first.start)) {
@@ -120,7 +120,7 @@ impl<'a> Reference<'a> {
     }
 
     /// What completes with the last character of `text` and began at `from` or later.
-    fn events(&self, text: &[char], from: usize, max_held: Option<usize>) -> Vec<Event> {
+    fn events(&self, text: &[char], from: usize) -> Vec<Event> {
         let mut events = Vec::new();
         let hidden = self.rules.stop.iter().map(|stop| (stop, true));
         for (stop, hidden) in hidden.chain(self.rules.visible.iter().map(|stop| (stop, false))) {
@@ -131,7 +131,7 @@ impl<'a> Reference<'a> {
             }
         }
         let before = text.len() - 1;
-        let within = |length: usize| max_held.is_none_or(|most| length <= most);
+        let within = |length: usize| self.rules.max_held.is_none_or(|most| length <= most);
         for (index, pattern) in self.rules.patterns.iter().enumerate() {
             for start in from..text.len() {
                 let event = |end| Event { start, end, pattern: Some(index), hidden: !self.rules.include_stop };
@@ -166,16 +166,15 @@ impl<'a> Reference<'a> {
     }
 
     /// How many characters at the end of `text`, which fires nothing, may still become a hidden stop. A beginning is
-    /// judged by what follows it: not by what began before, and not by how long it may become.
+    /// judged by what follows it, and not by what began before.
     pub(super) fn held(&self, text: &[char], reading: &Reading) -> usize {
         let Some(region) = reading.region else {
             return 0;
         };
         let starts = (region..text.len()).filter(|&start| reading.over.is_none_or(|over| start > over));
         let mut starts = starts.filter(|&start| {
-            let short = self.rules.max_held.is_none_or(|most| text.len() - start <= most);
-            self.can_begin(&mut text.to_owned(), start, self.reach, false)
-                || short && self.can_begin(&mut text.to_owned(), start, self.reach, true)
+            let can_begin = |pattern| self.can_begin(&mut text.to_owned(), start, self.reach, pattern);
+            can_begin(false) || can_begin(true)
         });
         starts.next().map_or(0, |start| text.len() - start)
     }
@@ -184,6 +183,7 @@ impl<'a> Reference<'a> {
     fn can_begin(&self, text: &mut Vec<char>, start: usize, reach: usize, pattern: bool) -> bool {
         let wanted = |event: &Event| event.start == start && event.hidden && event.pattern.is_some() == pattern;
         if pattern
+            && self.rules.max_held.is_none_or(|most| text.len() - start <= most)
             && self.rules.patterns.iter().any(|one| !one.matches_surely(text, start) && one.matches(text, start, None))
         {
             return !self.rules.include_stop; // the end confirms it
@@ -193,8 +193,7 @@ impl<'a> Reference<'a> {
         }
         self.alphabet.iter().any(|&letter| {
             text.push(letter);
-            let max_held = if pattern { None } else { self.rules.max_held };
-            let first = self.events(text, start, max_held).into_iter().min();
+            let first = self.events(text, start).into_iter().min();
             let marker = self.marker(text, start);
             let can = match (first, marker) {
                 (Some(event), marker) => wanted(&event) && marker.is_none_or(|marker| marker > event.start),
