@@ -75,7 +75,12 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
     limit = LIMITS[api]
+    # Which of two stops ends a text where one has the other in it, servers decide by rules of their own: the first of
+    # the list (vLLM), the one that begins first (llama.cpp). So an API gets one of the two: the one that can fire, or
+    # the longer one.
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
+    able = [stop for stop in able if not any(other in stop[:-1] for other in stops.stop)]
+    able = [stop for stop in able if not any(stop != other and stop in other for other in able)]
     while True:
         native = able[: limit.most]
         left = [stop for stop in stops.stop if stop not in native]

@@ -37,7 +37,7 @@ ROUTES = [
     _route(r"/converse(-stream)?$", "bedrock", "inferenceConfig.stopSequences", "bedrock"),
     _route(r":(streamG|g)enerateContent$", "gemini", "generationConfig.stopSequences", "gemini"),
     _route(r"/api/(chat|generate)$", "ollama", "options.stop", "ollama"),
-    _route(r"/v2/chat$", "cohere", "stop_sequences", "ollama"),
+    _route(r"/v2/chat$", "cohere", "stop_sequences", "bedrock"),
 ]
 STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
@@ -67,10 +67,15 @@ def choices_asked(stream: Any) -> int:
 
     A choice may have begun when another has not: only the request tells that there will be two.
     """
+    return choices_in(body_asked(stream))
+
+
+def body_asked(stream: Any) -> Any:
+    """Returns the JSON of the request of an ``openai`` stream, ``None`` if it is not to be seen."""
     try:
-        return choices_in(json.loads(getattr(stream, "completion_stream", stream).response.request.content))
+        return json.loads(getattr(stream, "completion_stream", stream).response.request.content)
     except (AttributeError, RuntimeError, TypeError, ValueError):  # httpx raises RuntimeErrors for what is not there
-        return 1
+        return None
 
 
 def choices_in(body: Any) -> int:
@@ -79,6 +84,20 @@ def choices_in(body: Any) -> int:
     prompt = items(get(body, "prompt"))
     prompts = len(prompt) if prompt and isinstance(prompt[0], str | list) else 1
     return prompts * (asked if isinstance(asked, int) else 1)
+
+
+def echoed_in(body: Any) -> Callable[[int], int]:
+    """Returns how many characters of its prompt each choice of a text completion begins with."""
+    prompts = get(body, "prompt")
+    prompts = prompts if isinstance(prompts, list) else [prompts]
+    if not get(body, "echo"):
+        return lambda index: 0
+    if not all(isinstance(prompt, str) for prompt in prompts):
+        raise ValueError(
+            "echo with a prompt of token ids: nobody tells here where the prompt ends and the answer begins"
+        )
+    each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
+    return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
 
 
 def planned(
@@ -92,6 +111,8 @@ def planned(
         body = None
     if not isinstance(body, dict):
         return Plan(own, True) if len(own.stops) else None
+    if route.api == "gemini":
+        body = _in_camel_case(body)
     options = _options(own, route, body)
     if not len(options.stops) and "stopscan" not in body:
         return None
@@ -100,7 +121,7 @@ def planned(
         return Plan(options, streamed)
     rest = _stripped(without(body, "stopscan"), route.stops)
     bare = dumps(rest)
-    key = (route.path.pattern, get(body, "model") or path)
+    key = (path, json.dumps(get(body, "model")))
     native = (
         [] if streamed or options.include_stop or refused(key) else native_stops(api or route.api, options.stops)[0]
     )
@@ -137,10 +158,29 @@ def _options(own: Options, route: Route, body: Any) -> Options:
     include, start = (_flag(told, name) for name in ("include_stop", "start_protected"))
     begin = begins(made, "", start) if start is not None else own.begin
     options = Options(
-        made, own.include_stop if include is None else include, own.drain, begin, lambda: choices_in(body)
+        made,
+        own.include_stop if include is None else include,
+        own.drain,
+        begin,
+        lambda: choices_in(body),
+        echoed_in(body if len(made) and route.api == "openai" else None),
     )
     options.scanner()  # a beginning that cannot be is the request's error, and not the stream's
     return options
+
+
+def _in_camel_case(body: Any) -> Any:
+    """A request to Gemini, whose JSON may have the names of the protocol buffers."""
+    config = get(body, "generationConfig") or get(body, "generation_config")
+    if not isinstance(config, dict):
+        return body
+    stops = config.get("stopSequences") or config.get("stop_sequences")
+    config = (
+        without(config, "stop_sequences")
+        if stops is None
+        else put(without(config, "stop_sequences"), stops, "stopSequences")
+    )
+    return put(without(body, "generation_config"), config, "generationConfig")
 
 
 def _flag(told: dict[str, Any], name: str) -> bool | None:
@@ -174,6 +214,7 @@ def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopS
     if names and (stop_in is not None or pairs):
         other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
         raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
+    StopSet(stops)  # an error counts from the request's first stop
     if names:
         live = [name for name in there if name not in names]
         return StopSet([*own.stop, *stops], regions=graph, stop_in=live, **options)

@@ -9,7 +9,7 @@ from stopscan import StopSet
 from stopscan.clients._machines.machine import Options
 from stopscan.clients._objects.helper import AsyncHelperStream, HelperStream, is_helper
 from stopscan.clients._objects.streams import AsyncEventStream, E, EventStream
-from stopscan.clients._request import choices_asked
+from stopscan.clients._request import body_asked, choices_asked, echoed_in
 
 
 def scan_events(
@@ -80,6 +80,13 @@ def _options(
     stream: Any, stop: Any, include_stop: bool, drain: bool, region: str | None, choices: int | None
 ) -> Options:
     asked: Callable[[], int] = partial(choices_asked, stream) if choices is None else lambda: choices
-    options = Options(StopSet(stop), include_stop, drain, {"region": region}, choices=asked)
+    options = Options(
+        StopSet(stop),
+        include_stop,
+        drain,
+        {"region": region},
+        asked,
+        lambda index: echoed_in(body_asked(stream))(index),
+    )
     options.scanner()  # a region that is not there is an error now, and not at the first event
     return options

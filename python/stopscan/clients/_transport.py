@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +14,7 @@ from stopscan.clients._native import LIMITS, Api
 from stopscan.clients._request import SIGNED, Plan, Route, error_body, planned, route_of
 from stopscan.clients._steps import Steps, arun, run
 from stopscan.clients._wire.body import Body, streams
-from stopscan.clients._wire.h2 import shutting
+from stopscan.clients._wire.streams import AsyncStream, Stream, of_package, package_of
 
 if TYPE_CHECKING:
     import httpx
@@ -33,6 +32,7 @@ else:  # either may be missing, and both ask for no more than the methods
 
 OnMatch = Callable[[int, StopMatch], object]
 REFUSALS = (400, 422)
+RETRY = "x-stainless-retry-count"  # on each request of openai, anthropic, groq and together, from 0 on
 
 
 class _Transport:
@@ -63,9 +63,10 @@ class _Transport:
         self._on_match = on_match
         self._strict = strict
         self._most: int | None = None  # how many stops a request may have: the proxy's limit
-        self._refused: set[Any] = set()  # routes and models whose server refuses stops
+        self._refused: set[Any] = set()  # hosts, paths and models whose server refuses stops
+        self._raised: dict[bytes, Exception] = {}  # by the request's body: what came out of the place of a whole answer
         self._given = transport
-        self._own: dict[str | None, Any] = {}  # by the proxy of the environment, if none was given
+        self._own: dict[Any, Any] = {}  # by the package and the proxy of the environment, if none was given
 
     def _exchange(self, request: Any) -> Steps:
         """The answer to a request. What is to be waited for is yielded, and what came of it sent in: so both kinds of
@@ -78,32 +79,46 @@ class _Transport:
             plan = self._plan(request, route)
         if not isinstance(plan, Plan):
             return plan or (yield send(request))
+        self._not_again(request)
         response = yield send(self._sent(request, plan.body))
         if plan.key is not None and response.status_code in REFUSALS:
             yield getattr(response, self._READ)()
             response = yield send(self._sent(request, plan.bare))
             if response.is_success:
-                self._refused.add(plan.key)
+                self._refused.add((request.url.netloc, *plan.key))
         body = Body(response, plan, self._strict, self._on_match) if response.is_success else None
         if body is None or body.unread:
             return response
-        content = b"" if body.error is not None else None
-        if content is None and not streams(response, plan):
-            content = body.whole((yield getattr(response, self._READ)()))
-        return self._answer(request, response, body, content)
+        if streams(response, plan):
+            return self._answer(request, response, body, None if body.error is None else b"")
+        content = yield getattr(response, self._READ)()
+        if RETRY in request.headers:
+            body.note = partial(self._raised.__setitem__, request.content)
+        return self._answer(request, response, body, body.whole(content) if body.error is None else b"")
+
+    def _not_again(self, request: Any) -> None:
+        """Raises what came out of the place of a whole answer, if this is the same request again. The official clients
+        read a whole answer in the call in which they repeat what fails, and the model would generate again."""
+        error = self._raised.pop(request.content, None)
+        if error is not None and request.headers.get(RETRY, "0") != "0":
+            self._raised[request.content] = error
+            raise error
+        while len(self._raised) > 100:
+            self._raised.pop(next(iter(self._raised)))
 
     def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
         from urllib.request import getproxies, proxy_bypass  # what httpx has loaded, and scan_events does without
 
-        host, proxies = request.url.host, getproxies()
+        host, proxies, package = request.url.host, getproxies(), package_of(request)
         proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
-        if proxy not in self._own:
-            package = package_of(request)
+        key = package, proxy
+        if key not in self._own:
             limits = package.Limits(max_connections=1000, max_keepalive_connections=100)
-            self._own[proxy] = getattr(package, self._KIND)(proxy=proxy, limits=limits)
-        return self._own[proxy]
+            url = proxy if proxy is None or "://" in proxy else f"http://{proxy}"
+            self._own[key] = getattr(package, self._KIND)(proxy=url, limits=limits)
+        return self._own[key]
 
     @property
     def _all(self) -> list[Any]:
@@ -114,14 +129,18 @@ class _Transport:
         """The plan, or the answer to a request whose stops cannot be."""
         signed = any(name in request.headers for name in SIGNED)
         try:
-            refused = self._refused.__contains__
+            host = request.url.netloc
+
+            def refused(key: tuple[Any, ...]) -> bool:
+                return (host, *key) in self._refused
+
             plan = planned(route, request.url.path, request.content, self._options, self._api, refused, signed)
-            if plan is not None and self._most is not None and len(plan.options.stops) > self._most:
-                raise ValueError(f"{len(plan.options.stops)} stops are more than the {self._most} that are allowed")
+            asked = 0 if plan is None else len(plan.options.stops) - len(self._options.stops)
+            if self._most is not None and asked > self._most:
+                raise ValueError(f"{asked} stops are more than the {self._most} that are allowed")
             return plan
         except (TypeError, ValueError) as error:
-            content = json.dumps(error_body(route.errors, str(error))).encode()
-            return package_of(request).Response(400, headers={"content-type": "application/json"}, content=content)
+            return error_response(request, route, str(error))
 
     def _sent(self, request: Any, body: bytes | None) -> Any:
         """The request with another body. The answer is to be read here: it need not be compressed."""
@@ -141,81 +160,14 @@ class _Transport:
             headers.append((b"content-length", str(len(content)).encode()))
         extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
         package = package_of(request)
-        stream = _of_package(self._STREAM, getattr(package, self._BASE))(response, body, content)
+        stream = of_package(self._STREAM, getattr(package, self._BASE))(response, body, content)
         return package.Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
 
 
-def package_of(request: Any) -> Any:
-    """httpx or httpx2, whichever the request is of: what answers it must be of the same."""
-    for cls in type(request).__mro__:
-        package = cls.__module__.partition(".")[0]
-        if package.startswith("httpx"):
-            return sys.modules[package]
-    raise TypeError(f"{type(request).__name__} is no request of httpx or httpx2")
-
-
-class _Stream:
-    """A body on its way. The package's ``Response`` asks for a stream of its own class: ``_of_package`` makes that."""
-
-    def __init__(self, response: Any, body: Body, content: bytes | None) -> None:
-        self._response, self._body, self._content = response, body, content
-        self.failed = body.failed
-
-    def __iter__(self) -> Iterator[bytes]:
-        body, out = self._body, self._content
-        if out is None:
-            for data in self._response.stream if body.plain else self._response.iter_bytes():
-                out = body.feed(data)
-                if out is data and not body.matches:
-                    yield data  # most events
-                    continue
-                if body.ended:
-                    break
-                yield from body.told(out)
-            else:
-                out = body.end()
-            if body.ended:
-                run(self._shut("close"))
-        yield from body.told(out)
-
-    def _shut(self, close: str) -> Steps:
-        try:
-            yield from shutting(self._response, close)
-        except Exception as error:  # the closing events come first
-            self._body.error = self._body.error or error
-
-    def close(self) -> None:
-        # httpx2 closes the response with its iterator, and that sends no reset.
-        run(shutting(self._response, "close", self._body.over))
-
-
-class _AsyncStream(_Stream):
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        body, out = self._body, self._content
-        if out is None:
-            async for data in self._response.stream if body.plain else self._response.aiter_bytes():
-                out = body.feed(data)
-                if out is data and not body.matches:
-                    yield data
-                    continue
-                if body.ended:
-                    break
-                for piece in body.told(out):
-                    yield piece
-            else:
-                out = body.end()
-            if body.ended:
-                await arun(self._shut("aclose"))
-        for piece in body.told(out):
-            yield piece
-
-    async def aclose(self) -> None:
-        await arun(shutting(self._response, "aclose", self._body.over))
-
-
-@cache
-def _of_package(stream: Any, base: Any) -> Any:
-    return type("Stream", (stream, base), {})
+def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
+    """An answer of the transport's own, in the API's form."""
+    content = json.dumps(error_body(route.errors, message, status)).encode()
+    return package_of(request).Response(status, headers={"content-type": "application/json"}, content=content)
 
 
 class StopTransport(_Transport, _SyncBase):
@@ -236,7 +188,8 @@ class StopTransport(_Transport, _SyncBase):
     ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))
     """
 
-    _HANDLE, _READ, _KIND, _BASE, _STREAM = "handle_request", "read", "HTTPTransport", "SyncByteStream", _Stream
+    _HANDLE, _READ, _KIND = "handle_request", "read", "HTTPTransport"
+    _BASE, _STREAM = "SyncByteStream", Stream
 
     def handle_request(self, request: Any) -> Any:
         return run(self._exchange(request))
@@ -256,7 +209,7 @@ class AsyncStopTransport(_Transport, _AsyncBase):
     """The async twin of ``StopTransport``, for ``httpx.AsyncClient`` and ``httpx2.AsyncClient``."""
 
     _HANDLE, _READ, _KIND = "handle_async_request", "aread", "AsyncHTTPTransport"
-    _BASE, _STREAM = "AsyncByteStream", _AsyncStream
+    _BASE, _STREAM = "AsyncByteStream", AsyncStream
 
     async def handle_async_request(self, request: Any) -> Any:
         return await arun(self._exchange(request))

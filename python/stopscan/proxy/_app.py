@@ -3,9 +3,9 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx
@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from stopscan import StopSet
 from stopscan.clients import AsyncStopTransport
 from stopscan.clients._native import Api
-from stopscan.clients._request import error_body, route_of
+from stopscan.clients._request import SIGNED, error_body, route_of
 
 log = logging.getLogger("stopscan.proxy")
 
@@ -97,7 +97,8 @@ class _Connections(httpx.AsyncBaseTransport):
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=1)
+        # Shorter than servers wait (uvicorn 5 seconds): one that closes a connection just now has lost the request.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
         pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
         try:
             yield pool
@@ -126,6 +127,9 @@ class _Proxy:
         self._timeout = httpx.Timeout(read, connect=limits.connect, pool=None).as_dict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # before it is accepted: a 403
+            return
         exchange = _Exchange(scope, send)
         body = await self._body(Request(scope, receive))
         if body is None:
@@ -154,9 +158,16 @@ class _Proxy:
     def _request(self, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
         path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + scope["raw_path"]
         query = scope["query_string"]
-        url = self._url.copy_with(raw_path=path + b"?" * bool(query) + query)
-        extensions = {"timeout": self._timeout, "pool": pool}
+        target = path + b"?" * bool(query) + query
+        try:
+            url = self._url.copy_with(raw_path=target)
+        except httpx.InvalidURL:  # longer than httpx takes, or with a character of no URL: no route with stops
+            url = self._url
+        # httpx writes paths in its own way. The target goes on as it came.
+        extensions = {"timeout": self._timeout, "pool": pool, "target": target}
         headers = _end_to_end(scope["headers"])
+        if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
+            headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # is signed, too
         return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
 
 
@@ -183,8 +194,8 @@ class _Exchange:
             await self._fail(504, "the upstream server did not answer in time")
         except httpx.TransportError as error:
             await self._fail(502, f"the upstream server cannot be reached: {type(error).__name__}")
-        except (TypeError, ValueError) as error:
-            await self._fail(502, str(error))
+        except (TypeError, ValueError, httpx.RequestError) as error:
+            await self._fail(502, str(error), read=True)
         except anyio.get_cancelled_exc_class():
             if not self._client_left:  # the proxy ends, and so has the time of grace
                 with anyio.move_on_after(1, shield=True):
@@ -201,17 +212,24 @@ class _Exchange:
         headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
         length = [pair for pair in response.headers.raw if pair[0].lower() == b"content-length"]
         self._failed = getattr(response.stream, "failed", None)
+        pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
+        # What is wrong with a whole answer is known before its head goes out.
+        first = [await anext(pieces, b"")] if getattr(response.stream, "whole", False) else []
         await self._send(
             {"type": "http.response.start", "status": response.status_code, "headers": [*headers, *length]}
         )
         self._begun = True
-        async for piece in response.stream:  # type: ignore[union-attr]
+        for piece in first:
+            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+        async for piece in pieces:
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
         await self._send({"type": "http.response.body", "body": b""})
 
-    async def refuse(self, status: int, message: str) -> None:
+    async def refuse(self, status: int, message: str, read: bool = False) -> None:
         body = json.dumps(error_body(self._form, message, status)).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if read:
+            headers.append((b"x-should-retry", b"false"))  # the official clients' own: the model would generate again
         if status == 413:
             headers.append((b"connection", b"close"))  # the rest of the body is not read
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
@@ -221,12 +239,12 @@ class _Exchange:
     def _form(self) -> str:
         return self._route.errors if self._route is not None else "openai"
 
-    async def _fail(self, status: int, message: str) -> None:
-        """An error in the API's form. When the answer has begun, it is an event of a stream with stops. In any case the
-        connection closes then."""
+    async def _fail(self, status: int, message: str, read: bool = False) -> None:
+        """An error in the API's form, of an answer that was ``read`` or of none. When the answer has begun, it is an
+        event of a stream with stops. In any case the connection closes then."""
         log.warning("%s: %s", self._path, message)
         if not self._begun:
-            await self.refuse(status, message)
+            await self.refuse(status, message, read)
         elif self._failed is not None:
             last = self._failed(error_body(self._form, message, status))
             await self._send({"type": "http.response.body", "body": last, "more_body": True})

@@ -206,8 +206,10 @@ def test_without_stops_every_event_is_the_very_object() -> None:
 
 def test_events_that_tell_no_api_pass_until_one_does() -> None:
     azure = {"id": "", "object": "", "choices": [], "prompt_filter_results": [{}]}
-    alive = [{"type": "ping"}, {"type": "keepalive"}, {"type": "error", "error": {}}, {"error": {"message": "slow"}}]
-    alive += [azure, {"usage": {}}, {"done": False}]
+    alive = [{"type": "ping"}, {"type": "keepalive"}, azure, {"usage": {}}, {"done": False}]
+    errors = [{"type": "error", "error": {}}, {"error": {"message": "slow"}}]
+    *out, _, _ = scan_events([*errors, *chunks("one END")], "END")
+    assert [id(event) for event in out] == [id(event) for event in errors]
     *out, cut, last = scan_events([*alive, *chunks("one END")], "END")
     assert [id(event) for event in out] == [id(event) for event in alive]
     assert texts([cut, last]) == ["one ", None]

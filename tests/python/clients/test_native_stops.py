@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import permutations, product
 from pathlib import Path
 
@@ -138,3 +139,23 @@ def test_the_pages_table_has_the_limits() -> None:
         name: (numbers.get(limit.most, str(limit.most)), [] if limit.most == 0 else ["yes" if limit.blank else "no"])
         for name, limit in LIMITS.items()
     }
+
+
+def of_the_list(stops: list[str], text: str) -> str:
+    """As vLLM cuts: the earliest end, of those the first of the list."""
+    ends = [(text.find(stop) + len(stop), place) for place, stop in enumerate(stops) if stop in text]
+    return text[: min(ends)[0] - len(stops[min(ends)[1]])] if ends else text
+
+
+def of_the_beginnings(stops: list[str], text: str) -> str:
+    """As llama.cpp cuts: the earliest beginning."""
+    return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]
+
+
+@pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
+def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
+    """``xab`` with ``b`` and ``ab`` was ``xa`` as a whole answer, and ``x`` as a stream."""
+    for stop in permutations(WORDS, 2):
+        native, left = native_stops("vllm", stop)
+        for text in TEXTS:
+            assert left.truncate(server(native, text))[0] == StopSet(stop).truncate(text)[0], (stop, native, text)

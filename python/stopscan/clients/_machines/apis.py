@@ -66,11 +66,24 @@ def answer_machine_of(answer: Any) -> type[Machine] | None:
     return _choices(answer)
 
 
+def has_no_text(answer: Any) -> bool:
+    """Whether an answer is of an API that is known here, and has nothing to cut: no choice has text, as in MiniMax's
+    errors, or Cohere has called tools."""
+    if "choices" in answer:
+        return True
+    return (
+        isinstance(get(answer, "message"), dict) and "finish_reason" in answer and not get(answer, "message", "content")
+    )
+
+
 def _choices(event: Any) -> type[ChoiceMachine] | None:
     choices = items(get(event, "choices"))
+    if any(get(choice, body) is not None for choice in choices for body in ("delta", "message")):
+        return Chat
+    if any(isinstance(choice, dict) and "text" in choice for choice in choices):
+        return Completions
     if choices:
-        chat = any(get(choice, body) is not None for choice in choices for body in ("delta", "message"))
-        return Chat if chat else Completions
+        return None  # a choice without its text: Azure's annotations, a delta that is null
     if isinstance(event, dict) and any(name in event for name in GEMINI):
         return Gemini
     if isinstance(event, dict) and "done" in event:

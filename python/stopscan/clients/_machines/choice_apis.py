@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from stopscan.clients._json import get, items, put, text_at, without
 from stopscan.clients._machines.choices import ChoiceMachine, refilled
 from stopscan.clients._machines.logprobs import placed, spelled
-from stopscan.clients._machines.machine import Fields, Sole, Token
+from stopscan.clients._machines.machine import Fields, Part, Sole, Token
 from stopscan.finish import from_ollama, from_openai, to_ollama, to_openai
 
 
@@ -47,6 +47,8 @@ class Chat(ChoiceMachine):
 
     def with_text(self, choice: Any, text: str, rows: list[Any]) -> Any:
         content = get(choice, *self._path)
+        if self._path == self.TEXT:  # Perplexity's chunks have all the text so far beside the delta
+            choice = without(choice, "message")
         return super().with_text(choice, refilled(content, _is_text, text) if isinstance(content, list) else text, rows)
 
 
@@ -58,7 +60,7 @@ COLUMNS = ("tokens", "token_logprobs", "top_logprobs", "text_offset")  # lists o
 
 
 class Completions(ChoiceMachine):
-    """Text completions. Echoed prompts are the prompt's text, but nothing in them says so: they are scanned."""
+    """Text completions. An echoed prompt is the prompt's text: the request tells how long it is."""
 
     API = "completions"
     TEXT = MESSAGE = ("text",)
@@ -73,6 +75,11 @@ class Completions(ChoiceMachine):
             return (choice.get("index") or 0, text) if text and not choice.get("finish_reason") else None
 
         return sole
+
+    def part(self, place: Any) -> Part:
+        part = super().part(place)
+        part.pass_over(self.options.echoed(place))
+        return part
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         logprobs = get(choice, "logprobs")
@@ -122,6 +129,9 @@ class Ollama(ChoiceMachine):
             return (0, text) if text and not told["done"] and not message.get("tool_calls") else None
 
         return sole
+
+    def cut(self, choice: Any, text: str, rows: list[Any]) -> Any:
+        return without(super().cut(choice, text, rows), "context")  # the ids of all that was generated
 
     def tokens(self, choice: Any, text: str) -> list[Token]:
         return spelled(get(choice, "logprobs"), text)

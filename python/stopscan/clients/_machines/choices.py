@@ -183,6 +183,9 @@ class ChoiceMachine(Machine):
         piece = piece if match is None else self.with_finish(piece, stopped(match))
         return self.with_choices(without(event, *self.USAGE), [piece])
 
+    def released(self) -> list[Any]:
+        return [self._piece(part, *part.release()) for part in self.parts.values() if part.held]
+
     def end(self) -> list[Any]:
         out = []
         for index, part in self.parts.items():
@@ -202,7 +205,7 @@ class ChoiceMachine(Machine):
 
     def _whole(self, choice: Any) -> Any:
         text, _ = self.look(choice)
-        kept, match = self.options.truncate(text)
+        kept, match = self.options.truncate(text, self.options.echoed(number(choice.get("index"))))
         if match is None:
             return choice
         self.matches[number(choice.get("index"))] = match

@@ -47,6 +47,9 @@ class ClosingMachine(Machine):
         self.open = closing
         return [] if self.options.drain else self.end()
 
+    def released(self) -> list[Any]:
+        return [self.piece(part.source, *part.release()) for part in self.parts.values() if part.held]
+
     def end(self) -> list[Any]:
         if self.matches:
             out, self.open = self.open, []

@@ -29,16 +29,20 @@ class Options:
     drain: bool = False
     begin: Mapping[str, Any] = field(default_factory=dict)  # the options of a scanner that say where the text begins
     choices: Callable[[], int] = lambda: 1  # how many are expected
+    echoed: Callable[[int], int] = lambda index: 0  # with how many characters of the prompt a choice begins
     sent: bool = False  # the text to truncate has gone out before: every copy of a loop is in it
 
     def scanner(self) -> StopScanner:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
 
-    def truncate(self, text: str) -> tuple[str, StopMatch | None]:
+    def truncate(self, text: str, echoed: int = 0) -> tuple[str, StopMatch | None]:
         text = clean(text)
-        kept, match = self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
+        kept, match = self.stops.truncate(text[echoed:], include_stop=self.include_stop, **self.begin)
         if match is not None and match.period is not None and self.sent:
-            kept = text[: match.end]
+            kept = text[echoed:][: match.end]
+        if echoed:
+            kept = text[:echoed] + kept
+            match = match and StopMatch(match.sequence, echoed + match.offset, match.pattern, match.period)
         return kept, match
 
 
@@ -71,6 +75,20 @@ class Part:
     def match(self) -> StopMatch | None:
         return self.scanner.match
 
+    def pass_over(self, characters: int) -> None:
+        """Does not scan so many of its first characters."""
+
+        def feed(text: str) -> str:
+            nonlocal characters
+            passed, rest = text[:characters], text[characters:]
+            characters -= len(passed)
+            if not characters:
+                self.feed = self.scanner.feed
+            return self.scanner.bypass(passed) + (self.scanner.feed(rest) if rest else "")
+
+        if characters:
+            self.feed = feed  # type: ignore[assignment]  # nothing here is unarmed
+
     def settle(self, safe: str, tokens: Iterable[Token]) -> list[Any]:
         """Returns the tokens that come with ``safe``, which the scanner gave for a text with ``tokens``."""
         tokens = [*self.tokens, *((self.held + begin, token) for begin, token in tokens)]
@@ -82,6 +100,11 @@ class Part:
         """Returns the held text and its tokens: the part is over, or something else comes in between."""
         tokens, self.held, self.tokens = self.tokens, 0, []
         return self.scanner.flush(), [token for _, token in tokens]
+
+    def release(self) -> tuple[str, list[Any]]:
+        """``flush`` of a part that breaks off: nothing confirms a stop."""
+        tokens, self.held, self.tokens = self.tokens, 0, []
+        return self.scanner.bypass(""), [token for _, token in tokens]
 
 
 class Converter(Protocol):
@@ -148,6 +171,10 @@ class Machine:
         """What comes out when the source has ended: held text, and closing events that never came."""
         raise NotImplementedError
 
+    def released(self) -> list[Any]:
+        """The held text, where the stream has failed: that confirms no stop."""
+        raise NotImplementedError
+
     def rest(self) -> list[Any]:
         """``end``, as objects where the events are objects."""
         return self.end() if self.objects is None else [self.objects.made(json) for json in self.end()]
@@ -187,7 +214,10 @@ class Machine:
             json = self.objects.load(event, self)
             if self.sole is not sole:  # the first text: from now on most events are read as they are
                 return self.feed(event)
-        out = self.read(json) if part is None else self.changed(json, part, text, safe)
+        if part is not None:
+            out = self.changed(json, part, text, safe)
+        else:
+            out = [*self.released(), json] if _is_error(json) else self.read(json)
         return out if self.objects is None else self.objects.give(event, json, out)
 
     def _begun(self, place: Any) -> Part:
@@ -197,6 +227,11 @@ class Machine:
 
     def part(self, place: Any) -> Part:
         return self.parts.setdefault(place, Part(self.options.scanner()))
+
+
+def _is_error(event: Any) -> bool:
+    """Whether this is an event of a stream that has failed."""
+    return get(event, "type") == "error" or (bool(get(event, "error")) and not get(event, "choices"))
 
 
 def stopped(match: StopMatch) -> Finish:

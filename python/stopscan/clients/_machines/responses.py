@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from stopscan import StopMatch
-from stopscan.clients._json import get, items, text_at
+from stopscan.clients._json import get, items, only, put, text_at
 from stopscan.clients._machines.closing import ClosingMachine
 from stopscan.clients._machines.logprobs import spelled
 from stopscan.clients._machines.machine import Fields, Part, Sole, clean
@@ -112,7 +112,7 @@ class Responses(ClosingMachine):
         match = match or self.matches.get(0)
         if match is None:
             return event, None
-        response = {**(response or {}), **finish_fields(match)}
+        response = {**(response if isinstance(response, dict) else {}), **finish_fields(match)}
         return {**event, "type": COMPLETED, "response": response}, match
 
     def _close(self, event: Any, kind: str) -> list[Any]:
@@ -137,8 +137,7 @@ class Responses(ClosingMachine):
     def _after(self, event: Any, kind: Any) -> list[Any]:
         """After a match, when the stream is read on: the API's own closing events, cut, and what belongs to no item."""
         if kind in OVER:
-            self.open = []
-            return [self._over(event)[0]]
+            return self._ended(event)
         of_item = any(get(event, name) is not None for name in ("output_index", "item_id", "item"))
         if kind not in (DELTA, TEXT_DONE, PART_DONE) and not of_item:
             return [event]
@@ -149,6 +148,17 @@ class Responses(ClosingMachine):
             self.open = [closing for closing in self.open if get(closing, "type") != kind]
             return [self._repeated(event, kind)[0]]
         return [event] if (index, part) < self._place else []
+
+    def _ended(self, event: Any) -> list[Any]:
+        """The end of the response, behind a stop. One that failed, or that does not repeat its output, is closed as if
+        nothing had come."""
+        closing, self.open = self.open, []
+        response = get(event, "response")
+        if cut_response(response, self._sent)[1] is not None or not closing:
+            return [self._over(event)[0]]
+        last = {**closing[-1], **only(event, "sequence_number")}
+        usage = get(response, "usage")
+        return [*closing[:-1], last if usage is None else put(last, usage, "response", "usage")]
 
     def whole(self, answer: Any) -> Any:
         cut, match = cut_response(answer, self.options)

@@ -36,6 +36,7 @@ class Events(Generic[E]):
         self._begun = False
         self._closing = False  # a stop has ended the stream, and the source is not closed yet
         self._closed = False
+        self._closable: bool | None = None  # noted before the source is closed: afterwards nothing tells
         self._over: Exception | None = None  # comes after the events that are ready: the source has no more for us
 
     @property
@@ -52,6 +53,8 @@ class Events(Generic[E]):
     @property
     def closes(self) -> bool:
         """Whether the source can be closed. If not, it goes on generating after a stop, as some of LiteLLM's do."""
+        if self._closable is not None:
+            return self._closable
         # LiteLLM's wrapper closes what it wraps, if that can be closed.
         below = [getattr(source, "completion_stream", None) or source for source in (self._iterator, self._stream)]
         return any(_closer(source, self._CLOSERS) is not None for source in below)
@@ -71,7 +74,7 @@ class Events(Generic[E]):
         if machine is None:
             return None
         self._machine = machine(self._options, None if type(event) is dict else Objects(event, machine.API))
-        self._matches = self._machine.matches
+        self._machine.matches = self._matches
         self._feed = self._machine.feed  # type: ignore[method-assign]
         return self._feed(event)
 
@@ -111,6 +114,7 @@ class Events(Generic[E]):
     def _shut(self) -> Steps:
         if self._closed:
             return
+        self._closable = self.closes
         try:
             yield from _closing(self._iterator, self._CLOSERS)
         finally:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from stopscan import StopSet
-from stopscan.clients._machines.apis import answer_machine_of
+from stopscan.clients._machines.apis import answer_machine_of, has_no_text
 from stopscan.clients._machines.machine import Options
 from stopscan.clients._objects.events import Objects, json_of, recut
 
@@ -28,6 +28,8 @@ def truncate_response(response: R, stop: StopSet | str | Iterable[str] | None, /
     json = json_of(response)
     machine = answer_machine_of(json)
     if machine is None:
+        if isinstance(json, dict) and has_no_text(json):
+            return response
         raise TypeError(f"no response of an API that is known here: {type(response).__name__}")
     objects = None if type(response) is dict else Objects(response)
     cut: Any = machine(options, objects).whole(json)

@@ -62,6 +62,9 @@ class Aws(Framing):
         ((name, fields),) = event.items()
         return _message({**headers, ":event-type": name}, dumps(fields))
 
+    def fails(self, frame: bytes) -> bool:
+        return _parts(frame)[0].get(":message-type", "event") != "event"
+
     def failed(self, error: Any) -> bytes:
         headers = {":exception-type": "internalServerException", ":content-type": "application/json"}
         return _message({**headers, ":message-type": "exception"}, dumps(error))

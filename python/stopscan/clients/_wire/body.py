@@ -7,7 +7,7 @@ from stopscan import StopMatch
 from stopscan.clients._request import Plan
 from stopscan.clients._wire.aws import Aws
 from stopscan.clients._wire.cutter import Cutter, cut_answer, sniffed
-from stopscan.clients._wire.framing import LIMIT, Framing, Lines, Sse
+from stopscan.clients._wire.framing import BOM, LIMIT, Framing, Lines, Sse
 
 MEDIA: dict[str, type[Framing]] = {
     "text/event-stream": Sse,
@@ -16,7 +16,7 @@ MEDIA: dict[str, type[Framing]] = {
     "application/jsonl": Lines,
     "application/vnd.amazon.eventstream": Aws,
 }
-DECODED = ("", "identity", "gzip", "x-gzip", "deflate")
+DECODED = ("", "identity", "gzip", "deflate")  # what both packages always decode
 
 
 def media_of(response: Any) -> str:
@@ -39,11 +39,14 @@ class Body:
         self.matches: dict[int, StopMatch] = {}
         self.error: Exception | None = None
         self.over = False  # read to its end
+        self.note: Callable[[Exception], object] | None = None  # is told what comes out
         self._response = response
         self._plan = plan
         self._strict = strict
         self._on_match = on_match
         self._told: set[int] = set()
+        self._complaint: Exception | None = None  # of whoever was told of a match: it comes behind the closing events
+        self._media = MEDIA.get(media_of(response))
         self._head = bytearray()  # of a body whose form is not known yet
         self._whole = False
         self._cutter: Cutter | None = None
@@ -55,9 +58,8 @@ class Body:
         self.unread = bool(unknown) and not strict
         if unknown and strict:
             self.error = TypeError(f"an answer with the encoding {unknown[0]!r} cannot be read for stops")
-        framing = MEDIA.get(media_of(response))
-        if framing is not None:
-            self._frame(framing)
+        if self._media is Aws:  # the others are told by their first bytes: servers label them as they like
+            self._frame(Aws)
 
     @property
     def ended(self) -> bool:
@@ -73,15 +75,21 @@ class Body:
             raise ValueError(f"an answer of more than {LIMIT:,} bytes")
         if self._whole or goes_on:
             return b""
-        framing = sniffed(bytes(self._head), self._plan.streamed)
+        framing = sniffed(bytes(self._head), self._streamed)
         if framing is None:
             return b""
         if framing is False:
-            self._whole = self._head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+            self._whole = self._head.removeprefix(BOM).lstrip().startswith(b"{")
+            framing = None if self._whole else self._media
+        if framing is None:
             self._raw = not self._whole
             return bytes(self._head) if self._raw else b""
         self._frame(framing)
         return self.feed(bytes(self._head))
+
+    @property
+    def _streamed(self) -> bool:
+        return self._plan.streamed or self._media is not None
 
     def end(self) -> bytes:
         self.over = True
@@ -92,8 +100,8 @@ class Body:
     def whole(self, data: bytes) -> bytes:
         """What becomes of an answer that has come at once."""
         self.over = True
-        framing = sniffed(data, False)
-        if isinstance(framing, type):
+        framing = sniffed(data, self._streamed, ended=True) or None
+        if framing is not None:
             self._frame(framing)
             assert self._cutter is not None
             return self._cutter.feed(data) + self._cutter.end()
@@ -102,6 +110,10 @@ class Body:
         except TypeError as error:
             self.error = error
             return b""
+
+    def broken(self) -> bytes:
+        """The held text, where the body has broken off."""
+        return self._cutter.released() if self._cutter is not None else b""
 
     def failed(self, error: Any) -> bytes:
         """What tells the client that the body has broken off: an error as its last event, where it has events."""
@@ -115,11 +127,15 @@ class Body:
                 try:
                     self._on_match(choice, match)
                 except Exception as error:
-                    self.error = self.error or error
+                    self._complaint = self._complaint or error
         if out:
             yield out
+        if self.over or self.ended:
+            self.error = self.error or self._complaint
         if self.error is not None:
-            failure, self.error = self.error, None
+            failure, self.error, self._complaint = self.error, None, None
+            if self.note is not None:
+                self.note(failure)
             raise failure
 
     def _frame(self, framing: Any) -> None:

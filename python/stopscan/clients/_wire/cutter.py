@@ -7,7 +7,7 @@ from typing import Any
 
 from stopscan import StopMatch
 from stopscan.clients._json import get, items
-from stopscan.clients._machines.apis import answer_machine_of, machine_of
+from stopscan.clients._machines.apis import answer_machine_of, has_no_text, machine_of
 from stopscan.clients._machines.machine import OTHERWISE, Options, fates
 from stopscan.clients._wire.framing import BOM, Array, Framing, Lines, Sse, dumps
 from stopscan.clients._wire.template import Template, split_at
@@ -86,7 +86,9 @@ class Cutter:
         except (RecursionError, ValueError):
             event = None
         if not isinstance(event, dict):
-            return self.framing.out(frame)
+            if payload and self._machine is None and self._strict and len(self._options.stops):
+                raise TypeError(f"no event of an API that is known here: {payload[:40]!r}")
+            return (self.released() if self.framing.fails(frame) else b"") + self.framing.out(frame)
         machine = self._machine or self._known(event)
         if machine is None:
             return self.framing.out(frame)
@@ -134,6 +136,11 @@ class Cutter:
             return None
         return sole if sole is not None and isinstance(sole[1], str) else None
 
+    def released(self) -> bytes:
+        """The held text, where the stream has broken off: that confirms no stop."""
+        left = self._machine.released() if self._machine is not None else []
+        return b"".join([self.framing.out(self.framing.made(event)) for event in left])
+
     def _held(self) -> bytes:
         """What the machine has left when the source has ended."""
         left = self._machine.end() if self._machine is not None else []
@@ -165,7 +172,7 @@ def cut_answer(body: bytes, options: Options, matches: dict[int, StopMatch], str
         return body
     machine = answer_machine_of(answer)
     if machine is None:
-        if strict and len(options.stops):
+        if strict and len(options.stops) and not has_no_text(answer):
             raise TypeError(f"no answer of an API that is known here: it has the keys {', '.join(answer)}")
         return body
     cutter = machine(options)
@@ -174,11 +181,11 @@ def cut_answer(body: bytes, options: Options, matches: dict[int, StopMatch], str
     return body if cut is answer else dumps(cut)
 
 
-def sniffed(head: bytes, streamed: bool) -> type[Framing] | bool | None:
-    """Returns how the events stand in a body of another media type that begins so; ``False`` if it has none, ``None``
-    if more of it must come."""
+def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Framing] | bool | None:
+    """Returns how the events stand in a body that begins so; ``False`` if it has none, ``None`` if more of it must
+    come, which it does not if it has ``ended``."""
     head = head.removeprefix(BOM).lstrip()
-    if not head or any(start.startswith(head) for start in SSE[:-1]):
+    if not ended and (BOM.startswith(head) or any(start.startswith(head) for start in SSE[:-1])):
         return None
     if head.startswith(SSE):
         return Sse
@@ -186,8 +193,8 @@ def sniffed(head: bytes, streamed: bool) -> type[Framing] | bool | None:
         return Array
     if not head.startswith(b"{") or not streamed:
         return False
-    line, ended, _ = head.partition(b"\n")
-    if not ended:
+    line, end, _ = head.partition(b"\n")
+    if not end and not ended:
         return None
     try:
         event = json.loads(line)

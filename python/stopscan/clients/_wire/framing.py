@@ -50,6 +50,10 @@ class Framing:
         """What is written for a frame, with what stands between it and the one before."""
         return frame
 
+    def fails(self, frame: bytes) -> bool:
+        """Whether a frame without an event says that the stream has failed."""
+        return False
+
     def tail(self) -> bytes:
         """What is left of the body when it has ended, if that is no frame."""
         return bytes(self.rest)
