@@ -1,6 +1,6 @@
 //! Snapshots where another set restores them. That a set restores its own is part of every comparison with the reference.
 
-use stopscan::{Options, Repeat, Snapshot, StopScanner, StopSet, StopSetBuilder};
+use stopscan::{Options, Repeat, Snapshot, SnapshotError, StopScanner, StopSet, StopSetBuilder};
 
 fn patterns(patterns: &[&str]) -> StopSet {
     StopSet::builder().patterns(patterns).build().unwrap()
@@ -100,13 +100,28 @@ fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     for length in 0..=255 {
         let mut forged = bytes.clone();
         forged[place] = length;
-        let end = forged.len() - 4;
-        let mut check = 0xCBF2_9CE4_8422_2325_u64; // FNV-1a, as snapshots have it
-        for &byte in &forged[..end] {
-            check = (check ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-        }
-        forged[end..].copy_from_slice(&check.to_le_bytes()[..4]);
-        let restored = Snapshot::from_bytes(&forged).and_then(|snapshot| StopScanner::restore(&set, &snapshot));
+        let restored = forge(&forged).and_then(|snapshot| StopScanner::restore(&set, &snapshot));
         assert_eq!(restored.is_ok(), [0, 2].contains(&length), "{length}");
     }
+}
+
+#[test]
+fn a_forged_snapshot_with_more_than_a_state_is_damaged() {
+    let set = StopSet::new(["END"]).unwrap();
+    let mut bytes = fed(&set, Options::default(), "EN").snapshot().as_bytes().to_owned();
+    bytes.insert(bytes.len() - 4, 0);
+    let error = forge(&bytes).and_then(|snapshot| StopScanner::restore(&set, &snapshot)).unwrap_err();
+    assert_eq!((error.to_string(), error), ("the snapshot is damaged".into(), SnapshotError::Damaged));
+}
+
+/// The snapshot with right check bytes.
+fn forge(bytes: &[u8]) -> Result<Snapshot, SnapshotError> {
+    let mut bytes = bytes.to_owned();
+    let end = bytes.len() - 4;
+    let mut check = 0xCBF2_9CE4_8422_2325_u64; // FNV-1a, as snapshots have it
+    for &byte in &bytes[..end] {
+        check = (check ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+    }
+    bytes[end..].copy_from_slice(&check.to_le_bytes()[..4]);
+    Snapshot::from_bytes(&bytes)
 }
