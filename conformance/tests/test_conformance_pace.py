@@ -54,6 +54,13 @@ def after_a_hold_a_token_late(recital: Recital) -> Chunks:
     return [(time + PACE * (end in late), end) for time, end in on_time(recital)]
 
 
+def delayed(recital: Recital, count: int) -> Chunks:
+    """Each token's text comes so many tokens later, the last with the end."""
+    chunks = on_time(recital)
+    times = [time for time, _ in chunks]
+    return [(times[min(at + count, len(times) - 1)], end) for at, (_, end) in enumerate(chunks)]
+
+
 def replayed(recital: Recital) -> Chunks:
     chunks = on_time(recital)
     return [(time + chunks[-1][0], end) for time, end in chunks]
@@ -111,3 +118,11 @@ def test_text_that_comes_a_token_late_after_a_hold_is_late() -> None:
 
 def test_a_replay_at_the_pace_of_the_generation_is_late() -> None:
     assert "the first text comes after 50% of the time" in str(said_of(replayed(FREE), FREE))
+
+
+@pytest.mark.parametrize("recital", [HELD, FREE], ids=["held", "free"])
+@pytest.mark.parametrize("count", [3, 5, 8])
+def test_a_delay_of_a_few_tokens_is_late(recital: Recital, count: int) -> None:
+    told = f"the text of the last {count + 1} tokens comes at once, at the end"
+    assert said_of(delayed(recital, count), recital) == told
+    assert said_of(joined(delayed(recital, count)), recital) == told

@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer, decoders
 
 from stopscan_conformance.reciter import EOS, HARMONY, SCRIPTS, THINKING, Reciter
+from stopscan_conformance.scripts import default_scripts
 
 RECITER = Reciter()
 each_script = pytest.mark.parametrize("name", SCRIPTS)
@@ -207,6 +208,20 @@ def test_bad_scripts_and_tokens() -> None:
 def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stopscan_conformance", "reciter", str(tmp_path / "made")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert all(RECITER.prompt(name) in printed for name in SCRIPTS)
+    made = tmp_path / "made"
+    megabytes = sum(file.stat().st_size for file in made.iterdir()) / 1e6
+    assert printed == f"wrote {megabytes:.1f} MB: {made}, which recites {len(default_scripts())} scripts\n"
     for file in checkpoint.iterdir():
-        assert (tmp_path / "made" / file.name).read_bytes() == file.read_bytes()
+        assert (made / file.name).read_bytes() == file.read_bytes()
+
+
+def test_command_that_lacks_gguf_writes_nothing(tmp_path: Path) -> None:
+    """It wrote the checkpoint, and then ended with a traceback."""
+    without = (
+        "import sys; sys.modules['gguf'] = None; from stopscan_conformance.__main__ import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", without, "reciter", str(tmp_path / "made"), "--gguf", str(tmp_path / "made.gguf")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("error: --gguf needs the package gguf: install stopscan-conformance[gguf]\n")
+    assert not [*tmp_path.iterdir()]

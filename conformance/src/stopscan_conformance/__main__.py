@@ -11,12 +11,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from stopscan_conformance import _reciter_command, _report
+from stopscan_conformance import _files, _reciter_command
 from stopscan_conformance._apis import APIS
-from stopscan_conformance._cases import Case, Result, cases
+from stopscan_conformance._baseline import Baseline
+from stopscan_conformance._cases import cases
+from stopscan_conformance._report import Report, print_tables
 from stopscan_conformance._run import Terminated, run
-from stopscan_conformance._select import Known, baseline, chosen, new, promises
+from stopscan_conformance._select import chosen, promises
 from stopscan_conformance._server import Server
 
 
@@ -25,52 +28,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments[:1] == ["reciter"]:
         _reciter_command.main(arguments[1:])
         return 0
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if urlsplit(options.url).scheme not in ("http", "https"):
+        parser.error(f"{options.url} is no URL of a server, such as http://127.0.0.1:8000")
     server = Server(options.url, model=options.model, api_key=options.api_key, timeout=options.timeout)
-    results: dict[Case, Result] = {}
+    report = Report(server, options.seed)
+    told = None
+    try:
+        _find(report, options)
+        status = report.status
+    except KeyboardInterrupt:
+        status = 130
+    except Terminated:
+        status = 143
+    except (OSError, RuntimeError, ValueError) as error:
+        status, told = 2, error
+    if report.results:
+        _files.write(report, json_path=options.json, junit_path=options.junit)
+        print_tables(report, shrink=status == 1)
+        sys.stdout.flush()
+    if told is not None:
+        print(f"stopscan-conformance: {told}", file=sys.stderr)
+    return status
+
+
+def _find(report: Report, options: argparse.Namespace) -> None:
+    """Sends the cases, and writes what is found meanwhile."""
 
     def write() -> None:
-        _report.write(server, results, json_path=options.json, junit_path=options.junit)
+        _files.write(report, json_path=options.json, junit_path=options.junit)
 
-    try:
-        known = baseline(options.baseline) if options.baseline else frozenset()
-        write()  # an error should come before the run
-        every = cases(*options.api, vectors=options.vectors, thorough=options.thorough, seed=options.seed)
-        every = chosen(every, options.only)
-        if not every:
-            raise ValueError(f"no case is named by --only {' '.join(options.only)}")
-        run(server, every, results, columns=promises(options.only), write=write)
-    except KeyboardInterrupt:
-        return _ended(130, server, results, write, known)
-    except Terminated:
-        return _ended(143, server, results, write, known)
-    except (OSError, RuntimeError, ValueError) as error:
-        status = _ended(2, server, results, write, frozenset())
-        print(f"stopscan-conformance: {error}", file=sys.stderr)
-        return status
-    return _ended(_status(results, known), server, results, write, known)
-
-
-def _status(results: dict[Case, Result], known: Known) -> int:
-    if all(result.outcome == "not supported" for result in results.values()):
-        return 2
-    return int(any(new(case, result, known) for case, result in results.items()))
-
-
-def _ended(status: int, server: Server, results: dict[Case, Result], write: object, known: Known) -> int:
-    if results:
-        assert callable(write)
-        write()
-        _report.print_tables(results, server, known, shrink=status == 1)
-        sys.stdout.flush()
-    return status
+    if options.baseline:
+        report.known = Baseline.read(options.baseline)
+        for difference in report.known.other_than(options.seed):
+            print(f"stopscan-conformance: {difference}", file=sys.stderr)
+    write()  # an error should come before the run
+    every = cases(*options.api, vectors=options.vectors, thorough=options.thorough, seed=options.seed)
+    report.every = chosen(every, options.only)
+    run(report.server, report.every, report.results, columns=promises(options.only), write=write)
+    report.complete = True
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stopscan-conformance",
         description="Send stop sequences to a server that runs the checkpoint of `stopscan-conformance reciter DIR`, "
-        "and print which promises it keeps.",
+        "and print which promises the server keeps. `stopscan-conformance reciter --help` tells of the checkpoint.",
         epilog="Exit status 0: nothing failed (a refusal is no failure), or nothing new; 1: something did; 2: a usage "
         "error, or nothing could be measured; 130 and 143: an interrupt and SIGTERM.",
     )
@@ -78,13 +82,14 @@ def _parser() -> argparse.ArgumentParser:
     add("url", help="where the server is, without /v1")
     add("--api", action="append", choices=APIS, default=[], help="only this one (may be given more than once)")
     add("--only", action="append", default=[], metavar="GLOB",
-        help="only these promises, topics or cases (api/case); may be repeated")  # fmt: skip
+        help="only this promise, topic or case (API/NAME); may be repeated: the promises that are named count, of the "
+        "cases that are named")  # fmt: skip
     add("--thorough", action="store_true", help="all cases, not a quick choice of them")
     add("--seed", type=int, default=0, metavar="N", help="other requests at random (0)")
-    add("--vectors", action="store_true", help="also send the scanner's vectors")
-    add("--baseline", type=Path, metavar="FILE", help="what --json wrote: its failures are known")
+    add("--vectors", action="store_true", help="also send the vectors: the named streams of stopscan's own tests")
+    add("--baseline", type=Path, metavar="FILE", help="what --json wrote earlier: only other failures count")
     add("--model", help="the model's name (default: the first that /v1/models lists)")
-    add("--api-key", metavar="KEY", help="what the server wants to know")
+    add("--api-key", metavar="KEY", help="the key that the server wants")
     add("--timeout", type=float, default=30.0, metavar="SECONDS",
         help="how long one answer may take (30); several at once, as many times as long")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")

@@ -88,6 +88,7 @@ def _expected(api: Api, scenario: Scenario, ids: list[int], skipped: int, reason
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
         # A `<` may begin a marker of reasoning, for which a server may wait.
         recital=None if "<" in recital.text else recital,
+        unnamed=api.unnamed,
     )
 
 

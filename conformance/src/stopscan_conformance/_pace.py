@@ -15,7 +15,7 @@ from time import perf_counter
 from stopscan_conformance._answer import Answer, ask
 from stopscan_conformance._exchange import Exchange
 from stopscan_conformance._promises import Findings
-from stopscan_conformance._promises.late import LONG, TOO_MANY, crowded, steps_in, steps_of
+from stopscan_conformance._promises.late import LONG, crowded, steps_in, steps_of
 from stopscan_conformance._recital import Recital
 from stopscan_conformance._server import Server
 
@@ -31,6 +31,8 @@ GATHERED = 4
 # Where a token takes less, a process that reads beside others wakes up for several at a time.
 UNHURRIED = 0.0018
 BEHIND = 0.6  # of a token's time
+# The last token may come with the one before it, and with what was held.
+MANY_MORE = 2  # tokens at the end than nine of ten times before
 ENOUGH = 12  # of what is looked at, to say what is usual
 
 
@@ -100,10 +102,11 @@ def unevenness(answer: Answer, recital: Recital, ticks: Sequence[float] = (), /)
 
 
 def _end(bursts: list[tuple[float, int]], known: list[int], last: float) -> str | None:
-    """What a delay shows: much of the text comes with the end, or the end comes late."""
+    """What a delay shows: more text comes with the end than before, or the end comes late."""
     times = [*(time for time, _ in bursts), last]
     gaps = [after - before for before, after in pairwise(times)]
-    if len(known) > 1 and (late := known[-1] - known[-2]) > TOO_MANY:
+    *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
+    if late > MANY_MORE + (sorted(before)[len(before) * 9 // 10] if before else 0):
         return f"the text of the last {late} tokens comes at once, at the end"
     if gaps[:-1] and max(gaps[-2:]) > max(PAUSE, 30 * median(gaps)):
         return f"the end comes after {max(gaps[-2:]):.2f} s, {max(gaps[-2:]) / median(gaps):.0f} times the usual pause"

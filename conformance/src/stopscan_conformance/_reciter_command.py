@@ -22,10 +22,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.layers < 1:
         parser.error("--layers is at least 1")
+    if options.gguf:
+        try:
+            from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
+        except ImportError:
+            parser.error("--gguf needs the package gguf: install stopscan-conformance[gguf]")
     reciter = Reciter()
     directory = reciter.write(options.directory, layers=options.layers)
     if options.gguf:
-        from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
-
         write_gguf(reciter, directory, options.gguf)
-    print(f"{directory}: {' '.join(map('[{}]'.format, default_scripts()))}")
+    size = sum(file.stat().st_size for file in (*directory.iterdir(), *filter(None, [options.gguf])))
+    print(
+        f"wrote {size / 1e6:.1f} MB: {' and '.join(map(str, filter(None, [directory, options.gguf])))}, which "
+        f"{'recite' if options.gguf else 'recites'} {len(default_scripts())} scripts"
+    )

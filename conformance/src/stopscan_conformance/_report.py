@@ -1,56 +1,68 @@
-"""The results as tables, as JSON and as JUnit XML."""
+"""What a run has found, as the tables that people read."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from importlib.metadata import version
-from itertools import groupby
-from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, groupby
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from stopscan_conformance._baseline import NOTHING_KNOWN, Baseline
 from stopscan_conformance._cases import Case, Result
 from stopscan_conformance._promises import COLUMNS, Column
-from stopscan_conformance._select import Known, new
 from stopscan_conformance._server import Server
-from stopscan_conformance._version import __version__
 
 Results = Mapping[Case, Result]
 MOST_SHOWN = 6
-CLIENTS = ("anthropic", "httpx", "ollama", "openai")
 
 
-def print_tables(
-    results: Results, server: Server | None = None, known: Known = frozenset(), *, shrink: bool = False
-) -> None:
-    """Prints how many promises each API keeps, then its cases that break one, then what came instead.
+@dataclass
+class Report:
+    """What a run has found so far of its cases. `known` are the failures of an earlier run."""
+
+    server: Server
+    seed: int = 0
+    known: Baseline = NOTHING_KNOWN
+    every: Sequence[Case] = ()
+    results: dict[Case, Result] = field(default_factory=dict)
+    complete: bool = False
+
+    @property
+    def fresh(self) -> Results:
+        """The results with nothing but new failures."""
+        return {case: self.known.without_known(case, result) for case, result in self.results.items()}
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if all(result.outcome == "not supported" for result in self.results.values()):
+            return 2
+        return int(any(result.outcome == "fail" for result in self.fresh.values()))
+
+
+def print_tables(report: Report, *, shrink: bool = False) -> None:
+    """Prints how many promises each API keeps, then its cases that break one, then what came instead. Failures that are
+    known are counted alone.
 
     With `shrink`, the first failure of each kind is sent again, smaller, until it is the least request that fails.
     """
     console = Console(highlight=False, markup=False)
-    console.print(_kept(results))
-    for api, found in _by_api(results):
+    console.print(_kept(report.results))
+    fresh = report.fresh
+    for api, found in by_api(fresh):
         table = _broken(api, found)
         if table.row_count:
             console.print(table)
     console.soft_wrap = True
-    for line in _notes(results):
+    for line in chain(_notes(fresh), _sums(report), _shown(report, fresh, shrink=shrink)):
         console.print(line)
-    if server is not None:
-        for line in _known(results, known):
-            console.print(line)
-        for line in _shown(results, server, known, shrink=shrink):
-            console.print(line)
 
 
-def _by_api(results: Results) -> Iterator[tuple[str, Results]]:
+def by_api(results: Results) -> Iterator[tuple[str, Results]]:
     for api, group in groupby(results.items(), lambda item: item[0].api):
         yield api, dict(group)
 
@@ -59,7 +71,7 @@ def _kept(results: Results) -> Table:
     table = Table("kept, of so many", box=box.SIMPLE, pad_edge=False)
     for column in COLUMNS:
         table.add_column(column, justify="right")
-    for api, found in _by_api(results):
+    for api, found in by_api(results):
         table.add_row(api, *(_fraction(found, column) for column in COLUMNS))
     return table
 
@@ -92,7 +104,7 @@ def _usual(results: Results) -> list[tuple[tuple[Column, str | None], int]]:
 
 
 def _notes(results: Results) -> Iterator[str]:
-    for api, found in _by_api(results):
+    for api, found in by_api(results):
         usual = _usual(found)
         for (column, fault), count in usual:
             yield f"FAIL {api}, {column} of {count} cases: {fault}"
@@ -103,104 +115,33 @@ def _notes(results: Results) -> Iterator[str]:
                 yield f"FAIL {case}: {'; '.join(faults) or result.detail}"
         refused = Counter(result.detail for result in found.values() if result.outcome == "not supported")
         for detail, count in refused.items():
-            yield f"not supported: {api}, {count} cases: {detail}"
-    number = counts(results)
+            yield f"not supported: {api}, {count} {'case' if count == 1 else 'cases'}: {detail}"
+
+
+def _sums(report: Report) -> Iterator[str]:
+    if not report.complete:
+        yield f"the run ended early: {len(report.results)} results of {len(report.every)} cases"
+    number = counts(report.results)
     yield f"{number['pass']} pass, {number['fail']} fail, {number['not supported']} not supported"
+    if report.known is not NOTHING_KNOWN:
+        new = counts(report.fresh)["fail"]
+        yield f"{new} of the {number['fail']} failures {'is' if new == 1 else 'are'} not in the baseline"
 
 
-def _known(results: Results, known: Known) -> Iterator[str]:
-    if known:
-        fresh = [case for case, result in results.items() if new(case, result, known)]
-        yield f"{len(fresh)} cases fail that the baseline does not know"
-
-
-def _shown(results: Results, server: Server, known: Known, *, shrink: bool) -> Iterator[str]:
-    """For the first failure of each API and kind, the line that shows it."""
+def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
+    """For the first failure of each API and kind, the line that shows it: the promises that are broken are its kind."""
     seen: set[tuple[str, tuple[Column, ...]]] = set()
-    for case, result in results.items():
-        kind = (case.api, tuple(new(case, result, known)))
-        if not kind[1] or kind in seen or len(seen) == MOST_SHOWN:
+    for case, result in fresh.items():
+        kind = (case.api, result.wrong)
+        if not result.wrong or kind in seen or len(seen) == MOST_SHOWN:
             continue
         seen.add(kind)
-        least = case.least(server, result) if shrink else case
-        if line := least.curl(server):
-            yield f"\n{' '.join(kind[1])} of {least}: {case.why}\n  {line}"
+        least = case.least(report.server, result) if shrink else case
+        if line := least.curl(report.server):
+            yield f"\n{' '.join(result.wrong)} of {least}: {case.why}\n  {line}"
 
 
 def counts(results: Results) -> dict[str, int]:
     """How many cases had each outcome."""
     found = Counter(result.outcome for result in results.values())
     return {outcome: found[outcome] for outcome in ("pass", "fail", "not supported")}
-
-
-def write(server: Server, results: Results, *, json_path: Path | None, junit_path: Path | None) -> None:
-    """Writes what is asked for."""
-    if json_path:
-        write_json(json_path, server, results)
-    if junit_path:
-        write_junit(junit_path, server, results)
-
-
-def write_json(path: Path, server: Server, results: Results) -> None:
-    """Writes the summary and each result; `versions` are those of the kit and the clients."""
-    content = {
-        "url": server.url,
-        "model": server.model if results else None,
-        "versions": {"stopscan-conformance": __version__, **{name: version(name) for name in CLIENTS}},
-        "summary": counts(results),
-        "results": [_as_json(case, result, server) for case, result in results.items()],
-    }
-    _replace(path, (json.dumps(content, indent=2) + "\n").encode())
-
-
-def _as_json(case: Case, result: Result, server: Server) -> dict[str, Any]:
-    named = {"api": case.api, "stream": case.stream, "case": case.name, "topic": case.topic, "rule": case.why}
-    told = {"outcome": result.outcome, "detail": result.detail, "columns": dict(result.columns)}
-    return {**named, **told, **({"curl": case.curl(server)} if result.outcome == "fail" else {})}
-
-
-def write_junit(path: Path, server: Server, results: Results) -> None:
-    """Writes a suite an API; a case that is not supported counts as skipped."""
-    root = ElementTree.Element("testsuites")
-    for api, found in _by_api(results):
-        numbers = counts(found)
-        suite = ElementTree.SubElement(
-            root,
-            "testsuite",
-            name=api,
-            tests=str(len(found)),
-            failures=str(numbers["fail"]),
-            skipped=str(numbers["not supported"]),
-        )
-        for case, result in found.items():
-            element = ElementTree.SubElement(suite, "testcase", classname=f"stopscan_conformance.{api}", name=str(case))
-            if result.outcome != "pass":
-                kind = "failure" if result.outcome == "fail" else "skipped"
-                # XML has no way to write control characters.
-                message = _printable(result.detail)
-                told = ElementTree.SubElement(element, kind, message=message, type=" ".join(result.wrong))
-                if kind == "failure":
-                    told.text = _printable("\n".join(filter(None, (f"{case.topic}: {case.why}", case.curl(server)))))
-    ElementTree.indent(root)
-    _replace(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Writes beside the file, so that a kill while writing leaves what was written before."""
-    if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-        path.write_bytes(content)
-        return
-    real = path.resolve()  # what a link leads to is replaced, not the link
-    beside = real.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(content)
-        os.replace(beside, real)
-    except BaseException as error:
-        beside.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename:
-            error.filename = str(path)  # nobody knows the file beside it
-        raise
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)

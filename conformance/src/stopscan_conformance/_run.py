@@ -40,7 +40,8 @@ def run(
     write: Callable[[], None] = lambda: None,
 ) -> None:
     """Adds the results of the cases, with a progress bar on a terminal: several cases at once, then one by one those
-    that have several requests or compare times. In the end the results are in the order of the cases.
+    that have several requests or compare times. In the end the results are in the order of the cases. With `columns`,
+    nothing but these promises counts, and a case that tests none of them has no result.
 
     `write` is called about every second. Raises `Terminated` when SIGTERM comes.
     """
@@ -52,7 +53,10 @@ def run(
 
             def add(case: Case, result: Result) -> None:
                 nonlocal written
-                results[case] = limited(result, columns)
+                if not columns or result.outcome == "not supported":
+                    results[case] = result
+                elif {*columns} & {*result.columns}:
+                    results[case] = limited(result, columns)
                 progress.advance(shown)
                 if time.monotonic() - written > BETWEEN_WRITINGS:
                     write()

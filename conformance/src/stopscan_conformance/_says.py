@@ -21,6 +21,9 @@ TOOL = {
 }
 OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "temperature": ({"temperature": 1.0}, ()),
+    "greedy": ({"temperature": 0.0}, ()),
+    # So little that the checkpoint recites all the same: its logits are 32 apart.
+    "penalties": ({"presence_penalty": 0.01, "frequency_penalty": 0.01}, OPENAI),
     "seed": ({"seed": 7}, (*OPENAI, "ollama-chat", "ollama-generate")),
     "top-p": ({"top_p": 0.9}, ()),
     "top-k": ({"top_k": 20}, ("anthropic", "ollama-chat", "ollama-generate", "generate")),
@@ -28,26 +31,29 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "tools": ({"tools": [TOOL], "tool_choice": "none"}, ("openai-chat",)),
     "user": ({"user": "somebody"}, OPENAI),
     "newer-limit": ({}, ("openai-chat",)),
+    "both-limits": ({}, ("openai-chat",)),
     "echo": ({"echo": True}, ("openai-completions",)),
 }
+NEWER = "max_completion_tokens"
+LIMITS: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
 
 
 @dataclass(frozen=True)
 class Said:
-    """`options` are further fields, `before` are earlier turns, `parts`: the content comes in parts, and `newer` names
-    the limit `max_completion_tokens`."""
+    """`options` are further fields, `before` are earlier turns, `parts`: the content comes in parts, and `limits` are
+    the names of the limit in OpenAI's APIs."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Turn, ...] = ()
     parts: bool = False
-    newer: bool = False
+    limits: tuple[str, ...] = ("max_tokens",)
 
 
 def said(says: str, api: str, stop: str) -> Said | None:
     """What `says` is in the words of `api`; None if that has no words for it."""
     if says in OPTIONS:
         options, apis = OPTIONS[says]
-        return Said(options, newer=says == "newer-limit") if not apis or api in apis else None
+        return Said(options, limits=LIMITS.get(says, Said.limits)) if not apis or api in apis else None
     if says == "logprobs":
         words = {"openai-chat": {"logprobs": True, "top_logprobs": 1}, "openai-completions": {"logprobs": 1}}
         return Said(words[api]) if api in words else None

@@ -62,12 +62,15 @@ class Part(NamedTuple):
 @dataclass(frozen=True)
 class Api:
     """`read` sends a request through the official client and gives what that reads. `form` finds what is wrong with an
-    answer as it came. `told` is what an answer can tell of an end."""
+    answer as it came. `told` is what an answer can tell of an end, and `unnamed` says what it lacks if it names no
+    stop."""
 
     name: str
     read: Callable[[Connection, Request], AsyncIterator[Part]]
     form: Callable[[Wire, Request], Iterator[str]]
     told: Callable[[End], End]
+    unnamed: str = ""
     lists_only: bool = False  # it takes no bare string and no null
     asks_for_usage: bool = False  # a stream tells its usage only if it is asked to
     harmony: bool = False
+    raw: bool = False  # the prompt is the model's, without a chat template: a stop may fire in the reasoning

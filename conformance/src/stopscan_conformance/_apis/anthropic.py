@@ -159,4 +159,4 @@ def told(end: End) -> End:
     return ("eos", None) if end[0] == "stop_token" else end
 
 
-MESSAGES = Api("anthropic", read, form, told, lists_only=True)
+MESSAGES = Api("anthropic", read, form, told, "stop_reason is not stop_sequence", lists_only=True)

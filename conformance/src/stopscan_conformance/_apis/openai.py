@@ -13,6 +13,7 @@ from stopscan_conformance._connection import Connection
 from stopscan_conformance._wire import Wire
 
 DONE = "[DONE]"
+MATCHED_STOP = "the choice has neither matched_stop nor stop_reason"
 # The second name is vLLM's and mlx-lm's, the first everybody else's.
 REASONING = ("reasoning_content", "reasoning")
 
@@ -42,8 +43,8 @@ def options(request: Request) -> dict[str, Any]:
         {True: {"include_usage": True}, None: {"include_usage": False}}.get(request.usage) if request.stream else None
     )
     usage = {"stream_options": asked} if asked else {}
-    limit = request.limit("max_completion_tokens" if request.said.newer else "max_tokens")
-    return {"stream": request.stream, **usage, "extra_body": {**request.named("stop"), **limit}}
+    limits = {} if request.max_tokens is None else dict.fromkeys(request.said.limits, request.max_tokens)
+    return {"stream": request.stream, **usage, "extra_body": {**request.named("stop"), **limits}}
 
 
 async def _answers(reply: Any, stream: bool) -> AsyncIterator[Any]:
@@ -151,5 +152,7 @@ def told(end: tuple[str, str | int | None]) -> tuple[str, str | int | None]:
     return end
 
 
-CHAT = Api("openai-chat", read_chat, chat_form, told, asks_for_usage=True)
-COMPLETIONS = Api("openai-completions", read_completions, completions_form, told, asks_for_usage=True)
+CHAT = Api("openai-chat", read_chat, chat_form, told, MATCHED_STOP, asks_for_usage=True)
+COMPLETIONS = Api(
+    "openai-completions", read_completions, completions_form, told, MATCHED_STOP, asks_for_usage=True, raw=True
+)

@@ -89,4 +89,4 @@ def told(end: End) -> End:
     return end
 
 
-GENERATE = Api("generate", read, form, told)
+GENERATE = Api("generate", read, form, told, "finish_reason has no matched", raw=True)

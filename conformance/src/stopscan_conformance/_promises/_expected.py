@@ -17,9 +17,10 @@ Findings = Mapping[Column, str | None]  # what is wrong, by the promise; None: n
 @dataclass(frozen=True, eq=False)
 class Expected:
     """`answers` are text and reasoning, in each way that they may be told apart; `ends` and `tokens` have what may be
-    said of the end. Chunks are compared with `recital`."""
+    said of the end. Chunks are compared with `recital`. `unnamed` says what an answer lacks that names no stop."""
 
     answers: tuple[tuple[str, str], ...]
     ends: tuple[End, ...]
     tokens: tuple[int, ...]
     recital: Recital | None = None
+    unnamed: str = ""

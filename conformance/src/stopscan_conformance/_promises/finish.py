@@ -10,7 +10,8 @@ from stopscan_conformance._promises._expected import Expected
 def fault(answer: Answer, expected: Expected) -> str | None:
     if answer.end in expected.ends:
         return None
-    return f"ended by {_words(answer.end)}, not {_words(expected.ends[0])}"
+    unnamed = answer.end == ("eos", None) and expected.ends[0][1] is not None and expected.unnamed
+    return f"ended by {_words(answer.end)}, not {_words(expected.ends[0])}" + (f": {unnamed}" if unnamed else "")
 
 
 def _words(end: End | None) -> str:

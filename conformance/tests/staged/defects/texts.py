@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from staged.defects.defect import wrong
 from staged.generation import EOS, Generation, Piece
 from staged.scanners import Found, Simple
+from staged.variants import Together
 
 
 class KeepsTheStop(Simple):
@@ -115,13 +116,6 @@ class NoLimit(Generation):
         self.ask.max_tokens = 2000
         async for step in super().steps():
             yield step
-
-
-class StopsInReasoning(Generation):
-    async def texts(self) -> AsyncIterator[tuple[str, str]]:
-        self.ask.apart = False
-        async for part in super().texts():
-            yield part
 
 
 class Unprotected(Simple):
@@ -250,7 +244,7 @@ DEFECTS = [
     wrong("one token too many", "no-stop-limit", "text cost", generation=LimitTooFar),
     wrong("one token too few", "no-stop-limit", "text cost", "generate", generation=LimitTooNear),
     wrong("no limit", "no-stop-limit", "text finish cost", "ollama-chat", generation=NoLimit),
-    wrong("stops in reasoning", "think", "text cost", "openai-completions", scanner=Unprotected),
+    wrong("stops in reasoning", "think", "text cost", "ollama-generate", generation=Together, scanner=Unprotected),
     wrong("no stops after reasoning", "think", "text finish cost", generation=NoStopAfterReasoning),
     wrong("stops across the edge of reasoning", "think-edge", "text finish cost", generation=AcrossTheEdge),
     wrong("stop_token_ids ignored", "ids", "text finish cost", generation=NoTokenIds),

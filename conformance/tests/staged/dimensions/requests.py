@@ -38,6 +38,14 @@ def no_limit(body: Any) -> bool:
     return all(options(body).get(name) is None for name in names)
 
 
+def greedy(body: Any) -> Any:
+    return options(body).get("temperature") == 0
+
+
+def both_limits(body: Any) -> Any:
+    return {"max_tokens", "max_completion_tokens"} <= {*body}
+
+
 class ReadsTheConversation(Generation):
     """A stop in an earlier message ends the answer."""
 
@@ -170,6 +178,11 @@ def no_stop_with_extra(name: str, api: str = "openai-chat") -> Any:
 MUTANTS = [
     *(no_stop_with_extra(name) for name in (
         "temperature", "seed", "top_p", "logprobs", "response_format", "tools", "user", "max_completion_tokens")),
+    no_stop_with_extra("presence_penalty"),
+    no_stop_with_extra("frequency_penalty", "openai-completions"),
+    mutant("no stops at temperature 0", ask=no_stops_if(greedy)),
+    mutant("no stops at temperature 0 in Anthropic", "anthropic", ask=no_stops_if(greedy)),
+    mutant("no stops with both limits", ask=no_stops_if(both_limits)),
     no_stop_with_extra("logprobs", "openai-completions"),
     no_stop_with_extra("echo", "openai-completions"),
     no_stop_with_extra("temperature", "anthropic"),
