@@ -6,12 +6,13 @@ Every adapter asks here, so that stops, protection and segments agree. The regio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypedDict
 
 from stopscan import StopSet
-from stopscan.segments import FORMATS, SegmentSet, from_response_template, keep
+from stopscan.segments import FORMATS, Segmenter, SegmentSet, from_response_template, keep
 
 __all__ = [
     "NAMES",
@@ -34,6 +35,16 @@ NAMES = ("reasoning", "tool_call")
 
 # How the name of a region ends that is between the markers of a pair.
 PROTECTED = " protected"
+
+# What the templates of a form have beside its markers, which are another form's, too.
+SIGNS = {"glm45": "<arg_key>"}
+
+# What chat templates write behind a prompt is not longer, in code points.
+PROMPT_END = 256
+
+# The regions that somebody reads. Any other is the form's own, such as a header: "assistant to=self".
+TEXTS = ("answer", *NAMES)
+HEADER = re.compile(r"[\w .=-]*\s*")
 
 # mlx-lm's names of parts that have another one here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
@@ -60,10 +71,9 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     template = getattr(tokenizer, "response_template", None)
     try:
         declared = from_response_template(template) if template else None
-    except ValueError:  # its anchors are no literals
+    except (ValueError, TypeError):  # its anchors are no literals, or it is no template
         declared = None
-    text = getattr(tokenizer, "chat_template", None)
-    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(text) if isinstance(text, str) else None]
+    found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in found if graph]
     # mlx-lm knows the tool calls alone of some models that think.
     return max(graphs, key=lambda graph: len({*NAMES} & _regions(graph)), default=None)
@@ -110,16 +120,30 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
 def region_after(graph: Graph, prompt_end: str, /) -> str:
     """Returns the region in which the answer to a prompt begins.
 
-    Only a marker at the end of the prompt opens a region, where chat templates put markers. So a user who writes about
-    markers cannot switch the operator's stops off.
+    Only markers at the end of the prompt open a region, where chat templates put markers: between two of them, and
+    behind the last, there is nothing but white space, or the words of a header. So a user who writes about markers
+    cannot switch the operator's stops off.
+
+    Raises ``ValueError`` for a graph without regions.
 
     >>> region_after(FORMATS["qwen3"], "<|im_start|>assistant\\n<think>\\n")
     'reasoning'
+    >>> region_after(FORMATS["harmony"], "<|start|>assistant<|channel|>analysis<|message|>")
+    'reasoning'
     """
+    if not graph:
+        raise ValueError("a graph has at least one region")
     first = next(iter(graph))
-    ends = (prompt_end, prompt_end.rstrip())
-    markers = [marker for marker in graph[first] if any(end.endswith(marker) for end in ends)]
-    return str(graph[first][max(markers, key=len)]) if markers else first
+    end = prompt_end[-PROMPT_END:]
+    starts = [start for start in range(len(end)) if end.startswith(tuple(graph[first]), start)]
+    if starts:
+        segments = _without_kept(tuple((state, tuple(graph[state].items())) for state in graph))
+        for start in starts:
+            segmenter = Segmenter(segments)
+            parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
+            if not any(text.strip() if region in TEXTS else HEADER.fullmatch(text) is None for region, text in parts):
+                return segments.region_after(end[start:])
+    return first
 
 
 def begins(stops: StopSet, prompt_end: str, start_protected: bool | None) -> dict[str, Any]:
@@ -255,14 +279,28 @@ def _part(part: str) -> str:
 
 
 @lru_cache(maxsize=16)
+def _without_kept(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
+    """The segments of a graph whose markers are never text."""
+    return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})
+
+
+def _template(tokenizer: Any) -> str:
+    """Its chat template, or all of them: some tokenizers have one for each use, by name."""
+    template = getattr(tokenizer, "chat_template", None)
+    templates = template.values() if isinstance(template, Mapping) else [template]
+    return "\n".join(text for text in templates if isinstance(text, str))
+
+
+@lru_cache(maxsize=16)
 def _of_chat_template(template: str) -> Graph | None:
-    best, most = None, 0
-    for form in FORMATS.values():
+    best, most = None, (0, False)
+    for name, form in FORMATS.items():
         edges = {(marker, _name(to)) for markers in form.values() for marker, to in markers.items()}
         found = {marker for marker, _ in edges if marker in template}
         missing = {*NAMES} & _regions(form) - {to for marker, to in edges if marker in found}
         # A form of which a region cannot be entered is another model's; of several, more of the template is one's own.
         size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
-        if not missing and size > most:
-            best, most = form, size
+        known = size, SIGNS.get(name, "\0") in template
+        if not missing and known > most and size > 0:
+            best, most = form, known
     return best

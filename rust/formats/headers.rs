@@ -23,7 +23,7 @@ pub(super) static HEADERS: &[Format] = &[
         ],
     ),
     // A stream begins behind `<|message_model|>`, in a header, which may hold the name of the function. A call in the
-    // middle of the reasoning ends it.
+    // middle of the reasoning ends it, and so does what opens another part in the middle of an answer.
     Format::graph(
         "inkling",
         "Inkling: vLLM's inkling; the response template in transformers' tests/utils/test_chat_parsing.py",
@@ -38,7 +38,19 @@ pub(super) static HEADERS: &[Format] = &[
                     ("<|content_invoke_tool_text|>", "tool_call"),
                 ],
             ),
-            ("answer", INKLING_ENDS),
+            (
+                "answer",
+                &[
+                    ("<|end_message|>", "header"),
+                    ("<|content_model_end_sampling|>", "header"),
+                    ("<|message_model|>", "header"),
+                    ("<|content_thinking|>", "reasoning"),
+                    ("<|content_text|>", "answer"),
+                    ("<|content_tool_error|>", "answer"),
+                    ("<|content_invoke_tool_json|>", "tool_call"),
+                    ("<|content_invoke_tool_text|>", "tool_call"),
+                ],
+            ),
             (
                 "reasoning",
                 &[

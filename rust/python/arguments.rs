@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyIterator, PyMapping, PyString};
+use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
 
 use super::errors::{type_error, value_error};
 use super::objects::{collect, room};
@@ -36,6 +36,10 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
+        // The order of a set is another one in each process, and a snapshot is read in another process.
+        if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
+            strings.items.sort_by_cached_key(|item| item.to_string_lossy().into_owned());
+        }
         Ok(strings)
     }
 

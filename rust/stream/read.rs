@@ -211,6 +211,11 @@ impl<E: Emit> Stream<E> {
         }
     }
 
+    /// The stop that a special token is here.
+    pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
+        self.graph().stop(self.cursor.node, special)
+    }
+
     /// Releases the held text before a special token that is no text. If it is a stop, that fires, if `armed`; if it is
     /// a marker, that leads to its region. `None` if it is neither.
     pub(crate) fn pass_special(&mut self, special: &str, armed: bool) -> Option<Released> {
@@ -218,7 +223,7 @@ impl<E: Emit> Stream<E> {
             return None;
         }
         let node = self.cursor.node;
-        if let Some(word) = self.graph().stop(node, special).filter(|_| armed) {
+        if let Some(word) = self.stop_of(special).filter(|_| armed) {
             let released = self.pass_over("");
             self.fire(FiredStop::Special(word), "");
             return Some(released);

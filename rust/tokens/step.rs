@@ -1,5 +1,7 @@
 //! How a stream of tokens reads one, and how it ends.
 
+use std::borrow::Cow;
+
 use super::decoded::Decoded;
 use super::finish::{EndReason, Finish};
 use super::native::Decode;
@@ -29,7 +31,11 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
             return self.read_end(id);
         }
         let special = decoder.step(id, number, &mut |text, token| decoded.read(text, token, armed))?;
-        if let Some(special) = special {
+        if let Some(special) = special.map(Cow::into_owned) {
+            if armed && decoded.stream.stop_of(&special).is_some() {
+                // The text ends here: what began a character is none.
+                decoder.tail(None, number, &mut |text, token| decoded.read(text, token, armed))?;
+            }
             decoded.read_special(&special, armed);
         }
         if decoded.count() {

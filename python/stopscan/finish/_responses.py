@@ -14,6 +14,8 @@ CALLS = (
     "apply_patch_call",
     "mcp_approval_request",
 )
+# Events that have a refusal, which the last event of a sparse server has not.
+REFUSALS = ("response.refusal.delta", "response.refusal.done")
 
 
 def from_responses(payload: object, /) -> Finish | None:
@@ -49,7 +51,10 @@ def _ended(event: object, payload: object) -> Finish | None:
 
 def _content(event: object) -> Finish | None:
     """What waits for the caller: in the items of a response, or in the one that an event has."""
-    response = event if field(event, "type") is None else field(event, "response")
+    kind = field(event, "type")
+    if kind in REFUSALS or field(field(event, "part"), "type") == "refusal":
+        return Finish("refusal", raw="refusal")
+    response = event if kind is None else field(event, "response")
     for item in (field(event, "item"), *items(field(response, "output"))):
         kind = field(item, "type")
         if _is_call(item, kind):

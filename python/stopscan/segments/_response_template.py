@@ -27,12 +27,12 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
     - A stream begins in the field without ``open``. If there is no such field, the stream begins in ``outside``, whose
       text transformers drops.
     - ``content``, ``transform``, ``join`` and the stripping of white space are left to the caller.
-    - ``start_anchor`` is left to the caller, too. It stands before the assistant's own part of a prompt. Give
-      ``region_after`` the text after the last ``start_anchor``.
+    - ``start_anchor`` and ``start_anchor_pattern`` are left to the caller, too. They stand before the assistant's own
+      part of a prompt. Give ``region_after`` the text after the last anchor.
 
-    Raises ``ValueError`` for a regular expression, and for a marker inside which a shorter marker ends: transformers
-    waits for the longer marker, and a segmenter takes the marker that ends first. The error names the field and the
-    key.
+    Raises ``ValueError`` for a marker that is a regular expression, and for a marker inside which a shorter marker
+    ends: transformers waits for the longer marker, and a segmenter takes the marker that ends first. The error names
+    the field and the key.
 
     >>> template = {
     ...     "start_anchor": "<|im_start|>assistant\\n",

@@ -18,7 +18,8 @@ class Vocabulary(_stopscan.Vocabulary):
 
     ``tokenizer`` is a ``tokenizers.Tokenizer``, an object that carries one (transformers' fast tokenizers, mlx-lm's
     wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. The vocabulary is kept as long as the tokenizer
-    lives. The tokenizer is read again if tokens were added or the decoder was replaced.
+    lives. The tokenizer is read again if tokens were added or the decoder was replaced, and not if a token that was
+    there became special.
 
     The vocabulary is ``native`` if the text of a stream is made from the bytes of single ids: byte-level BPE, tekken,
     tiktoken, SentencePiece. The description of the decoder decides, and samples are compared with ``decode``. Any other

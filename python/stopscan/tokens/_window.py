@@ -134,9 +134,10 @@ class Window:
     def _give_out(self, whole: str, tokens: list[int]) -> None:
         self._given = [*self._given, *tokens]
         self._text = whole
-        if len(self._given) > CONTEXT:
+        # Right behind the prompt they may complete a character of the prompt, and be none alone.
+        if len(self._given) > CONTEXT and self._last > 0:
             self._given = tokens
-            self._text = self._decode(self._given)
+            self._text = self._decode(tokens)
 
     def _pieces(self, text: str, pending: list[int], numbers: list[int]) -> list[Piece]:
         """``text`` by the tokens that it is of."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -24,6 +27,21 @@ def test_version_1_is_that_of_rust() -> None:
     other = StopScanner(scanner.stops)
     other.restore(VERSION_1)
     assert (other.held, other.feed("man: Hi"), other.match and other.match.offset) == ("\n\nHu", "", 19)
+
+
+def test_a_set_of_stops_has_one_order() -> None:
+    """Its order is another one in each process, and then no snapshot of it could be restored in another process."""
+    made = "from stopscan import StopScanner; print(StopScanner({'END', 'STOP', 'Human:', '###'}).snapshot().hex())"
+    snapshots = {
+        subprocess.run(
+            [sys.executable, "-c", made],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in range(1, 5)
+    }
+    assert len(snapshots) == 1
 
 
 @pytest.mark.parametrize("text", ["", "E", "a END more", "<think>x", "é 12", "x" * 300])

@@ -66,6 +66,16 @@ APART: dict[str, tuple[str, list[dict[str, Any]], Finish]] = {
     "chat refusal, then a call": (
         "openai", [chat(refusal="No"), chat(tool_calls=TOOLS), chat("stop")], Finish("tool_calls", raw="stop")
     ),
+    "responses refusal in small events alone": (
+        "responses",
+        [{"type": "response.refusal.delta", "delta": "No."}, COMPLETED],
+        Finish("refusal", raw="refusal"),
+    ),
+    "responses refusal in a part alone": (
+        "responses",
+        [{"type": "response.content_part.done", "part": {"type": "refusal", "refusal": "No."}}, COMPLETED],
+        Finish("refusal", raw="refusal"),
+    ),
     "chat without calls": ("openai", [chat(tool_calls=[], refusal=None), chat("stop")], Finish("eos", raw="stop")),
     "chat that fails after a call": ("openai", [chat(tool_calls=TOOLS), ERROR], Finish("abort")),
     "anthropic call": (

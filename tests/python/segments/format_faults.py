@@ -166,6 +166,12 @@ FAULTS = [
     ),
     Answer(
         "inkling",
+        "vllm/parser/inkling.py: a call in the middle of the text",
+        "<|content_text|>Hi<|content_invoke_tool_json|>{}<|end_message|>",
+        [("answer", "Hi"), ("tool_call", "{}")],
+    ),
+    Answer(
+        "inkling",
         f"{ENGINE}/test_inkling.py: a call while the reasoning is open",
         "<|content_thinking|>hm <|content_thinking|>so<|content_invoke_tool_json|>{}<|end_message|>",
         [("reasoning", "hm so"), ("tool_call", "{}")],

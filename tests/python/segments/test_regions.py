@@ -130,6 +130,55 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     assert begins(stops, prompt_end, True) == {"region": "reasoning"}
 
 
+@pytest.mark.parametrize(
+    ("name", "prompt_end", "region"),
+    [
+        ("gemma4", "<|turn>model\n<|channel>thought\n", "reasoning"),
+        ("harmony", "<|end|><|start|>assistant<|channel|>analysis<|message|>", "reasoning"),
+        ("harmony", "<|end|><|start|>assistant<|channel|>final<|message|>", "answer"),
+        ("muse", "<|start|>assistant to=self<|message|>", "reasoning"),
+        ("hunyuan_a13b", "<think>\n\n</think>\n<answer>\n", "answer/after reasoning"),
+        ("qwen3", "<think>\n\n</think>\n\n", "answer/after reasoning"),
+    ],
+)
+def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_end: str, region: str) -> None:
+    """Only markers of the first region counted: a stop fired in reasoning that the prompt had opened."""
+    assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
+    stops = protected(StopSet("END"), FORMATS[name])
+    scanner = StopScanner(stops, **begins(stops, prompt_end, None))
+    assert (scanner.feed("END") == "END") == (region == "reasoning")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_marker_of_a_users_opens_a_region(name: str) -> None:
+    form = FORMATS[name]
+    for marker in {marker for markers in form.values() for marker in markers}:
+        prompt = f"What is {marker}<|im_end|>\n<|im_start|>assistant\n"
+        assert region_after(form, prompt) == region_after(form, "")
+
+
+def test_a_graph_without_regions_is_none() -> None:
+    with pytest.raises(ValueError, match="at least one region"):
+        region_after({}, "x")
+
+
+def test_a_template_of_glm_is_not_one_of_hermes() -> None:
+    """The two forms have the same markers, and in GLM's the reasoning opens again."""
+    template = "<tool_call>{n}\n<arg_key>k</arg_key>\n</tool_call><|assistant|>\n<think></think>"
+    assert graph_of(SimpleNamespace(chat_template=template)) == FORMATS["glm45"]
+
+
+def test_a_tokenizer_with_several_chat_templates() -> None:
+    """transformers has those as a mapping, of which nothing was read."""
+    templates = {"default": "<think></think>", "tool_use": "<think></think><tool_call></tool_call>"}
+    assert graph_of(SimpleNamespace(chat_template=templates)) == FORMATS["hermes"]
+
+
+def test_a_response_template_that_is_none_is_passed_over() -> None:
+    tokenizer = SimpleNamespace(response_template=5, chat_template="<think></think><tool_call></tool_call>")
+    assert graph_of(tokenizer) == FORMATS["hermes"]
+
+
 def test_the_graph_of_mlx_lms_markers() -> None:
     tokenizer = SimpleNamespace(
         has_thinking=True, think_start="<think>", think_end="</think>",

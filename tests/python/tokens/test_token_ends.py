@@ -79,6 +79,20 @@ def test_a_special_token_that_ends_the_stream_is_not_text() -> None:
         assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 2)
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_half_a_character_before_a_special_stop_comes_out(native: bool) -> None:
+    """It was lost, and the stop's offset was one less than the text before the stop has."""
+    tokenizer, token_ids = staged("a", b"\xc3", "<|im_end|>", special=["<|im_end|>"])
+    carrier = tokenizer if native else Carrier(tokenizer)
+    scanner = TokenScanner(carrier, ["<|im_end|>"])
+    assert run(scanner, token_ids) == ["a", "", "\ufffd"]
+    assert scanner.finish == stopped(2, "<|im_end|>")
+    assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 2)
+    scanner = TokenScanner(carrier, ["\ufffd", "<|im_end|>"])
+    assert run(scanner, token_ids) == ["a", "", ""]
+    assert scanner.finish == stopped(1, "\ufffd")
+
+
 def test_an_end_that_the_tokenizer_does_not_know() -> None:
     tokenizer, token_ids = staged("a", b"\xc3")
     scanner = TokenScanner(tokenizer, eos_token_ids=[99, 2**32 - 1])

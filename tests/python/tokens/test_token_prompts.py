@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from families import llama, load, small_fallback
+from tokenizers import decoders
 from vocabularies import byte_level_book, staged
 from whole import agree, emitted, run
 
 from stopscan.finish import Finish
-from stopscan.tokens import TokenScanner
+from stopscan.tokens import TokenScanner, Vocabulary
 
 
 def test_a_prompt_keeps_the_leading_space() -> None:
@@ -60,6 +61,18 @@ def test_a_prompt_that_ends_in_half_a_character(
     assert scanner.finish == Finish("eos")
     scanner = TokenScanner(tokenizer, ["X"], prompt_token_ids=token_ids[:cut])
     assert run(scanner, token_ids[cut:]) == outputs
+
+
+def test_a_character_of_the_prompt_is_not_cut_off_where_bytes_are_one_run() -> None:
+    """The bytes that complete it were then decoded without it, and spoiled the run that they are in."""
+    tokenizer = load(small_fallback).tokenizer
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.ByteFallback(), decoders.Fuse(), decoders.Replace("▁", " "), decoders.Strip(" ", 1, 0)]
+    )
+    assert not Vocabulary(tokenizer).native
+    first, *rest = [tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in "你好世".encode()]
+    scanner = TokenScanner(tokenizer, prompt_token_ids=[first])
+    assert run(scanner, rest) == ["", "你", "", "", "好", "", "", "世", ""]
 
 
 def test_stops_do_not_reach_into_the_prompt() -> None:

@@ -158,12 +158,17 @@ impl<'a> Reference<'a> {
         self.matched.is_none() && self.markers().any(|other| other == marker)
     }
 
-    /// A stop or a marker that is a token without text.
-    pub fn pass_special(&mut self, special: &str) -> Vec<Segment> {
+    /// Whether a special token is a stop here.
+    pub fn fires(&self, special: &str) -> bool {
         let here =
             self.rules.stop_in.as_ref().is_none_or(|names| names.iter().any(|name| name == region_of(self.region)));
         let mut stops = self.rules.stop.iter().chain(&self.rules.visible);
-        if self.matched.is_some() || !here || !stops.any(|stop| stop == special) {
+        self.matched.is_none() && here && stops.any(|stop| stop == special)
+    }
+
+    /// A stop or a marker that is a token without text.
+    pub fn pass_special(&mut self, special: &str) -> Vec<Segment> {
+        if !self.fires(special) {
             return self.pass_marker(special);
         }
         let segments = self.flush();

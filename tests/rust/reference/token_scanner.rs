@@ -130,6 +130,9 @@ impl<'a> TokenPair<'a> {
         if let Token::Special(marker) = token
             && options.skip_special_tokens
         {
+            if armed && self.stops.fires(marker) {
+                out += &self.scan(true, armed);
+            }
             let safe = self.stops.pass_special(marker, armed);
             if self.stops.matched.is_some() {
                 self.finish = Some(Finish::StopSequence);

@@ -28,7 +28,7 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
     for count in 1..=ids.len() + 1 {
         let ended = count > ids.len();
         let read = &ids[..count.min(ids.len())];
-        let characters = plan.spelled(read, ended);
+        let mut characters = plan.spelled(read, ended);
         let new: String = characters[scanned..].iter().map(|character| character.0).collect();
         scanned = characters.len();
         let mut expected = reference.feed(&new, true);
@@ -38,6 +38,12 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
         {
             if reference.leads(marker) {
                 marks.push((count, scanned));
+            }
+            if reference.fires(marker) {
+                characters = plan.spelled(read, true);
+                let rest: String = characters[scanned..].iter().map(|character| character.0).collect();
+                scanned = characters.len();
+                expected.extend(reference.feed(&rest, true));
             }
             expected.extend(reference.pass_special(marker));
         }
