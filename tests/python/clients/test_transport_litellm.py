@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 import wire
 from apis import MESSAGES
 from litellm.llms.custom_httpx.http_handler import HTTPHandler
+from packaging.version import Version
 from replay import Recording, Replay
 
 from stopscan import StopMatch
@@ -40,10 +42,16 @@ def test_a_stop_ends_the_request(server: Replay, provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "ollama_chat"])
-def test_closes_says_that_litellms_wrapper_cannot_be_closed(server: Replay, provider: str) -> None:
+def test_closes_says_whether_litellms_wrapper_can_be_closed(server: Replay, provider: str) -> None:
+    """LiteLLM 1.110 can close its wrappers over Anthropic and Ollama; versions before cannot."""
     api, base = ROUTES[provider]
-    model = server.record(Recording(wire.WIRES[api](["one END", "two"])))
+    events = wire.WIRES[api](["one END", *["more"] * 9])
+    last = next(number for number, event in enumerate(events, 1) if "one END" in str(event))
+    recording = Recording(events, pause=last)
+    model = server.record(recording)
     options: Any = {"messages": MESSAGES, "api_base": server.url + base, "api_key": "none"}
     stream = scan_events(litellm.completion(f"{provider}/{model}", stream=True, **options), "END")
-    assert not stream.closes
+    closes = stream.closes
     assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "one "
+    assert recording.gone.wait(10 if closes else 1) == closes
+    assert closes or Version(version("litellm")) < Version("1.110")
