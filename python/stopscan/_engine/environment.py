@@ -10,7 +10,8 @@ from stopscan import Repeat
 from stopscan._engine.graphs import frozen
 from stopscan._engine.options import Limits
 from stopscan._engine.sets import stop_set
-from stopscan.regions import NAMES, read
+from stopscan.regions import NAMES
+from stopscan.regions._protect import read
 from stopscan.repeats import in_environment
 
 # Has the names whose markers are not known yet.

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopscan import StopSet
-from stopscan.regions import Graph, begins
+from stopscan.regions import Graph
+from stopscan.regions._prompt import begins
 
 # A graph that can be hashed: (state, ((marker, where it leads), ...)), ...
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]

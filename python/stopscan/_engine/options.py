@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from stopscan import Repeat
-from stopscan.regions import read
+from stopscan.regions._protect import read
 from stopscan.repeats import requested
 
 PREFIX = "stopscan_"

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from stopscan import Repeat, StopSet
 from stopscan._engine.tokens import RequestOptions
-from stopscan.regions import read
+from stopscan.regions._protect import read
 from stopscan.repeats import add_repeat, requested
 
 STRINGS = ((str, list), "a string or a list of strings")

@@ -13,7 +13,9 @@ from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machines.machine import Options
 from stopscan.clients._native import native_stops
 from stopscan.clients._wire.framing import dumps
-from stopscan.regions import NAMES, begins, read
+from stopscan.regions import NAMES
+from stopscan.regions._prompt import begins
+from stopscan.regions._protect import read
 from stopscan.repeats import requested
 
 

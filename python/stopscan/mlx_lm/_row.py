@@ -9,7 +9,8 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from stopscan import StopSet
 from stopscan._engine.tokens import EngineTokens, InRegions, Piece, RowOptions, TokenOptions
 from stopscan.mlx_lm._regions import prompt_end
-from stopscan.regions import begins, graph_of, protected, region_after
+from stopscan.regions import graph_of, protected, region_after
+from stopscan.regions._prompt import begins
 from stopscan.segments import Segment, SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter
 

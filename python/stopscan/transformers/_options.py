@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from stopscan import StopSet
 from stopscan._engine.tokens import EngineTokens, Ids, RowOptions, TokenOptions, ids
-from stopscan.regions import Protect, begins, graph_of, protected, region_after
+from stopscan.regions import Protect, graph_of, protected, region_after
+from stopscan.regions._prompt import begins
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 

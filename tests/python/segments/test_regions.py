@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import begins, graph_of, known, protected, region_after, segments_of
+from stopscan.regions import graph_of, known, protected, region_after, segments_of
+from stopscan.regions._prompt import begins
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
 
 QWEN3 = FORMATS["qwen3"]

@@ -1,0 +1,23 @@
+"""Where a checkpoint thinks, answers and calls tools: its graph of regions, and stops that do not fire in some of them.
+
+Every adapter asks here, so that stops, protection and segments agree. The regions have the names of
+``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` and ``tool_call``.
+"""
+
+from stopscan.regions._checkpoint import graph_of
+from stopscan.regions._names import NAMES, Graph
+from stopscan.regions._prompt import region_after
+from stopscan.regions._protect import PROTECTED, Protect, RegionOptions, known, protected, segments_of
+
+__all__ = [
+    "NAMES",
+    "PROTECTED",
+    "Graph",
+    "Protect",
+    "RegionOptions",
+    "graph_of",
+    "known",
+    "protected",
+    "region_after",
+    "segments_of",
+]

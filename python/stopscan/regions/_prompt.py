@@ -1,0 +1,68 @@
+"""Where an answer begins: what the end of the prompt says."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+from stopscan import StopSet
+from stopscan.regions._names import NAMES, Graph, region_name
+from stopscan.segments import Segmenter, SegmentSet
+
+# What chat templates write behind a prompt is not longer, in code points.
+PROMPT_END = 256
+
+# The regions that somebody reads. Any other is the form's own, such as a header: "assistant to=self".
+TEXTS = ("answer", *NAMES)
+HEADER = re.compile(r"[\w .=-]*\s*")
+
+
+def region_after(graph: Graph, prompt_end: str, /) -> str:
+    """Returns the region in which the answer to a prompt begins.
+
+    Only markers at the end of the prompt open a region, where chat templates put markers: between two of them, and
+    behind the last, there is nothing but white space, or the words of a header. So a user who writes about markers
+    cannot switch the operator's stops off.
+
+    Raises ``ValueError`` for a graph without regions.
+
+    >>> region_after(FORMATS["qwen3"], "<|im_start|>assistant\\n<think>\\n")
+    'reasoning'
+    >>> region_after(FORMATS["harmony"], "<|start|>assistant<|channel|>analysis<|message|>")
+    'reasoning'
+    """
+    if not graph:
+        raise ValueError("a graph has at least one region")
+    first = next(iter(graph))
+    end = prompt_end[-PROMPT_END:]
+    starts = [start for start in range(len(end)) if end.startswith(tuple(graph[first]), start)]
+    if starts:
+        segments = _without_kept(tuple((state, tuple(graph[state].items())) for state in graph))
+        for start in starts:
+            segmenter = Segmenter(segments)
+            parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
+            if not any(text.strip() if region in TEXTS else HEADER.fullmatch(text) is None for region, text in parts):
+                return segments.region_after(end[start:])
+    return first
+
+
+def begins(stops: StopSet, prompt_end: str, start_protected: bool | None) -> dict[str, Any]:
+    """Returns the options of a scanner of ``stops`` that say where the text after a prompt begins."""
+    if stops.regions is None:
+        opened = [pair for pair in stops.protect if prompt_end.rstrip().endswith(pair[0])]
+        if start_protected is None and opened:
+            return {"region": opened[0][0]}
+        return {"start_protected": bool(start_protected)}
+    if start_protected is None:
+        return {"region": region_after(stops.regions, prompt_end)}
+    closed = [region for region in stops.regions if region_name(region) not in stops.stop_in]
+    if start_protected and not closed:
+        raise ValueError("start_protected: nothing is protected")
+    return {"region": closed[0] if start_protected else next(iter(stops.regions))}
+
+
+@lru_cache(maxsize=16)
+def _without_kept(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
+    """The segments of a graph whose markers are never text."""
+    return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})
