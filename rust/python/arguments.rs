@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
+use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyList, PyMapping, PySet, PyString};
 
 use super::errors::{type_error, value_error};
 use super::objects::{collect, room};
@@ -38,7 +38,9 @@ impl<'py> Strings<'py> {
         }))?;
         // The order of a set is another one in each process, and a snapshot is read in another process.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
-            strings.items.sort_by_cached_key(|item| item.to_string_lossy().into_owned());
+            let sorted = PyList::new(object.py(), &strings.items)?;
+            sorted.sort()?;
+            strings.items = sorted.extract()?;
         }
         Ok(strings)
     }

@@ -1,11 +1,9 @@
-use std::collections::{HashMap, HashSet};
-
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyType};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyString, PyType};
 
 use super::errors::{memory_error, value_error};
-use super::objects::{self, collect, list, new_string, room};
+use super::objects::{self, collect, dict, int, list, new_string, room};
 use crate::text::Shape;
 use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, tokenizer_json};
 
@@ -33,14 +31,14 @@ pub(super) struct Vocabulary {
 impl Vocabulary {
     #[new]
     #[pyo3(signature = (
-        tokens, *, special = HashSet::new(), firsts = HashMap::new(), strays = "parts", strip_first_space = false,
+        tokens, *, special = None, firsts = None, strays = "parts", strip_first_space = false,
         special_ends_character = false
     ))]
     fn new(
         py: Python<'_>,
         tokens: Option<&Bound<'_, PyAny>>,
-        special: HashSet<u32>,
-        firsts: HashMap<u32, String>,
+        special: Option<&Bound<'_, PySet>>,
+        firsts: Option<&Bound<'_, PyDict>>,
         strays: &str,
         strip_first_space: bool,
         special_ends_character: bool,
@@ -62,24 +60,24 @@ impl Vocabulary {
         };
         room(TOKEN * tokens.len()?)?;
         for (id, token) in tokens.cast::<PyList>()?.iter().enumerate() {
-            let id = id as u32;
-            builder = add(builder, &token, special.contains(&id))?;
-            if let Some(first) = firsts.get(&id) {
-                builder = builder.at_start(&**first);
+            let id = int(py, id)?;
+            builder = add(builder, &token, special.map_or(Ok(false), |special| special.contains(&id))?)?;
+            if let Some(first) = firsts.map_or(Ok(None), |firsts| firsts.get_item(&id))? {
+                builder = builder.at_start(first.cast::<PyString>()?.to_str()?);
             }
         }
         Vocabulary::compiled(py, builder.build().map_err(refused)?)
     }
 
     /// What makes this vocabulary once more.
-    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options)> {
+    fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options<'py>)> {
         let core = &self.core;
-        let mut special = HashSet::new();
+        let (special, firsts) = (PySet::empty(py)?, dict(py)?);
         let tokens = list::<PyAny>(py, [])?;
         for id in 0..core.len() as u32 {
             let kind = core.kind(id);
             if kind.is_some_and(|kind| kind.has(TokenKind::SPECIAL)) {
-                special.insert(id);
+                special.add(int(py, id as usize)?)?;
             }
             tokens.append(match (kind, core.bytes(id)) {
                 (Some(kind), Some(bytes)) if kind.has(TokenKind::BYTE) => bytes[0].into_pyobject(py)?.into_any(),
@@ -92,9 +90,12 @@ impl Vocabulary {
             })?;
         }
         let strays = STRAYS.iter().find(|known| known.1 == core.strays()).map_or("", |known| known.0);
+        for (id, text) in core.firsts() {
+            firsts.set_item(int(py, id as usize)?, new_string(py, text)?)?;
+        }
         let options = Options {
             special,
-            firsts: core.firsts().map(|(id, text)| (id, text.into())).collect(),
+            firsts,
             strays,
             strip_first_space: core.strips_first_space(),
             special_ends_character: core.special_ends_character(),
@@ -143,9 +144,9 @@ const STRAYS: [(&str, Strays); 3] = [("parts", Strays::Parts), ("runs", Strays::
 
 /// The options of `Vocabulary`.
 #[derive(IntoPyObject)]
-struct Options {
-    special: HashSet<u32>,
-    firsts: HashMap<u32, String>,
+struct Options<'py> {
+    special: Bound<'py, PySet>,
+    firsts: Bound<'py, PyDict>,
     strays: &'static str,
     strip_first_space: bool,
     special_ends_character: bool,

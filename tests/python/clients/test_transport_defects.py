@@ -14,6 +14,7 @@ import pytest
 import wire
 from memory import CHAT, Server, packages, post, text_in
 from replay import line, sse
+from wholes import WHOLES
 
 from stopscan import StopMatch
 from stopscan.clients import StopTransport, scan_events, truncate_response
@@ -75,7 +76,7 @@ def ask_anthropic(transport: StopTransport) -> Any:
     ("ask", "package", "whole"),
     [
         (ask_openai, httpx, wire.chat_whole("one END two")),
-        (ask_anthropic, httpx2, wire.anthropic_whole("one END two")),
+        (ask_anthropic, httpx2, WHOLES["anthropic"]("one END two")),
         (ask_openai, httpx, {"tokens": "END"}),
     ],
 )

@@ -1,4 +1,4 @@
-"""How events stand in the bytes of a body: server-sent events, lines of JSON, a JSON array. AWS's form: ``_aws.py``."""
+"""How events stand in the bytes of a body: server-sent events, lines of JSON, a JSON array. AWS's form: ``aws.py``."""
 
 from __future__ import annotations
 
