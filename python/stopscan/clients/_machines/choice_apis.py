@@ -77,8 +77,9 @@ class Completions(ChoiceMachine):
         return sole
 
     def part(self, place: Any) -> Part:
+        echoed = self.options.echoed(place)  # first: where it is an error, there is no part whose text is scanned
         part = super().part(place)
-        part.pass_over(self.options.echoed(place))
+        part.pass_over(echoed)
         return part
 
     def tokens(self, choice: Any, text: str) -> list[Token]:

@@ -137,9 +137,11 @@ class Cutter:
         return sole if sole is not None and isinstance(sole[1], str) else None
 
     def released(self) -> bytes:
-        """The held text, where the stream has broken off: that confirms no stop."""
-        left = self._machine.released() if self._machine is not None else []
-        return b"".join([self.framing.out(self.framing.made(event)) for event in left])
+        """What comes where the stream has broken off: the held text, as that confirms no stop; if all choices have
+        stopped, the closing events."""
+        if self._machine is None or self._machine.ended:
+            return self._held()
+        return b"".join([self.framing.out(self.framing.made(event)) for event in self._machine.released()])
 
     def _held(self) -> bytes:
         """What the machine has left when the source has ended."""
