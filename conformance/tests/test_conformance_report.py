@@ -179,3 +179,12 @@ def test_a_refusal_is_no_failure_and_nothing_but_refusals_no_success(
 ) -> None:
     monkeypatch.setattr(command, "run", lambda server, every, results, **_: results.update(found))
     assert command.main(["http://127.0.0.1:9", "--model", "reciter"]) == status
+
+
+def test_a_promise_that_no_case_tests_was_told_by_the_exit_status_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "run", lambda server, every, results, **_: None)
+    arguments = ["http://127.0.0.1:9", "--model", "reciter", "--only", "late", "--only", "anthropic/split"]
+    assert command.main(arguments) == 2
+    assert capsys.readouterr().err == "stopscan-conformance: none of the 2 cases tests late\n"

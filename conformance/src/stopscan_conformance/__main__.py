@@ -66,8 +66,11 @@ def _find(report: Report, options: argparse.Namespace) -> None:
     write()  # an error should come before the run
     every = cases(*options.api, vectors=options.vectors, thorough=options.thorough, seed=options.seed)
     report.every = chosen(every, options.only)
-    run(report.server, report.every, report.results, columns=promises(options.only), write=write)
+    columns = promises(options.only)
+    run(report.server, report.every, report.results, columns=columns, write=write)
     report.complete = True
+    if not report.results:
+        raise ValueError(f"none of the {len(report.every)} cases tests {' or '.join(columns)}")
 
 
 def _parser() -> argparse.ArgumentParser:
