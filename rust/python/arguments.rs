@@ -5,10 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyList, PyMapping, PySet, PyString};
+use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
 
 use super::errors::{type_error, value_error};
-use super::objects::{collect, room};
+use super::objects::{collect, list, room};
 use crate::{Options, Snapshot, SnapshotError};
 
 /// A list of strings that are named by their place in it: stops, or markers.
@@ -38,9 +38,9 @@ impl<'py> Strings<'py> {
         }))?;
         // The order of a set is another one in each process, and a snapshot is read in another process.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
-            let sorted = PyList::new(object.py(), &strings.items)?;
+            let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
-            strings.items = sorted.extract()?;
+            strings.items = collect(sorted.iter().map(|item| Ok(item.cast_into::<PyString>()?)))?;
         }
         Ok(strings)
     }

@@ -1,7 +1,5 @@
 //! How a stream of tokens reads one, and how it ends.
 
-use std::borrow::Cow;
-
 use super::decoded::Decoded;
 use super::finish::{EndReason, Finish};
 use super::native::Decode;
@@ -31,12 +29,15 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
             return self.read_end(id);
         }
         let special = decoder.step(id, number, &mut |text, token| decoded.read(text, token, armed))?;
-        if let Some(special) = special.map(Cow::into_owned) {
-            if armed && decoded.stream.stop_of(&special).is_some() {
-                // The text ends here: what began a character is none.
+        match special {
+            // The text ends here: what began a character is none.
+            Some(special) if armed && decoded.stream.stop_of(&special).is_some() => {
+                let special = special.into_owned();
                 decoder.tail(None, number, &mut |text, token| decoded.read(text, token, armed))?;
+                decoded.read_special(&special, armed);
             }
-            decoded.read_special(&special, armed);
+            Some(special) => decoded.read_special(&special, armed),
+            None => {}
         }
         if decoded.count() {
             self.flush(Finish::Ended(EndReason::Length), armed)?;

@@ -9,7 +9,7 @@ import httpx
 import openai
 import pytest
 import wire
-from memory import Server, packages, read_all, text_in
+from memory import CHAT, Server, packages, post, read_all, text_in
 from replay import sse
 
 from stopscan.clients import StopTransport, scan_events
@@ -28,6 +28,29 @@ def test_closing_events_that_never_came_were_left_out_of_a_stream_that_is_draine
     read = b"".join(seen)
     assert text_in(read) == "one "
     assert read.count(b'"matched_stop":"END"') == 1
+
+
+ERROR = {"error": {"message": "no"}}
+
+
+@pytest.mark.parametrize("last", [[sse(ERROR)], [b"data: [DONE]\n\n"], [sse(ERROR), b"data: [DONE]\n\n"], []])
+def test_closing_events_came_twice_or_behind_the_error(last: list[bytes]) -> None:
+    drained = [*map(sse, wire.chat(["one END", "two"])[:3]), *last]
+    read = post(Server(httpx, drained), {"stream": True}, CHAT, "END", drain=True).content
+    closing, _, behind = read.partition(b'"matched_stop":"END"')
+    assert b"error" not in closing.replace(b'"refusal"', b"")
+    assert b"matched_stop" not in behind
+    assert (b'"error"' in behind) == (sse(ERROR) in last)
+
+
+def test_the_dicts_of_a_drained_stream_were_closed_behind_the_error() -> None:
+    *_, closing, error = scan_events([*wire.chat(["one END", "two"])[:3], ERROR], "END", drain=True)
+    assert closing["choices"][0]["matched_stop"] == "END"
+    assert error is ERROR
+    events, failed = wire.responses(["one END"]), {"type": "error", "message": "no"}
+    at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
+    out = list(scan_events([*events[:at], failed, *events[at:]], "END", drain=True))
+    assert [event["type"] for event in out[-2:]] == ["response.completed", "error"]
 
 
 def test_an_echo_of_token_ids_was_scanned() -> None:

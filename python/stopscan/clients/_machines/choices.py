@@ -196,6 +196,7 @@ class ChoiceMachine(Machine):
                 self.matches[index] = part.match
                 if part.source is not None:  # some text of it was touched
                     out.append(self._piece(part, "", [], part.match))
+                part.closed = True
         return out
 
     def whole(self, answer: Any) -> Any:

@@ -175,6 +175,10 @@ class Machine:
         """The held text, where the stream has failed: that confirms no stop."""
         raise NotImplementedError
 
+    def broken_off(self) -> list[Any]:
+        """What comes out when the stream has failed: behind the stops, the closing events; else the held text."""
+        return self.end() if self.ended else self.released()
+
     def rest(self) -> list[Any]:
         """``end``, as objects where the events are objects."""
         return self.end() if self.objects is None else [self.objects.made(json) for json in self.end()]
@@ -217,7 +221,7 @@ class Machine:
         if part is not None:
             out = self.changed(json, part, text, safe)
         else:
-            out = [*self.released(), json] if _is_error(json) else self.read(json)
+            out = [*self.broken_off(), json] if _is_error(json) else self.read(json)
         return out if self.objects is None else self.objects.give(event, json, out)
 
     def _begun(self, place: Any) -> Part:

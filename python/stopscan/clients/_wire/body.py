@@ -112,8 +112,8 @@ class Body:
             return b""
 
     def broken(self) -> bytes:
-        """The held text, where the body has broken off."""
-        return self._cutter.released() if self._cutter is not None else b""
+        """What comes where the body has broken off: behind the stops, the closing events; else the held text."""
+        return self._cutter.broken_off() if self._cutter is not None else b""
 
     def failed(self, error: Any) -> bytes:
         """What tells the client that the body has broken off: an error as its last event, where it has events."""

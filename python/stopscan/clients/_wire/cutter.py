@@ -88,7 +88,7 @@ class Cutter:
         if not isinstance(event, dict):
             if payload and self._machine is None and self._strict and len(self._options.stops):
                 raise TypeError(f"no event of an API that is known here: {payload[:40]!r}")
-            return (self.released() if self.framing.fails(frame) else b"") + self.framing.out(frame)
+            return (self.broken_off() if self.framing.fails(frame) else b"") + self.framing.out(frame)
         machine = self._machine or self._known(event)
         if machine is None:
             return self.framing.out(frame)
@@ -136,17 +136,16 @@ class Cutter:
             return None
         return sole if sole is not None and isinstance(sole[1], str) else None
 
-    def released(self) -> bytes:
-        """What comes where the stream has broken off: the held text, as that confirms no stop; if all choices have
-        stopped, the closing events."""
-        if self._machine is None or self._machine.ended:
-            return self._held()
-        return b"".join([self.framing.out(self.framing.made(event)) for event in self._machine.released()])
+    def broken_off(self) -> bytes:
+        """What comes where the stream has failed."""
+        return self._framed(self._machine.broken_off() if self._machine is not None else [])
 
     def _held(self) -> bytes:
         """What the machine has left when the source has ended."""
-        left = self._machine.end() if self._machine is not None else []
-        return b"".join([self.framing.out(self.framing.made(event)) for event in left])
+        return self._framed(self._machine.end() if self._machine is not None else [])
+
+    def _framed(self, events: list[Any]) -> bytes:
+        return b"".join([self.framing.out(self.framing.made(event)) for event in events])
 
     def _written(self, frame: bytes, source: Any, events: list[Any]) -> bytes:
         if self._matches:  # what follows a stop is another matter
