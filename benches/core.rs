@@ -18,10 +18,10 @@ static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 const ENGLISH: &str = concat!(
     include_str!("../LICENSE"),
-    include_str!("../rust/automaton/mod.rs"),
-    include_str!("../rust/graph/mod.rs"),
-    include_str!("../rust/stream/mod.rs"),
-    include_str!("../rust/set/mod.rs"),
+    include_str!("../rust/stopscan/automaton/mod.rs"),
+    include_str!("../rust/stopscan/graph/mod.rs"),
+    include_str!("../rust/stopscan/stream/mod.rs"),
+    include_str!("../rust/stopscan/set/mod.rs"),
 );
 const CHINESE: &str = "停止序列告诉模型在哪里结束回答。文本是一小段一小段到达的，所以匹配可能跨越好几段。\n\n";
 const REALISTIC: [&str; 4] = ["END", "</s>", "<|im_end|>", "\n\nHuman:"];

@@ -11,12 +11,12 @@ mod worst_texts;
 
 const PROSE: &str = concat!(include_str!("../LICENSE"), include_str!("../DESIGN.md"), include_str!("../docs/rust.md"));
 const CODE: &str = concat!(
-    include_str!("../rust/automaton/mod.rs"),
-    include_str!("../rust/patterns/threads.rs"),
-    include_str!("../rust/text/held.rs"),
-    include_str!("../rust/stream/emit.rs"),
-    include_str!("../rust/graph/mod.rs"),
-    include_str!("../rust/tokens/decoder.rs"),
+    include_str!("../rust/stopscan/automaton/mod.rs"),
+    include_str!("../rust/stopscan/patterns/threads.rs"),
+    include_str!("../rust/stopscan/text/held.rs"),
+    include_str!("../rust/stopscan/stream/output.rs"),
+    include_str!("../rust/stopscan/graph/mod.rs"),
+    include_str!("../rust/stopscan/tokens/decoder.rs"),
     include_str!("../tests/python/core/reference.py"),
 );
 const CHINESE: &str = "停止序列告诉模型在哪里结束回答文本是一小段到达的所以匹配可能跨越好几我们你他这个时候中国人大学生工作问题发展\

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Callable, Iterable
+from collections.abc import AsyncIterable, Iterable
 
 from stopscan._async_stream import AsyncDeltaStream
 from stopscan._stopscan import StopScanner, StopSet
@@ -20,19 +20,14 @@ class AsyncStopStream(AsyncDeltaStream[str]):
     _reader: StopScanner
 
     def _feed(self, delta: str) -> list[str]:
-        return _not_empty(self._reader.feed, delta)
+        return _not_empty(self._reader.feed(delta))
 
     def _flush(self) -> list[str]:
-        return _not_empty(self._reader.flush)
+        return _not_empty(self._reader.flush())
 
 
-def _not_empty(read: Callable[..., str], *delta: str) -> list[str]:
-    # The list is made first: if there is no memory for it, nothing has been read yet.
-    texts = [""]
-    texts[0] = read(*delta)
-    if not texts[0]:
-        texts.clear()
-    return texts
+def _not_empty(text: str) -> list[str]:
+    return [text] if text else []
 
 
 def ascan(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -14,11 +14,10 @@ class AsyncDeltaStream(Generic[Item]):
     """What ``AsyncStopStream`` and ``AsyncSegmentStream`` have in common: an async iterator over deltas.
 
     What is safe is kept until it is given out: a task that is cancelled while the source is closed loses nothing. The
-    next step then finishes that close. A delta for which there was no memory comes again at the next step.
+    next step then finishes that close.
     """
 
     __slots__ = (
-        "_again",
         "_closed",
         "_closing",
         "_deltas",
@@ -35,7 +34,6 @@ class AsyncDeltaStream(Generic[Item]):
         self._iterator = aiter(deltas)
         self._reader = reader
         self._ready: list[Item] = []  # the last first
-        self._again: str | None = None  # the delta that was read while there was no memory for what it gives
         self._running = False  # whether a task is in the source's code
         self._ended = False  # whether nothing more is read
         self._closing = False  # whether a close was begun that neither ended nor failed: its task was cancelled
@@ -108,27 +106,18 @@ class AsyncDeltaStream(Generic[Item]):
 
     async def _read(self) -> None:
         try:
-            delta = await anext(self._iterator) if self._again is None else self._again
+            delta = await anext(self._iterator)
         except StopAsyncIteration:
-            self._give(self._flush)
+            self._give(self._flush())
             self._ended = True
             return
-        try:
-            self._give(self._feed, delta)
-        except MemoryError:
-            self._again = delta
-            raise
-        self._again = ""  # if there is no memory to say whether a stop has fired, the next step asks once more
-        stopped = self._reader.match is not None
-        self._again = None
-        if stopped:
+        self._give(self._feed(delta))
+        if self._reader.match is not None:
             self._ended = self._closing = True
             await self._close_after_stop()
 
-    def _give(self, read: Callable[..., list[Item]], *delta: str) -> None:
-        items = read(*delta)
-        items.reverse()  # in place: what has been read is not lost to memory that is missing now
-        self._ready = items
+    def _give(self, items: list[Item]) -> None:
+        self._ready = items[::-1]
 
     async def _close_after_stop(self) -> None:
         self._error = None

@@ -6,20 +6,21 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
+use stopscan::host::{Ends, Limits};
+use stopscan::{Options, Snapshot};
 
-use super::errors::{type_error, value_error};
-use super::objects::{collect, list, room};
-use crate::{Options, Snapshot, SnapshotError};
+use crate::errors::{OrRaise, type_error, value_error};
+use crate::objects::{collect, list, room};
 
 /// A list of strings that are named by their place in it: stops, or markers.
-pub(super) struct Strings<'py> {
+pub(crate) struct Strings<'py> {
     name: String,
-    pub(super) items: Vec<Bound<'py, PyString>>,
+    pub(crate) items: Vec<Bound<'py, PyString>>,
 }
 
 impl<'py> Strings<'py> {
     /// The strings of `object`: a string, an iterable of them, or nothing.
-    pub(super) fn new(object: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Strings<'py>> {
+    pub(crate) fn new(object: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Strings<'py>> {
         let mut strings = Strings { name: name.into(), items: Vec::new() };
         let Some(object) = object.filter(|object| !object.is_none()) else {
             return Ok(strings);
@@ -45,19 +46,14 @@ impl<'py> Strings<'py> {
         Ok(strings)
     }
 
-    pub(super) fn texts(&self) -> PyResult<Vec<&str>> {
+    pub(crate) fn texts(&self) -> PyResult<Vec<&str>> {
         let text = |(index, item)| text(item, || format!("{} {index}", self.name));
         collect(self.items.iter().enumerate().map(text))
-    }
-
-    /// How many code points they have.
-    pub(super) fn code_points(&self) -> PyResult<usize> {
-        self.items.iter().map(|item| item.len()).sum()
     }
 }
 
 /// The opening and closing markers of `object`, an iterable of pairs, one after the other.
-pub(super) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Strings<'py>>> {
+pub(crate) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Strings<'py>>> {
     let mut pairs = Vec::new();
     let Some(object) = object.filter(|object| !object.is_none()) else {
         return Ok(pairs);
@@ -78,7 +74,7 @@ pub(super) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Str
 }
 
 /// The keys and values of a mapping whose keys are strings.
-pub(super) fn items<'py, 'a>(
+pub(crate) fn items<'py, 'a>(
     object: &'a Bound<'py, PyAny>,
     name: &str,
 ) -> PyResult<Vec<(Bound<'py, PyString>, Bound<'py, PyAny>)>> {
@@ -92,7 +88,7 @@ pub(super) fn items<'py, 'a>(
 }
 
 /// An iterator over `object`, or the error that says what came instead. An error of its own comes through.
-pub(super) fn iterated<'py>(
+pub(crate) fn iterated<'py>(
     object: &Bound<'py, PyAny>,
     unexpected: impl FnOnce() -> PyErr,
 ) -> PyResult<Bound<'py, PyIterator>> {
@@ -104,13 +100,13 @@ pub(super) fn iterated<'py>(
 
 /// `object` as a string, or the error that says what came instead.
 #[inline]
-pub(super) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
+pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
     // Most are no subclass, which is told without a call.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
 /// The text of `string`, or the error that names it.
-pub(super) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
+pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
         let py = string.py();
         let value = error.value(py);
@@ -129,13 +125,13 @@ const KEPT: usize = 256;
 
 /// The text of `string`, if it is short.
 #[inline(always)]
-pub(super) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
+pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
     if string.len()? <= KEPT { string.to_str().map(Some) } else { Ok(None) }
 }
 
 /// What `action` does with the text of `string`. Nothing of a long one is left in memory afterwards.
 #[inline(always)]
-pub(super) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
     match short_text(string)? {
         Some(text) => action(text),
         None => with_long_text(string, action),
@@ -153,11 +149,11 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
 }
 
 /// Reading so many bytes can take a millisecond: with patterns each takes up to a microsecond.
-pub(super) const LONG: usize = 1_024;
+pub(crate) const LONG: usize = 1_024;
 
 /// What `action` gives. Other threads run meanwhile if the text is so long that it takes a millisecond.
 #[inline(always)]
-pub(super) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce() -> T + Send) -> T {
     if text.len() < LONG { action() } else { py.detach(action) }
 }
 
@@ -172,13 +168,13 @@ fn no_string(object: &Bound<'_, PyAny>, name: &str) -> PyErr {
 }
 
 #[cold]
-pub(super) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
+pub(crate) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, hint: &str) -> PyErr {
     let found = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     type_error(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
 /// `object` as a size.
-pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
+pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
     object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
         true => value_error(format!("{name} {object} is out of range")),
         false => match error.is_instance_of::<PyTypeError>(object.py()) {
@@ -189,7 +185,7 @@ pub(super) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
 }
 
 /// The options of a stream.
-pub(super) fn options(
+pub(crate) fn options(
     include_stop: bool,
     start_protected: bool,
     region: Option<&Bound<'_, PyAny>>,
@@ -202,23 +198,92 @@ pub(super) fn options(
 }
 
 /// How many times its size a snapshot takes while it is written or read: its bytes, the state, and what is begun.
-pub(super) const SNAPSHOT: usize = 4;
+pub(crate) const SNAPSHOT: usize = 4;
 
 /// `object` as a snapshot.
-pub(super) fn read_snapshot(object: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
+pub(crate) fn read_snapshot(object: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
     let bytes = object.cast::<PyBytes>().map_err(|_| unexpected(object, "snapshot", "bytes", ""))?;
     room(SNAPSHOT * bytes.as_bytes().len())?;
-    Ok(Snapshot::from_bytes(bytes.as_bytes())?)
+    Snapshot::from_bytes(bytes.as_bytes()).or_raise()
 }
 
-impl From<SnapshotError> for PyErr {
-    fn from(error: SnapshotError) -> PyErr {
-        value_error(error)
-    }
-}
-
-pub(super) fn hash(value: impl Hash) -> u64 {
+pub(crate) fn hash(value: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// `object` as the id of a token; `None` if it is out of range.
+pub(crate) fn token_id(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
+    match object.extract() {
+        Ok(id) => Ok(Some(id)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(None),
+        Err(error) => Err(no_int(object, name, error)),
+    }
+}
+
+/// The error for an id that no token has.
+pub(crate) fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
+    value_error(format!("token id {object} is not in the vocabulary"))
+}
+
+/// The ids of `object`, one or an iterable of them, that end a stream. The tokenizer need not have them.
+fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> {
+    let Some(object) = object.filter(|object| !object.is_none()) else {
+        return Ok(Vec::new());
+    };
+    let ids = match object.try_iter() {
+        Ok(_) => token_list(object, name)?,
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => vec![object.clone()],
+        Err(error) => return Err(error),
+    };
+    let id = |id| match token_id(id, name)? {
+        Some(id) => Ok(id),
+        None => Err(value_error(format!("{name}: {id} is no token id"))),
+    };
+    ids.iter().map(id).collect()
+}
+
+/// The items of an iterable of token ids.
+pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+        return Err(unexpected(object, name, "token ids", ""));
+    }
+    collect(iterated(object, || unexpected(object, name, "token ids", ""))?)
+}
+
+/// `object` as a number of tokens.
+fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
+        true => value_error(format!("{name}: {object} is out of range")),
+        false => no_int(object, name, error),
+    })
+}
+
+/// The error for what is no integer; what its own `__index__` raises comes through.
+fn no_int(object: &Bound<'_, PyAny>, name: &str, error: PyErr) -> PyErr {
+    match error.is_instance_of::<PyTypeError>(object.py()) {
+        true => unexpected(object, name, "int", ""),
+        false => error,
+    }
+}
+
+/// Which tokens end a stream, and when.
+pub(crate) fn limits(
+    stop_token_ids: Option<&Bound<'_, PyAny>>,
+    eos_token_ids: Option<&Bound<'_, PyAny>>,
+    min_tokens: Option<&Bound<'_, PyAny>>,
+    max_tokens: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Limits> {
+    let min = min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
+    let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
+    if min < 0 || max.is_some_and(|max| max < min) {
+        let max = max.map_or("None".into(), |max| max.to_string());
+        return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
+    }
+    Ok(Limits {
+        ends: Ends::new(&end_ids(stop_token_ids, "stop_token_ids")?, &end_ids(eos_token_ids, "eos_token_ids")?),
+        min_tokens: min as usize,
+        max_tokens: max.map_or(usize::MAX, |max| max as usize),
+    })
 }

@@ -1,32 +1,33 @@
 //! New Python objects, or the error that there is no memory for them. PyO3's own constructors of strings, tuples, lists
 //! and dicts panic then.
 
+use std::hint::black_box;
+
+use crate::errors::OrRaise;
 use pyo3::PyTypeCheck;
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySequence, PyString, PyTuple, PyType};
+use pyo3::types::PyBytes;
+use pyo3::types::PyDict;
+use pyo3::types::PyInt;
+use pyo3::types::PyList;
+use pyo3::types::PySequence;
+use pyo3::types::PyString;
+use pyo3::types::PyTuple;
+use pyo3::types::PyType;
 
-use crate::room::{self, NoRoom};
-
-impl From<NoRoom> for PyErr {
-    fn from(NoRoom: NoRoom) -> PyErr {
-        PyMemoryError::new_err(())
-    }
-}
-
-pub(super) fn new_string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
+pub(crate) fn new_string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, text.as_bytes())
 }
 
-pub(super) fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+pub(crate) fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, bytes.len(), |target| {
         target.copy_from_slice(bytes);
         Ok(())
     })
 }
 
-pub(super) fn list<'py, T: PyTypeCheck>(
+pub(crate) fn list<'py, T: PyTypeCheck>(
     py: Python<'py>,
     items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
 ) -> PyResult<Bound<'py, PyList>> {
@@ -37,23 +38,23 @@ pub(super) fn list<'py, T: PyTypeCheck>(
     Ok(list)
 }
 
-pub(super) fn tuple<'py, T: PyTypeCheck>(
+pub(crate) fn tuple<'py, T: PyTypeCheck>(
     py: Python<'py>,
     items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     list(py, items)?.as_sequence().to_tuple()
 }
 
-pub(super) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+pub(crate) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(py.get_type::<PyDict>().call0()?.cast_into::<PyDict>()?)
 }
 
-pub(super) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl IntoPyObject<'py>) -> PyResult<()> {
+pub(crate) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl IntoPyObject<'py>) -> PyResult<()> {
     dict.set_item(new_string(dict.py(), name)?, value)
 }
 
 /// A large int is made of ints below 257, which Python always has.
-pub(super) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
+pub(crate) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     let low = (number & 0xFF).into_pyobject(py)?;
     match number >> 8 {
         0 => Ok(low),
@@ -61,12 +62,12 @@ pub(super) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     }
 }
 
-pub(super) fn some_int(py: Python<'_>, number: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn some_int(py: Python<'_>, number: Option<usize>) -> PyResult<Bound<'_, PyAny>> {
     number.map_or_else(|| Ok(py.None().into_bound(py)), |number| Ok(int(py, number)?.into_any()))
 }
 
 /// A class of another module, imported once.
-pub(super) fn class<'py>(
+pub(crate) fn class<'py>(
     py: Python<'py>,
     known: &'py PyOnceLock<Py<PyType>>,
     module: &str,
@@ -81,7 +82,7 @@ pub(super) fn class<'py>(
 
 /// What a pickle calls to make an object of `class` again, with what, and the state that it sets. Protocols below 2 know
 /// no keyword arguments but by this function.
-pub(super) fn rebuild<'py>(
+pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
     options: Bound<'py, PyDict>,
@@ -95,42 +96,54 @@ pub(super) fn rebuild<'py>(
 }
 
 /// What an iterator gives, in a list that grows only while there is room.
-pub(super) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
+pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut all = Vec::new();
     for item in items {
-        all.try_reserve(1).map_err(NoRoom::from)?;
+        all.try_reserve(1).or_raise()?;
         all.push(item?);
     }
     Ok(all)
 }
 
 /// A copy of `text`.
-pub(super) fn owned(text: &str) -> PyResult<String> {
-    Ok(room::text(text)?)
+pub(crate) fn owned(text: &str) -> PyResult<String> {
+    let mut copy = String::new();
+    copy.try_reserve_exact(text.len()).or_raise()?;
+    copy.push_str(text);
+    Ok(copy)
 }
 
-/// Asks for so many bytes.
-pub(super) fn room(bytes: usize) -> PyResult<()> {
-    Ok(room::ask(bytes)?)
+/// Whoever needs less does not ask: a process without so many bytes is at its end.
+const SMALL: usize = 1 << 16;
+
+/// Asks for so many bytes and gives them back: for code that would end the process if there were none.
+pub(crate) fn room(bytes: usize) -> PyResult<()> {
+    if bytes < SMALL {
+        return Ok(());
+    }
+    let mut room: Vec<u8> = Vec::new();
+    let answer = room.try_reserve_exact(bytes);
+    black_box(&mut room); // or the compiler would leave it out
+    answer.or_raise()
 }
 
 /// New tuples or lists that differ in their last item alone, for what is made at every delta: a list of theirs is
 /// filled, copied and emptied.
-pub(super) struct Draft {
+pub(crate) struct Draft {
     items: Py<PyList>,
     last: usize,
 }
 
 impl Draft {
     /// A draft that has `first`, if there is one, before the last item.
-    pub(super) fn new(py: Python<'_>, first: Option<&Py<PyString>>) -> PyResult<Draft> {
+    pub(crate) fn new(py: Python<'_>, first: Option<&Py<PyString>>) -> PyResult<Draft> {
         let first = first.map(|first| first.bind(py).as_any().clone());
         let items = list(py, first.into_iter().chain([py.None().into_bound(py)]).map(Ok))?;
         Ok(Draft { last: items.len() - 1, items: items.unbind() })
     }
 
     #[inline]
-    pub(super) fn tuple<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    pub(crate) fn tuple<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
         let tuple = self.filled(last, |items| items.to_tuple())?;
         match tuple.get_borrowed_item(self.last)?.is(last) {
             true => Ok(tuple),
@@ -139,7 +152,7 @@ impl Draft {
     }
 
     #[inline]
-    pub(super) fn list<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    pub(crate) fn list<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let list = self.filled(last, |items| items.to_list())?;
         match list.get_item(self.last)?.is(last) {
             true => Ok(list),

@@ -1,11 +1,11 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyString, PyType};
+use stopscan::host::{Shape, TokenKind, read_tokenizer_json};
+use stopscan::{Strays, VocabularyBuilder};
 
-use super::errors::{memory_error, value_error};
-use super::objects::{self, collect, dict, int, list, new_string, room};
-use crate::text::Shape;
-use crate::vocabulary::{Strays, TokenKind, VocabularyBuilder, VocabularyError, tokenizer_json};
+use crate::errors::{OrRaise, value_error};
+use crate::objects::{self, collect, dict, int, list, new_string, room};
 
 /// How many bytes reading a `tokenizer.json` takes for each of its own, and how many a token of a list takes.
 const JSON: usize = 4;
@@ -17,14 +17,14 @@ const TOKEN: usize = 64;
 /// ``tokenizer.json``, or a list. In the list a string or bytes are text, an int is a byte of a run, and ``None`` is a
 /// gap. Without ``tokens`` the vocabulary is not native.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
-pub(super) struct Vocabulary {
+pub(crate) struct Vocabulary {
     /// Without tokens if it is not native.
-    pub(super) core: crate::Vocabulary,
+    pub(crate) core: stopscan::Vocabulary,
     /// By id, the tokens that are whole characters and not special.
-    pub(super) ready: Box<[Option<Ready>]>,
+    pub(crate) ready: Box<[Option<Ready>]>,
     /// Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes.
     #[pyo3(get)]
-    pub(super) native: bool,
+    pub(crate) native: bool,
 }
 
 #[pymethods]
@@ -46,17 +46,17 @@ impl Vocabulary {
         if let Some(json) = tokens.and_then(|tokens| tokens.cast::<PyBytes>().ok()) {
             let json = json.as_bytes();
             room(JSON * json.len())?;
-            return Vocabulary::compiled(py, py.detach(|| tokenizer_json::read(json, true)).map_err(refused)?);
+            return Vocabulary::compiled(py, py.detach(|| read_tokenizer_json(json, true)).or_raise()?);
         }
         let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
             return Err(value_error(format!("strays: no such way as {strays:?}")));
         };
-        let mut builder = crate::Vocabulary::builder()
+        let mut builder = stopscan::Vocabulary::builder()
             .strays(strays)
             .strip_first_space(strip_first_space)
             .special_ends_character(special_ends_character);
         let Some(tokens) = tokens else {
-            return Ok(Vocabulary { native: false, ..Vocabulary::compiled(py, builder.build().map_err(refused)?)? });
+            return Ok(Vocabulary { native: false, ..Vocabulary::compiled(py, builder.build().or_raise()?)? });
         };
         room(TOKEN * tokens.len()?)?;
         for (id, token) in tokens.cast::<PyList>()?.iter().enumerate() {
@@ -66,7 +66,7 @@ impl Vocabulary {
                 builder = builder.at_start(first.cast::<PyString>()?.to_str()?);
             }
         }
-        Vocabulary::compiled(py, builder.build().map_err(refused)?)
+        Vocabulary::compiled(py, builder.build().or_raise()?)
     }
 
     /// What makes this vocabulary once more.
@@ -113,7 +113,7 @@ impl Vocabulary {
 }
 
 impl Vocabulary {
-    fn compiled(py: Python<'_>, core: crate::Vocabulary) -> PyResult<Vocabulary> {
+    fn compiled(py: Python<'_>, core: stopscan::Vocabulary) -> PyResult<Vocabulary> {
         let ready = collect((0..core.len() as u32).map(|id| {
             let (plain, text) = (core.kind(id).is_some_and(TokenKind::is_plain), core.text(id));
             let ready = || Ok::<_, PyErr>(Ready { shape: Shape::of(text), text: new_string(py, text)?.unbind() });
@@ -123,7 +123,7 @@ impl Vocabulary {
     }
 
     /// `tokenizer` itself if it is a vocabulary, or the one that Python makes of it.
-    pub(super) fn of(tokenizer: &Bound<'_, PyAny>) -> PyResult<Py<Vocabulary>> {
+    pub(crate) fn of(tokenizer: &Bound<'_, PyAny>) -> PyResult<Py<Vocabulary>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         if let Ok(vocabulary) = tokenizer.cast::<Vocabulary>() {
             return Ok(vocabulary.clone().unbind());
@@ -135,9 +135,9 @@ impl Vocabulary {
 }
 
 /// A token's text as Python sees it, and what is known of it without a look: side by side, for the cache.
-pub(super) struct Ready {
-    pub(super) shape: Shape,
-    pub(super) text: Py<PyString>,
+pub(crate) struct Ready {
+    pub(crate) shape: Shape,
+    pub(crate) text: Py<PyString>,
 }
 
 const STRAYS: [(&str, Strays); 3] = [("parts", Strays::Parts), ("runs", Strays::Runs), ("bytes", Strays::Bytes)];
@@ -164,11 +164,4 @@ fn add(builder: VocabularyBuilder, token: &Bound<'_, PyAny>, special: bool) -> P
         Err(_) => token.cast::<PyBytes>()?.as_bytes(),
     };
     Ok(if special { builder.special(bytes) } else { builder.text(bytes) })
-}
-
-fn refused(error: VocabularyError) -> PyErr {
-    match error {
-        VocabularyError::NoMemory => memory_error(error),
-        _ => value_error(error),
-    }
 }

@@ -36,7 +36,9 @@ fn scanned(mut scanner: StopScanner, text: &str, piece: usize) -> Option<(usize,
         let delta: String = delta.iter().collect();
         out += scanner.feed(&delta).text;
         // It goes on elsewhere.
-        scanner = StopScanner::restore(scanner.stops(), &scanner.snapshot()).unwrap();
+        let snapshot = scanner.snapshot();
+        scanner.reset();
+        scanner.restore(&snapshot).unwrap();
     }
     let found = scanner.stop_match().map(|found| {
         assert_eq!(found.sequence().chars().count(), found.end() - found.offset());

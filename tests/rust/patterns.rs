@@ -175,7 +175,9 @@ fn a_marker_around_a_match_in_unarmed_text_is_held() {
     let set = SegmentSet::builder().region("a", [("<think>", "b")]).region("b", [("|", "a")]).patterns(["[Tt]h"]);
     let mut segmenter = Segmenter::new(&set.build().unwrap());
     assert_eq!(segmenter.feed_unarmed("x<th").into_iter().map(|segment| segment.text).collect::<String>(), "x");
-    let mut segmenter = Segmenter::restore(segmenter.segments(), &segmenter.snapshot()).unwrap();
+    let snapshot = segmenter.snapshot();
+    segmenter.reset();
+    segmenter.restore(&snapshot).unwrap();
     let segments: Vec<_> =
         segmenter.feed_unarmed("ink>y").into_iter().map(|one| (one.region.to_owned(), one.text.to_string())).collect();
     assert_eq!(segments, [("b".to_owned(), "y".to_owned())]);

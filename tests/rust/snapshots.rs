@@ -33,21 +33,24 @@ fn a_set_refuses_what_it_cannot_have_read() {
         ("a match", patterns(&["abc"]), "ab", patterns(&["bc"])),
     ] {
         for include_stop in [false, true] {
-            let scanner = fed(&set, Options::default().include_stop(include_stop), text);
-            assert!(StopScanner::restore(&other, &scanner.snapshot()).is_err(), "{case} of {set:?} in {other:?}");
-            assert!(StopScanner::restore(&set, &scanner.snapshot()).is_ok(), "{case} of {set:?}");
+            let options = Options::default().include_stop(include_stop);
+            let snapshot = fed(&set, options.clone(), text).snapshot();
+            assert!(restored(&other, &options, &snapshot).is_err(), "{case} of {set:?} in {other:?}");
+            assert!(restored(&set, &options, &snapshot).is_ok(), "{case} of {set:?}");
+            let others = Options::default().include_stop(!include_stop);
+            assert!(restored(&set, &others, &snapshot).is_err(), "{case} of {set:?} with other options");
         }
     }
     let options = Options::default().start_protected(true);
     let protected = fed(&one(), options, "</a>");
-    assert!(StopScanner::restore(&strings(&["END"]), &protected.snapshot()).is_err());
+    assert!(restored(&strings(&["END"]), &Options::default(), &protected.snapshot()).is_err());
 }
 
 #[test]
 fn a_pattern_that_fired_is_restored() {
     let set = patterns(&["x", r"\d:"]);
     let scanner = fed(&set, Options::default(), "é 1: more");
-    let copy = StopScanner::restore(&set, &scanner.snapshot()).unwrap();
+    let copy = restored(&set, &Options::default(), &scanner.snapshot()).unwrap();
     assert_eq!((copy.stop_match(), copy.unused()), (scanner.stop_match(), " more"));
     assert_eq!(copy.stop_match().unwrap().pattern(), Some(r"\d:"));
     assert_eq!(copy.snapshot(), scanner.snapshot());
@@ -60,7 +63,7 @@ fn a_snapshot_of_version_1_goes_on() {
     let scanner = fed(&set, Options::default(), "<think>END</think>é\n\nHu");
     let bytes = scanner.snapshot().as_bytes().to_owned();
     assert_eq!(bytes, VERSION_1, "{bytes:?}");
-    let mut other = StopScanner::restore(&set, &Snapshot::from_bytes(&VERSION_1).unwrap()).unwrap();
+    let mut other = restored(&set, &Options::default(), &Snapshot::from_bytes(&VERSION_1).unwrap()).unwrap();
     assert_eq!(other.held(), "\n\nHu");
     assert_eq!(other.feed("man: Hi").stop_match.unwrap().offset(), 19);
     assert_eq!(other.unused(), " Hi");
@@ -100,7 +103,7 @@ fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     for length in 0..=255 {
         let mut forged = bytes.clone();
         forged[place] = length;
-        let restored = forge(&forged).and_then(|snapshot| StopScanner::restore(&set, &snapshot));
+        let restored = forge(&forged).and_then(|snapshot| restored(&set, &Options::default(), &snapshot));
         assert_eq!(restored.is_ok(), [0, 2].contains(&length), "{length}");
     }
 }
@@ -110,8 +113,14 @@ fn a_forged_snapshot_with_more_than_a_state_is_damaged() {
     let set = StopSet::new(["END"]).unwrap();
     let mut bytes = fed(&set, Options::default(), "EN").snapshot().as_bytes().to_owned();
     bytes.insert(bytes.len() - 4, 0);
-    let error = forge(&bytes).and_then(|snapshot| StopScanner::restore(&set, &snapshot)).unwrap_err();
+    let error = forge(&bytes).and_then(|snapshot| restored(&set, &Options::default(), &snapshot)).unwrap_err();
     assert_eq!((error.to_string(), error), ("the snapshot is damaged".into(), SnapshotError::Damaged));
+}
+
+fn restored(set: &StopSet, options: &Options, snapshot: &Snapshot) -> Result<StopScanner, SnapshotError> {
+    let mut scanner = StopScanner::with_options(set, options).unwrap();
+    scanner.restore(snapshot)?;
+    Ok(scanner)
 }
 
 /// The snapshot with right check bytes.

@@ -173,7 +173,7 @@ def test_an_added_token_may_be_a_part_of_a_character() -> None:
 def texts() -> list[str]:
     """Prose of several languages, code and mark-up: the repository's own, and characters of every plane."""
     root = Path(__file__).parents[3]
-    files = [root / "README.md", Path(__file__), root / "rust" / "tokens" / "decoder.rs"]
+    files = [root / "README.md", Path(__file__), root / "rust" / "stopscan" / "tokens" / "decoder.rs"]
     samples = [
         "Привет, мир! Как дела?",
         "こんにちは世界",

@@ -39,7 +39,9 @@ pub fn check(rules: &Rules, reference: &Reference<'_>, text: &str, unarmed: usiz
             if held {
                 assert_eq!(scanner.held().chars().count(), least[end], "held after {seen:?} {}", context());
             }
-            scanner = StopScanner::restore(scanner.stops(), &scanner.snapshot()).expect("it is its own");
+            let snapshot = scanner.snapshot();
+            scanner.reset();
+            scanner.restore(&snapshot).expect("it is its own");
         }
         let found = |scanner: &StopScanner| {
             let found = scanner.stop_match()?;

@@ -38,7 +38,9 @@ impl<'a> Pair<'a> {
         // What is done to a copy, or to a segmenter that goes on elsewhere, must not show in the original.
         let copy = apply(&mut self.segmenter.clone(), &op);
         let snapshot = self.segmenter.snapshot();
-        let mut resumed = Segmenter::restore(self.segmenter.segments(), &snapshot).expect("it is its own");
+        let mut resumed = self.segmenter.clone();
+        resumed.reset();
+        resumed.restore(&snapshot).expect("it is its own");
         let elsewhere = apply(&mut resumed, &op);
         let out = apply(&mut self.segmenter, &op);
         let expected = (expected, self.matched());

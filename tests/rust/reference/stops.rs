@@ -57,7 +57,9 @@ impl<'a> Pair<'a> {
         };
         // What is done to a copy, or to a scanner that goes on elsewhere, must not show in the original.
         let copy = apply(&mut self.scanner.clone(), &op);
-        let mut resumed = StopScanner::restore(self.scanner.stops(), &self.scanner.snapshot()).expect("it is its own");
+        let mut resumed = self.scanner.clone();
+        resumed.reset();
+        resumed.restore(&self.scanner.snapshot()).expect("it is its own");
         let elsewhere = apply(&mut resumed, &op);
         let out = apply(&mut self.scanner, &op);
         let released = expected.len().saturating_sub(held);

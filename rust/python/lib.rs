@@ -1,0 +1,29 @@
+//! The Python module `stopscan._stopscan`: what the crate `stopscan` does, as Python classes and functions.
+
+use pyo3::prelude::*;
+
+mod arguments;
+mod errors;
+mod matches;
+mod objects;
+mod sets;
+mod sources;
+mod streams;
+mod tokens;
+mod vocabulary;
+
+#[pymodule]
+mod _stopscan {
+    #[pymodule_export]
+    use super::matches::StopMatch;
+    #[pymodule_export]
+    use super::sets::{Repeat, SegmentSet, StopSet, formats, truncate};
+    #[pymodule_export]
+    use super::sources::{SegmentStream, StopStream, scan, split};
+    #[pymodule_export]
+    use super::streams::{Segmenter, StopScanner};
+    #[pymodule_export]
+    use super::tokens::{TokenScanner, TokenSegmenter};
+    #[pymodule_export]
+    use super::vocabulary::Vocabulary;
+}

@@ -1,0 +1,170 @@
+//! Why a stream of tokens is over, as the Python class `stopscan.finish.Finish` says it.
+
+use std::cmp::Ordering;
+
+use pyo3::basic::CompareOp;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyInt, PyString, PyTuple, PyType};
+use stopscan::host::code_points;
+use stopscan::{Emit, EndReason, Finish, TokenStream};
+
+use crate::arguments::{hash, size, string};
+use crate::errors::value_error;
+use crate::objects::{self, int, new_string, some_int, tuple};
+
+/// The stop that fired and where: ``text[offset:end] == sequence``.
+///
+/// ``offset`` and ``end`` count code points of the whole text of the stream. Matches are ordered by their place.
+///
+/// >>> StopMatch("END", 26).end
+/// 29
+#[pyclass(module = "stopscan", frozen)]
+pub(crate) struct StopMatch {
+    /// The stop, as the user gave it, or the text that matched a pattern.
+    #[pyo3(get)]
+    sequence: Py<PyString>,
+    /// The pattern that matched, ``None`` for a string.
+    #[pyo3(get)]
+    pattern: Option<Py<PyString>>,
+    period: Option<usize>,
+    offset: usize,
+    end: usize,
+}
+
+impl StopMatch {
+    pub(crate) fn from_core(py: Python<'_>, found: stopscan::StopMatch<'_>) -> PyResult<Py<StopMatch>> {
+        let sequence = new_string(py, found.sequence())?.unbind();
+        let pattern = found.pattern().map(|pattern| new_string(py, pattern).map(Bound::unbind)).transpose()?;
+        Py::new(py, StopMatch { sequence, pattern, period: found.period(), offset: found.offset(), end: found.end() })
+    }
+
+    fn key<'a>(&'a self, py: Python<'a>) -> PyResult<Key<'a>> {
+        let pattern = self.pattern.as_ref().map(|pattern| pattern.bind(py).to_str()).transpose()?;
+        Ok((self.offset, self.end, self.sequence.bind(py).to_str()?, pattern, self.period))
+    }
+}
+
+/// What a match is compared by.
+type Key<'a> = (usize, usize, &'a str, Option<&'a str>, Option<usize>);
+
+#[pymethods]
+impl StopMatch {
+    #[classattr]
+    fn __match_args__() -> (&'static str, &'static str) {
+        ("sequence", "offset")
+    }
+
+    #[new]
+    #[pyo3(signature = (sequence, offset, pattern = None, period = None))]
+    fn new(
+        sequence: Bound<'_, PyAny>,
+        offset: &Bound<'_, PyAny>,
+        pattern: Option<Bound<'_, PyAny>>,
+        period: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<StopMatch> {
+        let offset = size(offset, "offset")?;
+        let period = period.map(|period| size(period, "period")).transpose()?;
+        let text = string(&sequence, "sequence")?;
+        let pattern =
+            pattern.map(|pattern| Ok::<_, PyErr>(string(&pattern, "pattern")?.clone().unbind())).transpose()?;
+        let end = offset.checked_add(code_points(text.to_str()?));
+        let end = end.ok_or_else(|| value_error(format!("offset {offset} is too large")))?;
+        Ok(StopMatch { sequence: text.clone().unbind(), pattern, period, offset, end })
+    }
+
+    /// The length of the block that a loop repeats, in code points. ``None`` for any other stop.
+    #[getter]
+    fn period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        some_int(py, self.period)
+    }
+
+    /// Where the stop begins, in code points.
+    #[getter]
+    fn offset<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.offset)
+    }
+
+    /// Where the stop ends, in code points.
+    #[getter]
+    fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.end)
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Ok(other) = other.cast::<StopMatch>() else {
+            return Ok(py.NotImplemented());
+        };
+        let order: Ordering = self.key(py)?.cmp(&other.get().key(py)?);
+        Ok(op.matches(order).into_pyobject(py)?.to_owned().into_any().unbind())
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(hash(self.key(py)?))
+    }
+
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let mut repr = format!("StopMatch({}, {}", self.sequence.bind(py).repr()?.to_str()?, self.offset);
+        if let Some(pattern) = &self.pattern {
+            repr += &format!(", {}", pattern.bind(py).repr()?.to_str()?);
+        }
+        if let Some(period) = self.period {
+            repr += &format!(", period={period}");
+        }
+        new_string(py, &(repr + ")"))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, found) = (slf.py(), slf.get());
+        let sequence = found.sequence.bind(py).as_any().clone();
+        let pattern = found.pattern.as_ref().map_or_else(|| py.None(), |pattern| pattern.clone_ref(py).into_any());
+        let arguments = [sequence, found.offset(py)?.into_any(), pattern.into_bound(py), found.period(py)?];
+        tuple(py, [slf.get_type().into_any(), tuple(py, arguments.map(Ok))?.into_any()].map(Ok))
+    }
+}
+
+static FINISH: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    objects::class(py, &FINISH, "stopscan.finish", "Finish")
+}
+
+/// The end of `stream`.
+pub(crate) fn finished<'py, E: Emit, D>(py: Python<'py>, stream: &TokenStream<E, D>) -> PyResult<Option<Py<PyAny>>> {
+    let none = || py.None().into_bound(py);
+    let finish = |reason: &str, stop: Bound<'py, PyAny>, offset: Option<usize>| {
+        let arguments = [new_string(py, reason)?.into_any(), stop, some_int(py, offset)?];
+        class(py)?.call1(tuple(py, arguments.map(Ok))?)
+    };
+    let finish = match stream.finish() {
+        None => return Ok(None),
+        Some(Finish::StopSequence) => {
+            let found = stream.stop_match();
+            let sequence = found.as_ref().map(|found| new_string(py, found.sequence())).transpose()?;
+            finish("stop_sequence", sequence.map_or_else(none, Bound::into_any), found.map(|found| found.offset()))?
+        }
+        Some(Finish::StopToken(id)) => finish("stop_token", int(py, id as usize)?.into_any(), None)?,
+        Some(Finish::Ended(reason)) => {
+            let found = stream.stop_match().filter(|_| matches!(reason, EndReason::Repetition));
+            finish(reason.name(), none(), found.map(|found| found.offset()))?
+        }
+        Some(other) => return Err(value_error(format!("unknown finish {other:?}"))),
+    };
+    Ok(Some(finish.unbind()))
+}
+
+/// The end for a reason that the caller has.
+pub(crate) fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<EndReason> {
+    let py = reason.py();
+    if reason
+        .cast::<PyString>()
+        .is_ok_and(|reason| reason.to_str().is_ok_and(|reason| matches!(reason, "stop_sequence" | "stop_token")))
+    {
+        let reason = reason.repr()?;
+        let reason = reason.to_str()?;
+        return Err(value_error(format!("reason: {reason} is what a token says, not its host")));
+    }
+    let checked = class(py)?.call1(tuple(py, [Ok(reason.clone())])?)?; // it says what is wrong with a reason
+    let name: String = checked.getattr(new_string(py, "reason")?)?.extract()?;
+    EndReason::from_name(&name).ok_or_else(|| value_error(format!("unknown finish reason {name:?}")))
+}

@@ -1,0 +1,692 @@
+//! What a set is made of, as Python gives it: read, compared, compiled, and given back.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyInt, PyString, PyTuple, PyType};
+use stopscan::{Emit, Format, Set, SetBuilder, StopSetBuilder, Target, keep};
+
+use crate::arguments::{Strings, hash, items, options, pairs, read_text, size, string, text, unexpected, with_text};
+use crate::errors::{OrRaise, type_error, value_error};
+use crate::matches::StopMatch;
+use crate::objects::{self, Draft, dict, int, new_string, owned, rebuild, room, set_item, some_int};
+
+/// The methods that both classes of sets have. `$example` shows `region_after`.
+macro_rules! set_methods {
+    ($class:ident, $example:literal) => {
+        #[pymethods]
+        impl $class {
+            /// The name of the region, or of the state of a region, that is open after ``prefix``.
+            ///
+            /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``.
+            /// Leave the user's words out of ``prefix``.
+            ///
+            #[doc = $example]
+            #[pyo3(signature = (prefix, /))]
+            fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+                let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
+                new_string(prefix.py(), region)
+            }
+
+            /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
+            #[getter]
+            fn max_held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                some_int(py, self.core.max_held())
+            }
+
+            /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
+            #[getter]
+            fn repeat(&self) -> Option<Repeat> {
+                self.core.repeat().map(Repeat)
+            }
+
+            fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+                other.cast::<$class>().is_ok_and(|other| self.core == other.get().core)
+            }
+
+            fn __hash__(&self) -> u64 {
+                hash(&self.core)
+            }
+
+            fn __copy__(slf: Py<Self>) -> Py<Self> {
+                slf
+            }
+
+            fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+                slf
+            }
+        }
+    };
+}
+
+/// A compiled set of stops: immutable, hashable, picklable, shared by any number of threads and scanners.
+///
+/// The stop that completes first fires. If several stops complete at the same character, the longest stop fires.
+///
+/// - ``stop``: hidden stops, which are cut from the output. A string is one stop. ``StopSet(stops)`` of a ``StopSet``
+///   is that set.
+/// - ``visible``: stops that stay in the output.
+/// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
+///   ``\b``. They are hidden stops. The match that completes first fires.
+/// - ``max_held``: how many code points are held for a pattern. A longer match is given up, and its text is released. A
+///   pattern that could hold ordinary text for ever needs this limit.
+/// - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
+/// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
+///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
+///   opening marker of the pair.
+/// - ``stop_in``: the regions in which stops fire. The default is all regions, with ``protect`` the answer alone.
+/// - ``repeat``: a ``Repeat`` that makes loops a stop.
+///
+/// A stop that is given twice counts once.
+///
+/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be taken, more
+/// than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
+/// ``UnicodeEncodeError`` for a lone surrogate.
+///
+/// >>> StopSet(["is", "a"]).find("this a")
+/// StopMatch('is', 2)
+#[pyclass(module = "stopscan", frozen)]
+pub(crate) struct StopSet {
+    pub(crate) core: stopscan::StopSet,
+    /// The name of each node's region.
+    pub(crate) names: Vec<Py<PyString>>,
+    /// The hidden stops.
+    #[pyo3(get)]
+    stop: Py<PyTuple>,
+    /// The visible stops.
+    #[pyo3(get)]
+    visible: Py<PyTuple>,
+    /// The patterns.
+    #[pyo3(get)]
+    patterns: Py<PyTuple>,
+    /// The opening and closing markers of the protected regions.
+    #[pyo3(get)]
+    protect: Py<PyTuple>,
+    /// The regions in which stops fire.
+    #[pyo3(get)]
+    stop_in: Py<PyTuple>,
+}
+
+#[pymethods]
+impl StopSet {
+    #[new]
+    #[pyo3(signature = (
+        stop = None, /, *, patterns = None, visible = None, protect = None, regions = None, stop_in = None,
+        max_held = None, repeat = None
+    ))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        stop: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
+        visible: Option<&Bound<'_, PyAny>>,
+        protect: Option<&Bound<'_, PyAny>>,
+        regions: Option<&Bound<'_, PyAny>>,
+        stop_in: Option<&Bound<'_, PyAny>>,
+        max_held: Option<&Bound<'_, PyAny>>,
+        repeat: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<StopSet>> {
+        if let Some(stops) = stop.and_then(|stop| stop.cast::<StopSet>().ok()) {
+            let others = [patterns, visible, protect, regions, stop_in, max_held, repeat];
+            return match others.iter().all(Option::is_none) {
+                true => Ok(stops.clone().unbind()),
+                false => Err(type_error("a StopSet is complete: it takes no other stops or options")),
+            };
+        }
+        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        let pairs = pairs(protect)?;
+        for pair in &pairs {
+            let markers = pair.texts()?;
+            given.add(markers.iter().map(|marker| marker.len()).sum(), |set: StopSetBuilder| {
+                set.protect([(markers[0], markers[1])])
+            })?;
+        }
+        let mut names = Vec::new();
+        if let Some(regions) = regions.filter(|regions| !regions.is_none()) {
+            if !pairs.is_empty() {
+                return Err(value_error("regions and protect exclude each other"));
+            }
+            names = given.read_regions(regions, "regions")?;
+            if names.is_empty() {
+                return Err(value_error("there are no regions"));
+            }
+        }
+        given.read_stop_in(stop_in)?;
+        Py::new(py, StopSet::of_core(py, given.compile(py)?, &names)?)
+    }
+
+    /// The graph of regions that was given, or ``None``. Each call makes a new dict.
+    #[getter]
+    fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let protects = self.core.protect().next().is_some();
+        // A set that was given no regions has one, without markers.
+        let given = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
+        (given && !protects).then(|| markers(py, &self.core)).transpose()
+    }
+
+    /// The match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
+    ///
+    /// >>> StopSet(["b", "ab"]).find("xab")
+    /// StopMatch('ab', 1)
+    #[pyo3(signature = (text, /, *, start_protected = false, region = None))]
+    fn find(
+        &self,
+        py: Python<'_>,
+        text: &Bound<'_, PyAny>,
+        start_protected: bool,
+        region: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Py<StopMatch>>> {
+        let options = options(false, start_protected, region)?;
+        with_text(string(text, "text")?, |text| {
+            let found = read_text(py, text, || self.core.find_with(text, &options)).or_raise()?;
+            found.map(|found| StopMatch::from_core(py, found)).transpose()
+        })
+    }
+
+    /// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+    ///
+    /// A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
+    ///
+    /// >>> StopSet("END").truncate("The END.")
+    /// ('The ', StopMatch('END', 4))
+    #[pyo3(signature = (text, /, *, include_stop = false, start_protected = false, region = None))]
+    fn truncate<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        include_stop: bool,
+        start_protected: bool,
+        region: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let options = options(include_stop, start_protected, region)?;
+        let string = string(text, "text")?;
+        with_text(string, |text| {
+            let py = string.py();
+            let (kept, found) = read_text(py, text, || self.core.truncate_with(text, &options)).or_raise()?;
+            let both = match found {
+                None => [string.as_any().clone(), py.None().into_bound(py)],
+                Some(found) => {
+                    let kept = new_string(py, kept)?.into_any();
+                    [kept, StopMatch::from_core(py, found)?.into_bound(py).into_any()]
+                }
+            };
+            objects::tuple(py, both.map(Ok))
+        })
+    }
+
+    /// How many stops there are: hidden, visible, patterns, and loops.
+    fn __len__(&self) -> usize {
+        self.core.len()
+    }
+
+    /// Always true: a set without stops is a set all the same.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        shown("StopSet", self.stop.bind(py), &self.options(py)?)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, set) = (slf.py(), slf.get());
+        rebuild(slf.get_type(), objects::tuple(py, [Ok(set.stop.bind(py).clone())])?, set.options(py)?, None)
+    }
+}
+
+set_methods!(
+    StopSet,
+    ">>> StopSet(\"END\", protect=[(\"<think>\", \"</think>\")]).region_after(\"<think>\\n\")\n'<think>'"
+);
+
+impl StopSet {
+    fn of_core(py: Python<'_>, core: stopscan::StopSet, keys: &[Bound<'_, PyString>]) -> PyResult<StopSet> {
+        Ok(StopSet {
+            names: names(py, &core, keys)?.0,
+            stop: tuple(py, core.stop())?,
+            visible: tuple(py, core.visible())?,
+            patterns: tuple(py, core.patterns())?,
+            protect: objects::tuple(py, core.protect().map(|pair| pair_of(py, pair)))?.unbind(),
+            stop_in: tuple(py, core.stop_in())?,
+            core,
+        })
+    }
+
+    /// `stop` itself if it is a set, or the set it makes.
+    pub(crate) fn of(stop: &Bound<'_, PyAny>) -> PyResult<Py<StopSet>> {
+        StopSet::new(stop.py(), Some(stop), None, None, None, None, None, None, None)
+    }
+
+    /// The options that make it again.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = dict(py)?;
+        set_item(&options, "patterns", &self.patterns)?;
+        set_item(&options, "visible", &self.visible)?;
+        set_item(&options, "protect", &self.protect)?;
+        set_item(&options, "regions", self.regions(py)?)?;
+        if !lives_by_default(&self.core, self.core.protect().next().is_some()) {
+            set_item(&options, "stop_in", &self.stop_in)?;
+        }
+        set_item(&options, "max_held", self.max_held(py)?)?;
+        set_item(&options, "repeat", self.repeat())?;
+        Ok(options)
+    }
+}
+
+fn pair_of<'py>(py: Python<'py>, (open, close): (&str, &str)) -> PyResult<Bound<'py, PyTuple>> {
+    objects::tuple(py, [new_string(py, open), new_string(py, close)])
+}
+
+/// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+///
+/// ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
+///
+/// >>> truncate("The END.", "END")
+/// ('The ', StopMatch('END', 4))
+#[pyfunction]
+#[pyo3(signature = (text, stop, /, *, include_stop = false, start_protected = false, region = None))]
+pub(crate) fn truncate<'py>(
+    text: &Bound<'py, PyAny>,
+    stop: &Bound<'py, PyAny>,
+    include_stop: bool,
+    start_protected: bool,
+    region: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    StopSet::of(stop)?.get().truncate(text, include_stop, start_protected, region)
+}
+
+/// Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
+/// threads and segmenters.
+///
+/// - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
+///   begins in the first region. ``SegmentSet(segments)`` of a ``SegmentSet`` is that set.
+/// - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
+/// - ``stop_in``: the regions in which stops fire. The default is all regions.
+///
+/// Only the markers and stops of the open region count. The marker or stop that completes first counts. If several
+/// complete at the same character, the longest counts.
+///
+/// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
+/// states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
+/// of ``tool_call``.
+///
+/// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
+/// marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
+/// Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
+///
+/// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+/// >>> SegmentSet(markers, stop=["END"], stop_in=["answer"]).region_after("<think>\n")
+/// 'reasoning'
+#[pyclass(module = "stopscan.segments", frozen)]
+pub(crate) struct SegmentSet {
+    pub(crate) core: stopscan::SegmentSet,
+    /// The names of the regions; a stream begins in the first.
+    pub(crate) regions: Vec<Py<PyString>>,
+    /// The name of each node's region.
+    pub(crate) names: Vec<Py<PyString>>,
+    /// The segments of each node, without their text.
+    pub(crate) drafts: Vec<Draft>,
+    /// A list of one segment, without it.
+    pub(crate) one: Draft,
+    /// The hidden stops.
+    #[pyo3(get)]
+    stop: Py<PyTuple>,
+    /// The visible stops.
+    #[pyo3(get)]
+    visible: Py<PyTuple>,
+    /// The patterns.
+    #[pyo3(get)]
+    patterns: Py<PyTuple>,
+    /// The regions in which stops fire.
+    #[pyo3(get)]
+    stop_in: Py<PyTuple>,
+}
+
+#[pymethods]
+impl SegmentSet {
+    #[new]
+    #[pyo3(signature = (markers, /, *, stop = None, visible = None, patterns = None, stop_in = None, max_held = None, repeat = None))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        markers: &Bound<'_, PyAny>,
+        stop: Option<&Bound<'_, PyAny>>,
+        visible: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
+        stop_in: Option<&Bound<'_, PyAny>>,
+        max_held: Option<&Bound<'_, PyAny>>,
+        repeat: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<SegmentSet>> {
+        if let Ok(segments) = markers.cast::<SegmentSet>() {
+            return match [stop, visible, patterns, stop_in, max_held, repeat].iter().all(Option::is_none) {
+                true => Ok(segments.clone().unbind()),
+                false => Err(type_error("a SegmentSet is complete: it takes no stops or options")),
+            };
+        }
+        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        let names = given.read_regions(markers, "markers")?;
+        given.read_stop_in(stop_in)?;
+        let py = markers.py();
+        Py::new(py, SegmentSet::of_core(py, given.compile(py)?, &names)?)
+    }
+
+    /// The names of the regions; a stream begins in the first.
+    #[getter]
+    fn regions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        objects::tuple(py, self.regions.iter().map(|name| Ok(name.bind(py).clone())))
+    }
+
+    /// For each region and state its markers, and where each marker leads. Each call makes a new dict.
+    #[getter]
+    fn markers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        markers(py, &self.core)
+    }
+
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        shown("SegmentSet", self.markers(py)?.as_any(), &self.options(py)?)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, set) = (slf.py(), slf.get());
+        let markers = set.markers(py)?;
+        rebuild(slf.get_type(), objects::tuple(py, [Ok(markers)])?, set.options(py)?, None)
+    }
+}
+
+set_methods!(
+    SegmentSet,
+    ">>> SegmentSet({\"answer\": {\"<think>\": \"reasoning\"}, \"reasoning\": {}}).region_after(\"<think>\\n\")\n'reasoning'"
+);
+
+impl SegmentSet {
+    fn of_core(py: Python<'_>, core: stopscan::SegmentSet, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {
+        let (names, regions) = names(py, &core, keys)?;
+        Ok(SegmentSet {
+            drafts: names.iter().map(|name| Draft::new(py, Some(name))).collect::<PyResult<_>>()?,
+            one: Draft::new(py, None)?,
+            names,
+            regions,
+            stop: tuple(py, core.stop())?,
+            visible: tuple(py, core.visible())?,
+            patterns: tuple(py, core.patterns())?,
+            stop_in: tuple(py, core.stop_in())?,
+            core,
+        })
+    }
+
+    /// `segments` itself if it is a set, or the set it makes.
+    pub(crate) fn of(segments: &Bound<'_, PyAny>) -> PyResult<Py<SegmentSet>> {
+        SegmentSet::new(segments, None, None, None, None, None, None)
+    }
+
+    /// The options that make it again.
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let options = dict(py)?;
+        set_item(&options, "stop", &self.stop)?;
+        set_item(&options, "visible", &self.visible)?;
+        set_item(&options, "patterns", &self.patterns)?;
+        if !lives_by_default(&self.core, false) {
+            set_item(&options, "stop_in", &self.stop_in)?;
+        }
+        set_item(&options, "max_held", self.max_held(py)?)?;
+        set_item(&options, "repeat", self.repeat())?;
+        Ok(options)
+    }
+}
+
+/// A stop that fires at the first character that proves that the text repeats itself.
+///
+/// The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
+/// have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
+/// in every region.
+///
+/// Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below
+/// 32.
+///
+/// >>> StopSet(repeat=Repeat()).find("I will now fix the bug.\n" * 20).period
+/// 24
+#[pyclass(module = "stopscan", frozen)]
+pub(crate) struct Repeat(pub(crate) stopscan::Repeat);
+
+#[pymethods]
+impl Repeat {
+    #[new]
+    #[pyo3(
+        signature = (count = None, *, max_period = None, min_length = None),
+        text_signature = "(count=4, *, max_period=1024, min_length=256)"
+    )]
+    fn new(
+        count: Option<&Bound<'_, PyAny>>,
+        max_period: Option<&Bound<'_, PyAny>>,
+        min_length: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Repeat> {
+        let default = stopscan::Repeat::default();
+        let part = |given: Option<_>, name, default| given.map_or(Ok(default), |given| size(given, name));
+        let count = part(count, "count", default.count())?;
+        let max_period = part(max_period, "max_period", default.max_period())?;
+        let min_length = part(min_length, "min_length", default.min_length())?;
+        Ok(Repeat(stopscan::Repeat::new(count, max_period, min_length).or_raise()?))
+    }
+
+    /// How often a block must be written.
+    #[getter]
+    fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.0.count())
+    }
+
+    /// The greatest length of a block, in code points.
+    #[getter]
+    fn max_period<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.0.max_period())
+    }
+
+    /// The least length of all copies together, in code points.
+    #[getter]
+    fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
+        int(py, self.0.min_length())
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Repeat>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash(self.0)
+    }
+
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        let Repeat(repeat) = self;
+        let (count, max_period, min_length) = (repeat.count(), repeat.max_period(), repeat.min_length());
+        new_string(py, &format!("Repeat({count}, max_period={max_period}, min_length={min_length})"))
+    }
+
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, repeat) = (slf.py(), slf.get());
+        let options = dict(py)?;
+        set_item(&options, "max_period", repeat.max_period(py)?)?;
+        set_item(&options, "min_length", repeat.min_length(py)?)?;
+        rebuild(slf.get_type(), objects::tuple(py, [repeat.count(py)])?, options, None)
+    }
+}
+
+impl Repeat {
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<stopscan::Repeat> {
+        match object.cast::<Repeat>() {
+            Ok(repeat) => Ok(repeat.get().0),
+            Err(_) => Err(unexpected(object, "repeat", "Repeat", "")),
+        }
+    }
+}
+
+/// A marker, the state that it leads to, and whether it stays in the text.
+type FormatLead = (&'static str, &'static str, bool);
+
+/// A state and its markers.
+type State = (&'static str, Vec<FormatLead>);
+
+/// The name and the source of each form, and its states with their markers: what ``stopscan.segments.FORMATS`` is made of.
+#[pyfunction]
+pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
+    let states =
+        |format: &Format| format.states().iter().map(|state| (state.name(), state.markers().collect())).collect();
+    Format::all().map(|format| (format.name(), format.source(), states(format))).collect()
+}
+
+/// The arguments of a set, as far as they were read.
+struct Given<E> {
+    set: SetBuilder<E>,
+    /// How many bytes of stops there are, and whether there are patterns.
+    bytes: usize,
+    patterns: bool,
+}
+
+/// From so many bytes of stops on, compiling takes long enough to let other threads run.
+const LONG: usize = 16_384;
+
+impl<E: Emit> Given<E> {
+    fn read(
+        stop: Option<&Bound<'_, PyAny>>,
+        visible: Option<&Bound<'_, PyAny>>,
+        patterns: Option<&Bound<'_, PyAny>>,
+        max_held: Option<&Bound<'_, PyAny>>,
+        repeat: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Given<E>> {
+        let max_held = max_held.map(|max_held| size(max_held, "max_held")).transpose()?;
+        let stop = Strings::new(stop, "stop")?;
+        let visible = Strings::new(visible, "visible stop")?;
+        let patterns = Strings::new(patterns, "pattern")?;
+        let (patterns, stop, visible) = (patterns.texts()?, stop.texts()?, visible.texts()?);
+        let bytes = stop.iter().chain(&visible).map(|text| text.len()).sum();
+        let mut given = Given { set: SetBuilder::default(), bytes, patterns: !patterns.is_empty() };
+        let texts = || stop.iter().chain(&visible).chain(&patterns);
+        let size = texts().map(|text| text.len() + 2 * size_of::<String>()).sum();
+        given.add(size, |set| {
+            let set = set.stop(&stop).visible(&visible).patterns(&patterns);
+            max_held.into_iter().fold(set, SetBuilder::max_held)
+        })?;
+        if let Some(repeat) = repeat {
+            let repeat = Repeat::of(repeat)?;
+            given.add(0, |set| set.repeat(repeat))?;
+        }
+        Ok(given)
+    }
+
+    /// Adds something of so many bytes, which the builder copies.
+    fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
+        room(bytes)?;
+        self.set = add(std::mem::take(&mut self.set));
+        Ok(())
+    }
+
+    /// Returns the names as they were given.
+    fn read_regions<'py>(&mut self, regions: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyString>>> {
+        let mut names = Vec::new();
+        for (region, leads) in items(regions, name)? {
+            let name = text(&region, || "region".into())?;
+            let leads = read_leads(&leads, name)?;
+            let bytes = leads.iter().map(|lead| lead.0.len() + 256).sum();
+            self.add(bytes, |set| set.region(name, leads))?;
+            names.push(region);
+        }
+        Ok(names)
+    }
+
+    fn read_stop_in(&mut self, stop_in: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        match stop_in.filter(|stop_in| !stop_in.is_none()) {
+            None => Ok(()),
+            Some(stop_in) => {
+                let names = Strings::new(Some(stop_in), "stop_in")?;
+                let names = names.texts()?;
+                self.add(names.iter().map(|name| name.len() + 48).sum(), |set| set.stop_in(&names))
+            }
+        }
+    }
+
+    fn compile(self, py: Python<'_>) -> PyResult<Set<E>> {
+        let long = self.bytes >= LONG || self.patterns;
+        if long { py.detach(|| self.set.build()) } else { self.set.build() }.or_raise()
+    }
+}
+
+/// The states of a set with their markers, and where each leads, as a new dict.
+fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, PyDict>> {
+    let all = dict(py)?;
+    for (state, leads) in set.states() {
+        let markers = dict(py)?;
+        for (marker, target) in leads {
+            let name = new_string(py, target.name())?;
+            let target = match target.is_kept() {
+                true => keep_class(py)?.call1(objects::tuple(py, [Ok(name)])?)?,
+                false => name.into_any(),
+            };
+            markers.set_item(new_string(py, marker)?, target)?;
+        }
+        all.set_item(new_string(py, state)?, markers)?;
+    }
+    Ok(all)
+}
+
+/// Whether stops fire where they do if nobody says where: in the regions that nothing protects.
+fn lives_by_default<E: Emit>(set: &Set<E>, protects: bool) -> bool {
+    match protects {
+        true => set.stop_in().eq(set.regions().take(1)),
+        false => set.stop_in().count() == set.regions().count(),
+    }
+}
+
+type Names = Vec<Py<PyString>>;
+
+/// The name of each node's region and of each region, as Python strings: the objects that were given, where there are.
+pub(crate) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, given: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
+    let object = |name| match given.iter().find(|given| given.to_str().is_ok_and(|given| given == name)) {
+        Some(given) => Ok(given.clone().unbind()),
+        None => new_string(py, name).map(Bound::unbind),
+    };
+    let regions = set.regions().map(object).collect::<PyResult<Vec<_>>>()?;
+    let nodes = (0..set.nodes()).map(|node| regions[set.region_of(node)].clone_ref(py));
+    Ok((nodes.collect(), regions))
+}
+
+fn tuple<'a>(py: Python<'_>, texts: impl Iterator<Item = &'a str>) -> PyResult<Py<PyTuple>> {
+    Ok(objects::tuple(py, texts.map(|text| new_string(py, text)))?.unbind())
+}
+
+fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    objects::class(py, &CLASS, "stopscan.segments._keep", "keep")
+}
+
+fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, Target)>> {
+    let name = format!("markers of region {region:?}");
+    let mut leads = Vec::new();
+    for (marker, target) in items(object, &name)? {
+        let marker = owned(text(&marker, || name.clone())?)?;
+        let target_name = format!("marker {marker:?}");
+        let kept = !target.is_exact_instance_of::<PyString>() && target.is_instance(keep_class(object.py())?)?;
+        let target = text(string(&target, &target_name)?, || target_name.clone())?;
+        leads.push((marker, if kept { keep(target) } else { target.into() }));
+    }
+    Ok(leads)
+}
+
+/// The `repr` of a set.
+pub(crate) fn shown<'py>(
+    class: &str,
+    first: &Bound<'py, PyAny>,
+    options: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyString>> {
+    let mut shown = format!("{class}({}", first.repr()?.to_str()?);
+    for (name, value) in options {
+        let name = name.cast::<PyString>()?.to_str()?;
+        let empty = value.is_none() || value.cast::<PyTuple>().is_ok_and(|value| value.is_empty() && name != "stop_in");
+        if !empty {
+            shown += &format!(", {name}={}", value.repr()?.to_str()?);
+        }
+    }
+    new_string(first.py(), &(shown + ")"))
+}

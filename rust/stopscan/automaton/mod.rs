@@ -1,0 +1,283 @@
+//! The Aho-Corasick automaton: dense rows for the shallow states, sparse edges for the deep ones.
+//!
+//! A state is the longest suffix of the text that begins a word. States are numbered breadth first, which makes
+//! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
+//! and the states that real text visits most come first and get the dense rows.
+
+use std::collections::TryReserveError;
+use std::sync::OnceLock;
+
+use crate::room;
+use crate::text::Plain;
+
+mod prefilter;
+mod trie;
+mod words;
+
+use prefilter::Prefilter;
+use trie::Trie;
+pub(crate) use words::{WordKind, Words};
+
+/// A state's number times the row width, so that a step is one addition and one load.
+pub(crate) type State = u32;
+
+/// The state before any text.
+pub(crate) const ROOT: State = 0;
+
+/// Set in a transition whose target completes a word.
+const HIT: u32 = 1 << 31;
+
+/// The most dense transitions of a set (4 MiB of them): enough for all states of a thousand ordinary stops.
+pub(crate) const DENSE_LIMIT: usize = 1 << 20;
+
+/// From this many bytes on, a prefilter beats the walk.
+const LONG: usize = 128;
+
+/// Words are referred to by their index plus one; this is no word.
+const NONE: u32 = 0;
+
+type Columns = [u8; 256];
+
+/// What an automaton is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    /// Whether a prefix of a marker is held: the marker is taken out of the text.
+    pub(crate) holds_markers: bool,
+    /// The most dense transitions.
+    pub(crate) dense_limit: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Automaton {
+    words: Words,
+    /// For each word, the longest marker among its suffixes, itself included.
+    markers: Vec<u32>,
+    plain: Plain,
+    /// The column of each byte in a dense row; column 0 is for bytes of no word.
+    columns: Columns,
+    /// A dense row has `1 << shift` columns.
+    shift: u32,
+    /// The transitions of the first states, fallbacks resolved.
+    dense: Vec<u32>,
+    /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
+    first_child: Vec<u32>,
+    /// The byte that leads to each state from its parent.
+    labels: Vec<u8>,
+    /// The state of the longest proper suffix that is a state too.
+    fallbacks: Vec<u32>,
+    /// The longest word that completes at each state.
+    outputs: Vec<u32>,
+    /// How many bytes at the end of each state's text are a proper prefix of a hidden stop, or of a marker that is
+    /// taken out.
+    holds: Vec<u32>,
+    /// The same where stops are not hidden; empty if nothing is held then.
+    marker_holds: Vec<u32>,
+    prefilter: OnceLock<Option<Prefilter>>,
+}
+
+impl Automaton {
+    /// The automaton of `words`, and which of the words can never complete. The words are distinct and not empty. Words
+    /// that are `hopeless` for another reason are left out.
+    pub(crate) fn new(
+        words: Words,
+        hopeless: &[bool],
+        config: Config,
+    ) -> Result<(Automaton, Vec<bool>), TryReserveError> {
+        let mut order = room::collect(0..words.len_with_literals() as u32)?;
+        order.retain(|&word| hopeless.get(word as usize) != Some(&true));
+        order.sort_unstable_by(|&one, &other| words.compare(one, other));
+        let (mut automaton, pruned) = Trie::new(&words, &order, config)?.build()?;
+        if pruned.contains(&true) {
+            // A pruned stop must not hold text either, so its states may not exist: build again without it.
+            order.retain(|&word| !pruned[word as usize]);
+            drop(automaton);
+            (automaton, _) = Trie::new(&words, &order, config)?.build()?;
+        }
+        automaton.words = words;
+        Ok((automaton, pruned))
+    }
+
+    pub(crate) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// What is plain text at the root.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> &Plain {
+        &self.plain
+    }
+
+    /// Reads `text` up to the first byte that completes a word; returns how many bytes that took.
+    #[inline]
+    pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
+        if text.len() >= LONG {
+            return self.leap(state, text);
+        }
+        self.walk(state, text)
+    }
+
+    /// Reads `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns its index, and how many
+    /// bytes that took.
+    #[inline]
+    pub(crate) fn read(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
+        let mut end = 0;
+        loop {
+            end += self.advance(state, &text.as_bytes()[end..])?;
+            if let Some(index) = self.completed(*state, armed) {
+                return Some((index, end));
+            }
+            // A stop, in unarmed text.
+        }
+    }
+
+    /// The word that completes at `state`: the longest of all, or in unarmed text of the markers.
+    pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
+        let longest = self.outputs[self.number(state)];
+        let output = match longest.checked_sub(1) {
+            Some(word) if !armed => self.markers[word as usize],
+            _ => longest,
+        };
+        output.checked_sub(1).map(|word| word as usize)
+    }
+
+    /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
+    /// into a marker that is taken out.
+    #[inline]
+    pub(crate) fn held(&self, state: State, hides_stops: bool) -> usize {
+        if state == ROOT {
+            return 0;
+        }
+        let number = self.number(state);
+        match hides_stops {
+            true => self.holds[number] as usize,
+            false => self.marker_holds.get(number).map_or(0, |&held| held as usize),
+        }
+    }
+
+    /// The state after one more byte, and whether a word completes there.
+    pub(crate) fn follow(&self, state: State, byte: u8) -> (State, bool) {
+        let next = self.step(state, byte);
+        (next & !HIT, next & HIT != 0)
+    }
+
+    /// Whether `next` is all of `state` and a byte.
+    pub(crate) fn extends(&self, state: State, byte: u8, next: State) -> bool {
+        self.child(self.number(state), byte) == Some(self.number(next))
+    }
+
+    /// Whether all of `state` is a word.
+    pub(crate) fn is_word(&self, state: State) -> bool {
+        let number = self.number(state);
+        self.outputs[number] != NONE && self.outputs[number] != self.outputs[self.fallbacks[number] as usize]
+    }
+
+    /// The longest word with which another one ends.
+    pub(crate) fn word_inside(&self, word: usize) -> Option<usize> {
+        let state = self.state(self.words.text(word).as_bytes())?;
+        let output = self.outputs[self.fallbacks[self.number(state)] as usize];
+        output.checked_sub(1).map(|word| word as usize)
+    }
+
+    /// The first state of each length of text, from 0 on: longer ones have greater states.
+    pub(crate) fn levels(&self) -> Result<Box<[State]>, TryReserveError> {
+        let below = |&number: &u32| {
+            Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
+        };
+        let levels = || std::iter::successors(Some(0), below).map(|number| number << self.shift);
+        let mut all = room::list(levels().count())?;
+        all.extend(levels());
+        Ok(all.into())
+    }
+
+    /// The state of the longest proper suffix.
+    pub(crate) fn fallback(&self, state: State) -> State {
+        self.fallbacks[self.number(state)] << self.shift
+    }
+
+    /// The text of `state`.
+    pub(crate) fn text(&self, state: State) -> Vec<u8> {
+        let mut number = self.number(state);
+        let mut bytes = Vec::new();
+        while number != 0 {
+            bytes.push(self.labels[number]);
+            number = self.first_child.partition_point(|&first| first as usize <= number) - 1;
+        }
+        bytes.reverse();
+        bytes
+    }
+
+    /// The state whose text is `text`, if there is one.
+    pub(crate) fn state(&self, text: &[u8]) -> Option<State> {
+        let mut number = 0;
+        for &byte in text {
+            number = self.child(number, byte)?;
+        }
+        Some((number as u32) << self.shift)
+    }
+
+    #[inline]
+    fn number(&self, state: State) -> usize {
+        (state >> self.shift) as usize
+    }
+
+    #[inline]
+    fn walk(&self, state: &mut State, text: &[u8]) -> Option<usize> {
+        let mut current = *state;
+        let mut at = 0;
+        while at < text.len() {
+            if current == ROOT {
+                // Most text begins no word, and here no byte waits for the transition of the one before.
+                match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
+                    Some(passed) => at += passed,
+                    None => break,
+                }
+            }
+            current = self.step(current, text[at]);
+            at += 1;
+            if current & HIT != 0 {
+                *state = current & !HIT;
+                return Some(at);
+            }
+        }
+        *state = current;
+        None
+    }
+
+    #[inline]
+    fn step(&self, state: State, byte: u8) -> u32 {
+        let column = self.columns[byte as usize];
+        match self.dense.get(state as usize + column as usize) {
+            Some(&next) => next,
+            None => self.sparse_step(state, byte),
+        }
+    }
+
+    /// A step from a state without a row: by an edge, or from a fallback, at last the root, which has a row. Every byte
+    /// read deepens the state by at most one and every fallback makes it shallower, so a text of n bytes takes at most 2n
+    /// edges and fallbacks.
+    #[cold]
+    fn sparse_step(&self, state: State, byte: u8) -> u32 {
+        let mut number = self.number(state);
+        loop {
+            if let Some(child) = self.child(number, byte) {
+                return self.transition(child);
+            }
+            number = self.fallbacks[number] as usize;
+            let row = number << self.shift;
+            if row < self.dense.len() {
+                return self.dense[row + self.columns[byte as usize] as usize];
+            }
+        }
+    }
+
+    fn child(&self, number: usize, byte: u8) -> Option<usize> {
+        let children = self.first_child[number] as usize..self.first_child[number + 1] as usize;
+        let at = self.labels[children.clone()].binary_search(&byte).ok()?;
+        Some(children.start + at)
+    }
+
+    fn transition(&self, number: usize) -> u32 {
+        let hit = if self.outputs[number] == NONE { 0 } else { HIT };
+        (number as u32) << self.shift | hit
+    }
+}

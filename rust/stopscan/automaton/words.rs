@@ -1,0 +1,105 @@
+//! The strings that are live in a region, in one allocation: a set may hold millions of them.
+
+use std::cmp::Ordering;
+use std::collections::TryReserveError;
+
+/// What completing a word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WordKind {
+    /// A stop that is cut from the output.
+    Hidden,
+    /// A stop that stays in the output.
+    Visible,
+    /// Leads to another region.
+    Marker,
+}
+
+/// Hidden stops first, then visible ones, then markers: a word's index tells its kind. Behind them are the patterns that
+/// are plain text, which only the automaton and what reads patterns know.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    text: String,
+    /// Where each word ends in `text`.
+    ends: Vec<u32>,
+    hidden: usize,
+    visible: usize,
+    literals: usize,
+}
+
+impl Words {
+    pub(crate) fn new<'a>(
+        hidden: &[&'a str],
+        visible: &[&'a str],
+        markers: impl Iterator<Item = &'a str> + Clone,
+    ) -> Result<Words, TryReserveError> {
+        let mut words = Words { hidden: hidden.len(), visible: visible.len(), ..Words::default() };
+        words.add(hidden.iter().chain(visible).copied().chain(markers))?;
+        Ok(words)
+    }
+
+    fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Result<(), TryReserveError> {
+        self.text.try_reserve_exact(texts.clone().map(str::len).sum())?;
+        self.ends.try_reserve_exact(texts.clone().count())?;
+        for text in texts {
+            self.text.push_str(text);
+            self.ends.push(self.text.len() as u32);
+        }
+        Ok(())
+    }
+
+    /// Adds patterns that are plain text: stops that are hidden.
+    pub(crate) fn add_literals<'a>(
+        &mut self,
+        literals: impl ExactSizeIterator<Item = &'a str> + Clone,
+    ) -> Result<(), TryReserveError> {
+        self.literals += literals.len();
+        self.add(literals)
+    }
+
+    /// How many words there are, without literals.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len() - self.literals
+    }
+
+    /// How many words there are, with literals.
+    pub(crate) fn len_with_literals(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many words are stops.
+    pub(crate) fn stops(&self) -> usize {
+        self.hidden + self.visible
+    }
+
+    pub(crate) fn text(&self, index: usize) -> &str {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start as usize..self.ends[index] as usize]
+    }
+
+    /// How two words are ordered. It is a call of its own, because sorting would have several copies of it.
+    #[inline(never)]
+    pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
+        self.text(one as usize).cmp(self.text(other as usize))
+    }
+
+    pub(crate) fn kind(&self, index: usize) -> WordKind {
+        match index {
+            _ if index < self.hidden => WordKind::Hidden,
+            _ if index < self.stops() => WordKind::Visible,
+            _ if index < self.len() => WordKind::Marker,
+            _ => WordKind::Hidden,
+        }
+    }
+
+    pub(crate) fn with_literals(&self) -> impl Iterator<Item = &str> {
+        (0..self.len_with_literals()).map(|index| self.text(index))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).map(|index| self.text(index))
+    }
+
+    pub(crate) fn of_kind(&self, kind: WordKind) -> impl Iterator<Item = &str> {
+        (0..self.len()).filter(move |&index| self.kind(index) == kind).map(|index| self.text(index))
+    }
+}

@@ -1,0 +1,209 @@
+use std::collections::TryReserveError;
+use std::error::Error;
+use std::fmt;
+
+/// The most text that a set compiles, in bytes of UTF-8: the stops and markers of each of its regions together.
+///
+/// Stops come from the users of a server, so this bounds the memory that one request can take.
+pub const MAX_SET_BYTES: usize = 8_000_000;
+
+/// The most regions of a set, ordinary text included.
+pub const MAX_REGIONS: usize = 100;
+
+/// Why a [`StopSet`](crate::StopSet) or a [`SegmentSet`](crate::SegmentSet) cannot be compiled, or a scanner cannot
+/// begin where it should; its text names the culprit.
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// assert_eq!(StopSet::new(["END", ""]).unwrap_err().to_string(), "stop 1 is empty");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopSetError(ErrorKind);
+
+/// What is wrong with a set, for hosts that answer by it.
+///
+/// ```
+/// use stopscan::{StopSet, StopSetErrorKind};
+///
+/// let error = StopSet::new(["END", ""]).unwrap_err();
+/// assert_eq!((error.kind(), error.index()), (StopSetErrorKind::Empty, Some(1)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopSetErrorKind {
+    /// A stop or a marker is empty.
+    Empty,
+    /// A string has two meanings.
+    TwoMeanings,
+    /// A marker can never be reached.
+    Unreachable,
+    /// A region is missing, or there twice, or the graph of regions is none.
+    Region,
+    /// A pattern cannot be scanned for.
+    Pattern,
+    /// What counts as a loop is out of range.
+    Repeat,
+    /// The text cannot begin where it should.
+    Start,
+    /// There is too much of something.
+    TooLarge,
+    /// There is no memory for it.
+    NoMemory,
+}
+
+impl StopSetError {
+    /// What is wrong.
+    ///
+    /// ```
+    /// use stopscan::{StopSet, StopSetErrorKind};
+    ///
+    /// let error = StopSet::builder().stop(["a"]).visible(["a"]).build().unwrap_err();
+    /// assert_eq!(error.kind(), StopSetErrorKind::TwoMeanings);
+    /// ```
+    pub fn kind(&self) -> StopSetErrorKind {
+        match &self.0 {
+            ErrorKind::Empty { .. } | ErrorKind::EmptyMarker { .. } => StopSetErrorKind::Empty,
+            ErrorKind::TwoRoles { .. } | ErrorKind::TwoClosings { .. } | ErrorKind::TwoLeads { .. } => {
+                StopSetErrorKind::TwoMeanings
+            }
+            ErrorKind::Unreachable { .. } => StopSetErrorKind::Unreachable,
+            ErrorKind::UnknownRegion { .. }
+            | ErrorKind::TwoRegions { .. }
+            | ErrorKind::NoRegions
+            | ErrorKind::RegionsAndPairs => StopSetErrorKind::Region,
+            ErrorKind::NothingProtected | ErrorKind::TwoStarts => StopSetErrorKind::Start,
+            ErrorKind::Pattern { .. } | ErrorKind::PatternsTooLarge { .. } => StopSetErrorKind::Pattern,
+            ErrorKind::Repeat { .. } => StopSetErrorKind::Repeat,
+            ErrorKind::TooLarge { .. } | ErrorKind::TooManyRegions { .. } => StopSetErrorKind::TooLarge,
+            ErrorKind::NoMemory => StopSetErrorKind::NoMemory,
+        }
+    }
+
+    /// The place of the culprit in the list that it was given in, if it was one of a list.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert_eq!(StopSet::builder().patterns(["a", "("]).build().unwrap_err().index(), Some(1));
+    /// ```
+    pub fn index(&self) -> Option<usize> {
+        match &self.0 {
+            ErrorKind::Empty { index, .. } | ErrorKind::Pattern { index, .. } => Some(*index),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    Empty { role: Role, index: usize },
+    EmptyMarker { region: String },
+    TwoRoles { text: String, roles: [Role; 2] },
+    TwoClosings { open: String },
+    TwoLeads { marker: String, region: String },
+    Unreachable { marker: String, inner: String, region: String },
+    UnknownRegion { name: String, given_by: String },
+    TwoRegions { name: String },
+    NoRegions,
+    NothingProtected,
+    TwoStarts,
+    RegionsAndPairs,
+    Pattern { index: usize, pattern: String, problem: String },
+    PatternsTooLarge { patterns: usize },
+    Repeat { name: &'static str, value: usize, bound: &'static str, limit: usize },
+    TooLarge { bytes: usize },
+    TooManyRegions { regions: usize },
+    NoMemory,
+}
+
+impl From<ErrorKind> for StopSetError {
+    fn from(kind: ErrorKind) -> StopSetError {
+        StopSetError(kind)
+    }
+}
+
+impl From<TryReserveError> for StopSetError {
+    fn from(_: TryReserveError) -> StopSetError {
+        ErrorKind::NoMemory.into()
+    }
+}
+
+impl fmt::Display for StopSetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            ErrorKind::Empty { role, index } => write!(f, "{role} {index} is empty"),
+            ErrorKind::EmptyMarker { region } => write!(f, "a marker of region {region:?} is empty"),
+            ErrorKind::TwoRoles { text, roles: [one, other] } => {
+                write!(f, "{text:?} is both {} {one} and {} {other}", one.article(), other.article())
+            }
+            ErrorKind::TwoClosings { open } => write!(f, "opening marker {open:?} has two closing markers"),
+            ErrorKind::TwoLeads { marker, region } => {
+                write!(f, "marker {marker:?} of region {region:?} leads to two regions")
+            }
+            ErrorKind::Unreachable { marker, inner, region } => {
+                write!(f, "marker {marker:?} of region {region:?} can never be reached: {inner:?} ends inside it")
+            }
+            ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
+            ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
+            ErrorKind::NoRegions => write!(f, "there are no regions"),
+            ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
+            ErrorKind::PatternsTooLarge { patterns } => {
+                write!(f, "the {patterns} patterns together need too large an automaton; about 200 short ones fit. ")?;
+                write!(f, "Patterns without any meta character cost what stops cost")
+            }
+            ErrorKind::Repeat { name, value, bound, limit } => {
+                write!(f, "{name} of repeat is {value}, and must be {bound} {limit}")
+            }
+            ErrorKind::NothingProtected => write!(f, "start_protected needs a set that protects a region"),
+            ErrorKind::TwoStarts => write!(f, "region and start_protected exclude each other"),
+            ErrorKind::RegionsAndPairs => write!(f, "regions and protect exclude each other"),
+            ErrorKind::TooLarge { bytes } => {
+                write!(f, "the stops and markers have {bytes} bytes of UTF-8, and the limit is {MAX_SET_BYTES}")
+            }
+            ErrorKind::TooManyRegions { regions } => {
+                write!(f, "there are {regions} regions, and the limit is {MAX_REGIONS}")
+            }
+            ErrorKind::NoMemory => write!(f, "there is no memory for the set"),
+        }
+    }
+}
+
+impl Error for StopSetError {}
+
+/// What a string of a set is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Hidden,
+    Visible,
+    Opening,
+    Closing,
+    Marker,
+}
+
+impl Role {
+    /// Whether a string may be both.
+    pub(crate) fn fits(self, other: Role) -> bool {
+        self == other || (self.is_edge() && other.is_edge())
+    }
+
+    fn is_edge(self) -> bool {
+        matches!(self, Role::Opening | Role::Closing)
+    }
+
+    fn article(self) -> &'static str {
+        if self == Role::Opening { "an" } else { "a" }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Hidden => "stop",
+            Role::Visible => "visible stop",
+            Role::Opening => "opening marker",
+            Role::Closing => "closing marker",
+            Role::Marker => "marker",
+        })
+    }
+}

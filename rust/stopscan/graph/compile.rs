@@ -1,0 +1,307 @@
+//! Compiles a set: all errors of what it was given come from here.
+
+use std::collections::{HashMap, TryReserveError};
+
+use super::{ANSWER, Draft, Graph, Lead, Node, Recipe};
+use crate::automaton::{Config, DENSE_LIMIT, Words};
+use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
+use crate::patterns::{Compiled, Compiler};
+use crate::room;
+
+/// How many bytes a marker takes beside its text while it is read.
+const MARKER: usize = 256;
+
+/// Compiles a graph whose markers `stay` in the text, or not.
+pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
+    let protects = given.regions.is_empty() && stay;
+    if !protects && !given.protect.is_empty() {
+        return Err(ErrorKind::RegionsAndPairs.into());
+    }
+    room::ask(given.regions.iter().map(|region| region.markers.len() * MARKER).sum())?;
+    let plans = if protects { of_pairs(&given.protect)? } else { of_regions(&given.regions)? };
+    let live = live(given.stop_in.as_deref(), &plans, protects)?;
+    check_size(given, &plans, &live)?;
+    // Before the strings: they may be long, and patterns that are refused are to be refused at once.
+    let patterns = given.patterns.distinct()?;
+    let strings = given.stop.iter().chain(&given.visible).map(String::len).sum();
+    let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
+    let mut roles = Roles::default();
+    let hidden = roles.stops(&given.stop, Role::Hidden)?;
+    let visible = roles.stops(&given.visible, Role::Visible)?;
+    for marker in plans.iter().flat_map(|plan| &plan.markers) {
+        roles.add(marker.text, marker.role)?;
+    }
+    let config = Config { holds_markers: !stay, dense_limit: DENSE_LIMIT / plans.len() };
+    let mut regions: Vec<&str> = Vec::new();
+    let mut nodes = Vec::new();
+    for (plan, &live) in plans.iter().zip(&live) {
+        let words = plan.words(&hidden, &visible, live)?;
+        let Compiled { plain, automaton, pruned, machine } = compiler.region(words, live, config)?;
+        if !protects {
+            plan.check_reachable(automaton.words(), &pruned)?;
+        }
+        let region = regions.iter().position(|name| *name == plan.region).unwrap_or(regions.len());
+        if region == regions.len() {
+            regions.push(plan.region);
+        }
+        let name = room::text(plan.name)?.into();
+        let leads = plan.markers.iter().map(|marker| marker.lead).collect();
+        nodes.push(Node { name, region: region as u32, live, plain, automaton, machine, leads });
+    }
+    let idle = if live.contains(&true) {
+        Words::default()
+    } else {
+        Words::new(&hidden.texts, &visible.texts, [].into_iter())?
+    };
+    let mut names = Vec::new();
+    for region in regions {
+        names.push(room::text(region)?.into());
+    }
+    Ok(Graph {
+        nodes: nodes.into(),
+        regions: names.into(),
+        indices: hidden.indices_before(visible)?,
+        patterns,
+        repeat: given.repeat,
+        idle,
+        protects: protects && plans.len() > 1,
+        stay,
+    })
+}
+
+/// For each node, whether stops are live in its region.
+fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
+    let Some(names) = names else {
+        return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());
+    };
+    for name in names {
+        if !plans.iter().any(|plan| plan.region == name) {
+            return Err(ErrorKind::UnknownRegion { name: name.clone(), given_by: "stop_in".into() }.into());
+        }
+    }
+    Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
+}
+
+/// Stops cost memory at each node where they are live.
+fn check_size(given: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
+    let stops = given.stop.iter().chain(&given.visible).chain(&given.patterns.patterns);
+    let stops: usize = stops.map(String::len).sum();
+    let markers = plans.iter().flat_map(|plan| &plan.markers).map(|marker| marker.text.len());
+    let live = live.iter().filter(|&&live| live).count();
+    let bytes = stops.saturating_mul(live.max(1)).saturating_add(markers.sum::<usize>());
+    match bytes > MAX_SET_BYTES {
+        true => Err(ErrorKind::TooLarge { bytes }.into()),
+        false => Ok(()),
+    }
+}
+
+impl<'a> Plan<'a> {
+    fn words(&self, hidden: &Distinct<'a>, visible: &Distinct<'a>, live: bool) -> Result<Words, TryReserveError> {
+        let markers = self.markers.iter().map(|marker| marker.text);
+        match live {
+            true => Words::new(&hidden.texts, &visible.texts, markers),
+            false => Words::new(&[], &[], markers),
+        }
+    }
+}
+
+/// Where a marker leads: the name of a region or of a state of one. Strings are targets; [`keep`] makes one whose marker
+/// is kept.
+///
+/// ```
+/// use stopscan::Target;
+///
+/// assert_eq!(Target::from("answer"), Target::from("answer".to_owned()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    name: String,
+    kept: bool,
+}
+
+impl Target {
+    /// The name of the region, or of the state of one.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the marker is the beginning of the text there.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+}
+
+/// A target whose marker is kept: the marker is the beginning of the text of the region that it leads to.
+///
+/// ```
+/// use stopscan::{SegmentSet, Segmenter, keep};
+///
+/// let set = SegmentSet::builder().region("answer", [("<call>", keep("call"))]).region("call", [("</call>", "answer")]);
+/// let mut segmenter = Segmenter::new(&set.build()?);
+/// let segments: Vec<_> = segmenter.feed("Hm <call>x</call>").into_iter().collect();
+/// assert_eq!((segments[1].region, &*segments[1].text), ("call", "<call>x"));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub fn keep(name: impl Into<String>) -> Target {
+    Target { name: name.into(), kept: true }
+}
+
+impl<T: AsRef<str>> From<T> for Target {
+    fn from(name: T) -> Target {
+        Target { name: name.as_ref().to_owned(), kept: false }
+    }
+}
+
+/// A node before it is compiled: its name and that of its region, and its markers, each once.
+pub(super) struct Plan<'a> {
+    pub(super) name: &'a str,
+    pub(super) region: &'a str,
+    pub(super) markers: Vec<Marker<'a>>,
+}
+
+pub(super) struct Marker<'a> {
+    pub(super) text: &'a str,
+    pub(super) role: Role,
+    pub(super) lead: Lead,
+}
+
+impl<'a> Plan<'a> {
+    fn new(name: &'a str, region: &'a str) -> Plan<'a> {
+        Plan { name, region, markers: Vec::new() }
+    }
+
+    fn push(&mut self, text: &'a str, role: Role, node: usize, kept: bool) {
+        self.markers.push(Marker { text, role, lead: Lead { node: node as u32, kept } });
+    }
+}
+
+/// The nodes of regions that were given.
+pub(super) fn of_regions(regions: &[Draft]) -> Result<Vec<Plan<'_>>, StopSetError> {
+    let mut numbers = HashMap::new();
+    for (number, Draft { name, .. }) in regions.iter().enumerate() {
+        if numbers.insert(name.as_str(), number).is_some() {
+            return Err(ErrorKind::TwoRegions { name: name.clone() }.into());
+        }
+    }
+    check_count(regions.len())?;
+    regions.iter().map(|draft| draft.plan(&numbers)).collect()
+}
+
+/// The nodes of ordinary text and of protected pairs.
+pub(super) fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, StopSetError> {
+    let mut plans = vec![Plan::new(ANSWER, ANSWER)];
+    let mut closings: HashMap<&str, &str> = HashMap::new();
+    for (index, (open, close)) in pairs.iter().enumerate() {
+        for (marker, role) in [(open, Role::Opening), (close, Role::Closing)] {
+            if marker.is_empty() {
+                return Err(ErrorKind::Empty { role, index }.into());
+            }
+        }
+        match closings.insert(open, close) {
+            None => {}
+            Some(other) if other == close => continue,
+            Some(_) => return Err(ErrorKind::TwoClosings { open: open.clone() }.into()),
+        }
+        let node = plans.len();
+        plans[0].push(open, Role::Opening, node, false);
+        plans.push(Plan::new(open, open));
+        plans[node].push(close, Role::Closing, 0, false);
+    }
+    check_count(plans.len())?;
+    Ok(plans)
+}
+
+fn check_count(regions: usize) -> Result<(), StopSetError> {
+    match regions {
+        0 => Err(ErrorKind::NoRegions.into()),
+        regions if regions > MAX_REGIONS => Err(ErrorKind::TooManyRegions { regions }.into()),
+        _ => Ok(()),
+    }
+}
+
+impl Draft {
+    fn plan(&self, numbers: &HashMap<&str, usize>) -> Result<Plan<'_>, StopSetError> {
+        let mut plan = Plan::new(&self.name, region_of(&self.name));
+        let mut leads = HashMap::new();
+        for (marker, target) in &self.markers {
+            let region = || self.name.clone();
+            if marker.is_empty() {
+                return Err(ErrorKind::EmptyMarker { region: region() }.into());
+            }
+            let Some(&node) = numbers.get(target.name.as_str()) else {
+                let given_by = format!("marker {marker:?} of region {:?}", self.name);
+                return Err(ErrorKind::UnknownRegion { name: target.name.clone(), given_by }.into());
+            };
+            match leads.insert(marker, target) {
+                None => plan.push(marker, Role::Marker, node, target.kept),
+                Some(other) if other == target => {}
+                Some(_) => return Err(ErrorKind::TwoLeads { marker: marker.clone(), region: region() }.into()),
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// The region of a state: what stands before the first slash.
+fn region_of(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(region, _)| region)
+}
+
+impl Plan<'_> {
+    /// Finds a marker that never completes: those who gave it named the region that it leads to.
+    pub(super) fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
+        let markers = words.stops()..words.len();
+        let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
+            return Ok(());
+        };
+        let ends_inside = |inner: &&str| marker.find(inner).is_some_and(|at| at + inner.len() < marker.len());
+        let inner = markers.map(|other| words.text(other)).find(ends_inside).unwrap_or_default();
+        let (marker, inner, region) = (marker.into(), inner.into(), self.name.to_owned());
+        Err(ErrorKind::Unreachable { marker, inner, region }.into())
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Roles<'a>(HashMap<&'a str, Role>);
+
+/// Stops without repetitions, and where each stood in the list that was given.
+pub(crate) struct Distinct<'a> {
+    pub(crate) texts: Vec<&'a str>,
+    pub(crate) indices: Vec<u32>,
+}
+
+impl<'a> Roles<'a> {
+    /// The stops of a list, each once.
+    pub(crate) fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
+        self.0.try_reserve(stops.len())?;
+        let mut distinct = Distinct { texts: room::list(stops.len())?, indices: room::list(stops.len())? };
+        for (index, stop) in stops.iter().enumerate() {
+            if stop.is_empty() {
+                return Err(ErrorKind::Empty { role, index }.into());
+            }
+            if self.add(stop, role)? {
+                distinct.texts.push(stop);
+                distinct.indices.push(index as u32);
+            }
+        }
+        Ok(distinct)
+    }
+
+    /// Notes what `text` is; returns whether it is new.
+    pub(crate) fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
+        match self.0.insert(text, role) {
+            None => Ok(true),
+            Some(other) if other.fits(role) => Ok(false),
+            Some(other) => Err(ErrorKind::TwoRoles { text: text.into(), roles: [other, role] }.into()),
+        }
+    }
+}
+
+impl Distinct<'_> {
+    /// These indices, and those of `other` behind them.
+    pub(crate) fn indices_before(mut self, other: Distinct<'_>) -> Result<Box<[u32]>, TryReserveError> {
+        self.indices.try_reserve_exact(other.indices.len())?;
+        self.indices.extend(other.indices);
+        Ok(self.indices.into())
+    }
+}

@@ -1,0 +1,285 @@
+//! What a set compiles to: nodes, each with an automaton over the stops and markers that are live in it, and where each
+//! of its markers leads.
+//!
+//! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In most
+//! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
+//! out, or kept as the beginning of the text of the region to which they lead.
+
+use crate::automaton::{Automaton, WordKind, Words};
+use crate::patterns::{Machine, PatternList};
+use crate::repeat::Repeat;
+use crate::snapshot::Fingerprint;
+use crate::text::{Place, Plain};
+
+mod beside;
+mod compile;
+mod reading;
+
+pub(crate) use beside::Beside;
+pub(crate) use compile::compile;
+pub use compile::{Target, keep};
+pub use reading::Cursor;
+pub(crate) use reading::{Completed, Completion, Word};
+
+/// The name of the one region of a set that was given none.
+pub(crate) const ANSWER: &str = "answer";
+
+#[derive(Debug)]
+pub struct Graph {
+    nodes: Box<[Node]>,
+    /// The names of the regions, in the order of their first nodes.
+    regions: Box<[Box<str>]>,
+    /// Where each stop stands in the list that the user gave.
+    indices: Box<[u32]>,
+    patterns: PatternList,
+    /// What counts as a loop, if one is a stop.
+    repeat: Option<Repeat>,
+    /// The stops, if they are live nowhere.
+    idle: Words,
+    /// Whether the nodes behind the first are those of protected pairs.
+    protects: bool,
+    /// Whether markers stay in the text.
+    stay: bool,
+}
+
+#[derive(Debug)]
+struct Node {
+    name: Box<str>,
+    /// The place of its region's name.
+    region: u32,
+    /// Whether stops are live in it.
+    live: bool,
+    /// What is plain text where nothing has begun, neither a string nor a pattern.
+    plain: Plain,
+    automaton: Automaton,
+    /// Reads the patterns, where some are live.
+    machine: Option<Machine>,
+    /// Where each marker leads.
+    leads: Box<[Lead]>,
+}
+
+/// Where a marker leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lead {
+    pub(crate) node: u32,
+    /// Whether the marker is the beginning of the text there. Otherwise it is taken out, unless all markers stay.
+    pub(crate) kept: bool,
+}
+
+impl Graph {
+    fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn words(&self, node: u32) -> &Words {
+        self.node(node).automaton.words()
+    }
+
+    pub(crate) fn patterns(&self) -> &PatternList {
+        &self.patterns
+    }
+
+    pub(crate) fn repeat(&self) -> Option<&Repeat> {
+        self.repeat.as_ref()
+    }
+
+    /// What a node reads its strings and its patterns with.
+    pub(crate) fn machines(&self, node: u32) -> (&Automaton, Option<&Machine>) {
+        let Node { automaton, machine, .. } = self.node(node);
+        (automaton, machine.as_ref())
+    }
+
+    /// The name of a node.
+    pub(crate) fn name(&self, node: u32) -> &str {
+        &self.node(node).name
+    }
+
+    /// The node of this name.
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        self.nodes.iter().position(|node| &*node.name == name).map(|node| node as u32)
+    }
+
+    /// The place of the name of a node's region.
+    #[inline(always)]
+    pub(crate) fn region(&self, node: u32) -> u32 {
+        self.node(node).region
+    }
+
+    pub(crate) fn regions(&self) -> impl Iterator<Item = &str> {
+        self.regions.iter().map(|name| &**name)
+    }
+
+    pub(crate) fn region_name(&self, region: u32) -> &str {
+        &self.regions[region as usize]
+    }
+
+    /// The node in which text that begins in the first protected region begins.
+    pub(crate) fn protected(&self) -> Option<u32> {
+        self.protects.then_some(1)
+    }
+
+    /// What is plain text at a node, where nothing has begun.
+    #[inline(always)]
+    pub(crate) fn plain(&self, node: u32) -> &Plain {
+        &self.node(node).plain
+    }
+
+    /// How long `text` is, if nothing begins in it at a node where nothing has begun: reading it changes nothing but how
+    /// much was read, and what patterns and loops know of the text. It is the one way past the automata.
+    #[inline(always)]
+    pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
+        Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
+    }
+
+    /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
+    /// into a marker that does not stay.
+    #[inline]
+    pub(crate) fn held(&self, cursor: Cursor, hides_stops: bool) -> usize {
+        self.node(cursor.node).automaton.held(cursor.state, hides_stops)
+    }
+
+    /// The markers of a node.
+    pub(crate) fn markers(&self, node: u32) -> impl Iterator<Item = &str> {
+        self.words(node).of_kind(WordKind::Marker)
+    }
+
+    /// The markers of all nodes.
+    pub(crate) fn all_markers(&self) -> impl Iterator<Item = &str> {
+        (0..self.len() as u32).flat_map(|node| self.markers(node))
+    }
+
+    /// Where `marker` leads, if it is live at `node`.
+    pub(crate) fn lead(&self, node: u32, marker: &str) -> Option<Lead> {
+        let words = self.words(node);
+        let index = words.iter().skip(words.stops()).position(|word| word == marker)?;
+        Some(self.node(node).leads[index])
+    }
+
+    /// Where the marker `word` leads.
+    pub(crate) fn lead_of(&self, word: Word) -> Lead {
+        self.node(word.node).leads[word.index as usize - self.words(word.node).stops()]
+    }
+
+    pub(crate) fn kind(&self, word: Word) -> WordKind {
+        self.words(word.node).kind(word.index as usize)
+    }
+
+    pub(crate) fn text(&self, word: Word) -> &str {
+        self.words(word.node).text(word.index as usize)
+    }
+
+    /// Where a stop stands in the list that the user gave.
+    pub(crate) fn index(&self, stop: Word) -> usize {
+        self.indices[stop.index as usize] as usize
+    }
+
+    /// The stop of this text that is live at `node`.
+    pub(crate) fn stop(&self, node: u32, sequence: &str) -> Option<Word> {
+        let words = self.words(node);
+        let index = words.iter().take(words.stops()).position(|stop| stop == sequence)?;
+        Some(Word { node, index: index as u32 })
+    }
+
+    /// All stops that are strings, with some markers behind them.
+    pub(crate) fn stops(&self) -> &Words {
+        self.nodes.iter().find(|node| node.live).map_or(&self.idle, |node| node.automaton.words())
+    }
+
+    /// The names of the regions in which stops are live.
+    pub(crate) fn stop_in(&self) -> impl Iterator<Item = &str> {
+        let live = |region| self.nodes.iter().any(|node| node.region as usize == region && node.live);
+        self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
+    }
+
+    /// The longest suffix of the text read so far that begins a word, as a word and how many of its bytes that is.
+    pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
+        let text = self.node(cursor.node).automaton.text(cursor.state);
+        let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));
+        (word.unwrap_or_default() as u32, text.len())
+    }
+
+    /// The cursor at `node` after the first `length` bytes of a word of that node, if these begin one there.
+    pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
+        let Node { automaton, .. } = self.nodes.get(node as usize)?;
+        if length == 0 {
+            return Some(Cursor::start(node));
+        }
+        let text = automaton.words().with_literals().nth(word as usize)?.as_bytes();
+        Some(Cursor { node, state: automaton.state(text.get(..length)?)? })
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recipe {
+    pub(crate) stop: Vec<String>,
+    pub(crate) visible: Vec<String>,
+    pub(crate) patterns: PatternList,
+    pub(crate) protect: Vec<(String, String)>,
+    pub(crate) regions: Vec<Draft>,
+    pub(crate) stop_in: Option<Vec<String>>,
+    pub(crate) repeat: Option<Repeat>,
+}
+
+/// A region, or a state of one: its name, and its markers with where each leads.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) name: String,
+    pub(crate) markers: Vec<(String, Target)>,
+}
+
+impl PartialEq for Graph {
+    /// Whether two sets read text alike.
+    fn eq(&self, other: &Graph) -> bool {
+        let texts = |graph: &Graph, kind| graph.stops().of_kind(kind).map(str::to_owned).collect::<Vec<_>>();
+        (self.stay, self.protects, self.repeat) == (other.stay, other.protects, other.repeat)
+            && self.patterns.patterns == other.patterns.patterns
+            && self.patterns.max_held == other.patterns.max_held
+            && texts(self, WordKind::Hidden) == texts(other, WordKind::Hidden)
+            && texts(self, WordKind::Visible) == texts(other, WordKind::Visible)
+            && self.nodes.len() == other.nodes.len()
+            && self.nodes.iter().zip(&other.nodes).zip(0..).all(|((one, two), node)| {
+                (&one.name, one.live, &one.leads) == (&two.name, two.live, &two.leads)
+                    && self.markers(node).eq(other.markers(node))
+            })
+    }
+}
+
+impl Graph {
+    /// The states of regions with their markers, and where each marker leads.
+    pub(crate) fn states(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = (&str, Target)>)> {
+        self.nodes.iter().zip(0..).map(|(node, number)| {
+            let target = |lead: &Lead| {
+                let name = self.name(lead.node);
+                if lead.kept { keep(name) } else { name.into() }
+            };
+            (&*node.name, self.markers(number).zip(node.leads.iter().map(target)))
+        })
+    }
+
+    /// What sets have in common that read text alike, in every process and version.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let mut print = Fingerprint::new();
+        print.number(self.stay.into());
+        print.texts(self.stops().of_kind(WordKind::Hidden));
+        print.texts(self.stops().of_kind(WordKind::Visible));
+        print.texts(self.patterns.patterns.iter().map(String::as_str));
+        print.number(self.patterns.max_held.map_or(0, |max_held| max_held.saturating_add(1)));
+        if let Some(repeat) = &self.repeat {
+            [repeat.count(), repeat.max_period(), repeat.min_length()].into_iter().for_each(|part| print.number(part));
+        }
+        for (number, node) in self.nodes.iter().enumerate() {
+            print.text(&node.name);
+            print.number(node.live.into());
+            print.texts(self.markers(number as u32));
+            for lead in &node.leads {
+                print.number(lead.node as usize * 2 + usize::from(lead.kept));
+            }
+        }
+        print
+    }
+}

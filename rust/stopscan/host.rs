@@ -1,0 +1,233 @@
+//! What a host needs that keeps streams in objects of another language, beside what programs in Rust need.
+//!
+//! The commonest text is plain: nothing begins in it, and reading it changes only how much was read. A host that pays
+//! for a lock, or for a string, looks at such a text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), counts it,
+//! and tells the stream later with [`Stream::skip`].
+
+use std::collections::TryReserveError;
+use std::sync::Arc;
+
+use crate::graph::Graph;
+use crate::{Emit, EndReason, Options, Set, Snapshot, SnapshotError, Stream, TokenStream};
+
+pub use crate::graph::Cursor;
+pub use crate::snapshot::{Reader, Writer};
+pub use crate::text::{NOTHING_PASSES, Place, Shape, code_points};
+pub use crate::tokens::{Decode, Ends, Limits, Native, Sink};
+pub use crate::vocabulary::TokenKind;
+#[cfg(feature = "serde")]
+pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
+
+/// Texts that are longer are not skimmed: other threads are to run meanwhile.
+const LONG: usize = 1_024;
+
+impl<E: Emit> Set<E> {
+    /// The number of nodes: of regions and their states.
+    #[doc(hidden)]
+    pub fn nodes(&self) -> u32 {
+        self.graph().len() as u32
+    }
+
+    /// The place of a node's region among [`Set::regions`].
+    #[doc(hidden)]
+    pub fn region_of(&self, node: u32) -> usize {
+        self.graph().region(node) as usize
+    }
+
+    /// How long `text` is, if reading it at a node where nothing has begun changes only how much was read.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
+        let graph = self.graph();
+        graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
+    }
+
+    /// Whether streams have to see plain text, too: patterns look behind, and loops are found in all text.
+    #[doc(hidden)]
+    pub fn needs_text(&self) -> bool {
+        !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
+    }
+
+    /// The bits of [`Shape`] that a text must not have to be plain at this node.
+    #[doc(hidden)]
+    pub fn filter(&self, node: u32) -> u64 {
+        self.graph().plain(node).filter()
+    }
+
+    /// Where reading `text` leads from `cursor`, if nothing completes in it. It is for sets without patterns and loops.
+    #[doc(hidden)]
+    pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
+        let node = cursor.node;
+        let completed = self.graph().read_words(&mut cursor, text, true);
+        (completed.is_none() && cursor.node == node).then_some(cursor)
+    }
+
+    /// How many bytes are held at `cursor`.
+    #[doc(hidden)]
+    pub fn held_at(&self, cursor: Cursor, include_stop: bool) -> usize {
+        self.graph().held(cursor, !include_stop)
+    }
+}
+
+/// As for plain text, but for text in which words begin, and none completes or goes on. Behind a marker much changes, even
+/// if it leads back: patterns are live there, and the history of loops begins anew.
+#[inline(never)]
+fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
+    if text.len() >= LONG {
+        return None;
+    }
+    let (automaton, machine) = graph.machines(node);
+    let mut state = 0;
+    let completed = machine.is_some() || automaton.read(&mut state, text, true).is_some();
+    (!completed && state == 0).then(|| Place::after(text))
+}
+
+impl<E: Emit> Stream<E> {
+    /// The set that it reads with.
+    pub fn set(&self) -> &Set<E> {
+        &self.set
+    }
+
+    /// The options that it began with.
+    pub fn options(&self) -> Options {
+        let options = Options::default().include_stop(self.include_stop);
+        match self.start {
+            0 => options,
+            // Regions that are named after markers need not have names of their own.
+            1 if self.graph().protected().is_some() => options.start_protected(true),
+            node => options.region(self.graph().name(node)),
+        }
+    }
+
+    /// About how many bytes it has of the text.
+    pub fn size(&self) -> usize {
+        self.held().len() + self.unused().len() + self.beside.as_ref().map_or(0, |beside| beside.size())
+    }
+
+    /// Asks for the memory that reading so many bytes takes at most, and gives it back. Reading a delta ends the process
+    /// if there is no memory; a host asks first and reports an error of its own.
+    ///
+    /// # Errors
+    /// When there is not so much memory.
+    #[inline]
+    pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
+        let beside = self.beside.as_ref().map_or(0, |beside| beside.growth(bytes));
+        // What a pattern matched is copied, and what follows a stop; and text that is taken out of a delta. A host's text
+        // may have four bytes a character.
+        crate::room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + beside)
+    }
+
+    /// The node at which it is, if nothing has begun there.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn idle_node(&self) -> Option<u32> {
+        self.is_idle().then_some(self.cursor.node)
+    }
+
+    /// The node at which it is.
+    #[doc(hidden)]
+    pub fn node(&self) -> u32 {
+        self.cursor.node
+    }
+
+    /// Counts text of this length as read; it was plain.
+    #[doc(hidden)]
+    pub fn skip(&mut self, length: Place) {
+        self.read = self.read + length;
+    }
+
+    /// Reads plain text of this length for patterns and loops, unless a loop may complete in it; returns whether it did.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn skip_text(&mut self, text: &str, length: Place) -> bool {
+        let skipped = self.beside.as_mut().is_none_or(|beside| beside.add(text));
+        if skipped {
+            self.read = self.read + length;
+        }
+        skipped
+    }
+}
+
+/// As the methods without `try_`, for a decoder that can fail.
+impl<E: Emit, D: Decode> TokenStream<E, D> {
+    /// The stream of its text.
+    #[doc(hidden)]
+    pub fn text(&self) -> &Stream<E> {
+        &self.decoded.stream
+    }
+
+    #[doc(hidden)]
+    pub fn text_mut(&mut self) -> &mut Stream<E> {
+        &mut self.decoded.stream
+    }
+
+    #[doc(hidden)]
+    pub fn decoder(&self) -> &D {
+        &self.decoder
+    }
+
+    #[doc(hidden)]
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.decoded.limits
+    }
+
+    /// Whether nothing is begun: no character, no stop, no end.
+    #[doc(hidden)]
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
+    }
+
+    /// Counts tokens as read; their text was plain, and [`Stream::skip`] counts it.
+    #[doc(hidden)]
+    pub fn skip_tokens(&mut self, tokens: usize) {
+        self.decoded.pass(tokens);
+    }
+
+    #[doc(hidden)]
+    pub fn try_feed(&mut self, id: u32) -> Result<E::Tokens<'_>, D::Error> {
+        self.step(id)?;
+        Ok(self.safe())
+    }
+
+    /// After an error the stream is not as before: feed a copy if one of the ids may be unknown.
+    #[doc(hidden)]
+    pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
+        self.decoded.begin();
+        ids.iter().try_for_each(|&id| self.read(id))?;
+        Ok(self.safe())
+    }
+
+    /// What is safe to emit after a token that has no text; with a `reason` it ends the stream.
+    #[doc(hidden)]
+    pub fn try_count(&mut self, reason: Option<EndReason>) -> Result<E::Tokens<'_>, D::Error> {
+        self.count_token(reason)?;
+        Ok(self.safe())
+    }
+
+    #[doc(hidden)]
+    pub fn try_close(&mut self, reason: EndReason) -> Result<E::Tokens<'_>, D::Error> {
+        self.end(reason)?;
+        Ok(self.safe())
+    }
+
+    #[doc(hidden)]
+    pub fn try_reset(&mut self) -> Result<(), D::Error> {
+        self.restart()
+    }
+
+    #[doc(hidden)]
+    pub fn try_clone(&self) -> Result<TokenStream<E, D>, D::Error> {
+        Ok(TokenStream { decoder: self.decoder.fork()?, decoded: self.decoded.clone() })
+    }
+
+    #[doc(hidden)]
+    pub fn try_snapshot(&self) -> Result<Snapshot, D::Error> {
+        self.to_snapshot()
+    }
+
+    #[doc(hidden)]
+    pub fn try_restore(&mut self, snapshot: &Snapshot) -> Result<Result<(), SnapshotError>, D::Error> {
+        self.take_snapshot(snapshot)
+    }
+}

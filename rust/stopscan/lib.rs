@@ -1,0 +1,81 @@
+//! Exact stop sequences for streams of text, as LLM servers and token loops need them.
+//!
+//! A [`StopSet`] is compiled once; a [`StopScanner`] reads one stream, delta by delta, and returns the text that is
+//! safe to emit. A [`SegmentSet`] and a [`Segmenter`] do the same for streams that markers cut into parts, such as
+//! reasoning and answer.
+//!
+//! ```
+//! use stopscan::{StopScanner, StopSet};
+//!
+//! let stops = StopSet::new(["END", "\n\nHuman:"])?;
+//! let mut scanner = StopScanner::new(&stops);
+//! let mut text = String::new();
+//! for delta in ["Once upon", " a time. E", "ND"] {
+//!     let output = scanner.feed(delta);
+//!     text += output.text;
+//!     if let Some(found) = output.stop_match {
+//!         assert_eq!((found.sequence(), found.index(), found.offset()), ("END", 0, 18));
+//!         break;
+//!     }
+//! }
+//! text += scanner.flush().text;
+//! assert_eq!(text, "Once upon a time. ");
+//! # Ok::<(), stopscan::StopSetError>(())
+//! ```
+//!
+//! The rules:
+//!
+//! - The stop that completes first wins. If several stops complete at the same character, the longest stop wins.
+//! - The result does not depend on how the text is cut into deltas.
+//! - Held text is the longest suffix of the text that is a proper prefix of a hidden stop that can fire, or of a marker
+//!   that is taken out.
+//! - Nothing is lost: what `feed` and `flush` return, joined, is the text before the stop. If no stop fires, it is the
+//!   whole text.
+//! - No stop fires in a protected region, and no partial match crosses its edges.
+//! - Offsets count code points; there are byte offsets beside them.
+//!
+//! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids in the place of text: a [`Vocabulary`] has the bytes of
+//! each id, and a [`TokenDecoder`] makes the text of a stream of ids.
+//!
+//! Feature `serde`: a [`Snapshot`] can be written and read, and a [`Vocabulary`] is made from Hugging Face's
+//! `tokenizer.json`.
+//!
+//! DESIGN.md, in the repository, says how stopscan works and why.
+
+mod automaton;
+mod error;
+mod formats;
+mod graph;
+#[doc(hidden)]
+pub mod host;
+mod patterns;
+mod repeat;
+mod room;
+mod set;
+mod snapshot;
+mod stream;
+mod tail;
+mod text;
+mod tokens;
+mod vocabulary;
+
+pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
+pub use formats::{Format, State};
+pub use graph::{Target, keep};
+pub use repeat::Repeat;
+#[doc(hidden)] // for the tests, the benchmark and the fuzz target, which ask the detection alone
+pub use repeat::{Loop, Loops};
+pub use set::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder};
+pub use snapshot::{Snapshot, SnapshotError};
+pub use stream::{
+    Emit, Options, Output, Segment, Segmented, Segmenter, Segments, StopMatch, StopScanner, Stream, Text,
+};
+pub use tokens::{
+    EndReason, Finish, TokenDecoder, TokenOptions, TokenOptionsError, TokenScanner, TokenSegmenter, TokenStream,
+};
+pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
+
+/// Runs the document's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/rust.md")]
+struct Document;

@@ -1,0 +1,369 @@
+//! What a stream knows of its set's patterns, and how a text is read for them and for strings together.
+
+use super::alphabet::Kind;
+use super::machine::Machine;
+use super::places::Places;
+use super::reader::{Hit, read, read_unarmed, replay};
+use crate::automaton::{Automaton, State, Words};
+use crate::text::{Held, Place};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Threads {
+    pub(super) places: Places,
+    /// The text since the first thread began, for streams that hide no stop and so hold none of it.
+    pub(super) text: Held,
+    /// Where the strings would stand if no match had completed in unarmed text, if that is elsewhere: such a match ends
+    /// the stops that contain it, and no marker.
+    pub(super) markers: Option<State>,
+    /// How many bytes are held for those markers.
+    held_for_markers: usize,
+    /// How many bytes may be the beginning of a pattern that is plain text, if there are such patterns.
+    pub(super) begun_by_literals: usize,
+}
+
+/// What completes first.
+pub(crate) enum Found {
+    /// A marker or a stop that is a string: its index among the region's words, and where it ends in the text that was
+    /// read, in bytes.
+    Word {
+        index: usize,
+        end: usize,
+    },
+    Pattern(PatternHit),
+}
+
+/// A pattern that matched, where its match begins in the stream, and where it ends in the text that was read, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PatternHit {
+    pub(crate) pattern: usize,
+    pub(crate) start: Place,
+    /// It is before the character that confirms it.
+    pub(crate) end: usize,
+    /// Where the character ends with which it completes.
+    pub(crate) completed: usize,
+}
+
+impl Threads {
+    pub(crate) fn new() -> Threads {
+        Threads {
+            places: Places::new(),
+            text: Held::default(),
+            markers: None,
+            held_for_markers: 0,
+            begun_by_literals: 0,
+        }
+    }
+
+    /// Begins a step.
+    pub(crate) fn begin(&mut self) {
+        self.text.begin();
+    }
+
+    /// Reads `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
+    /// `machine` is that of the region's patterns, `state` where its strings stand.
+    pub(crate) fn read_beside(
+        &mut self,
+        automaton: &Automaton,
+        machine: Option<&Machine>,
+        state: &mut State,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Found> {
+        let mut stops_begin = None;
+        let word = match (machine, armed) {
+            (Some(machine), false) => {
+                let (latest, marker) = pass_stops(automaton, machine, state, text, place);
+                stops_begin = latest;
+                marker
+            }
+            _ => automaton.read(state, text, armed),
+        };
+        let words = automaton.words();
+        let word = self.marker_first(automaton, state, text, word);
+        let seen = &text[..word.map_or(text.len(), |(_, end)| end)];
+        match machine {
+            Some(machine) if armed => {
+                let hit = read(&mut self.places, machine, seen, place);
+                if let Some(hit) = hit.filter(|hit| word.is_none_or(|word| beats(hit, machine, words, word, place))) {
+                    let Hit { pattern, start, end, completed } = hit;
+                    return Some(Found::Pattern(PatternHit { pattern, start, end, completed }));
+                }
+            }
+            Some(machine) => {
+                let matches_begin = read_unarmed(&mut self.places, machine, seen, place);
+                if let Some(start) = stops_begin {
+                    self.places.end_through(start, machine);
+                }
+                if let Some(start) = matches_begin {
+                    self.end_strings_through(automaton, machine, state, place.bytes + seen.len() - start);
+                }
+            }
+            None => {}
+        }
+        let is_marker = |(index, _)| (words.stops()..words.len()).contains(&index);
+        if machine.is_none() || word.is_some_and(is_marker) {
+            self.forget(seen); // no match crosses a marker
+        }
+        if let Some(state) = self.markers {
+            self.follow_markers(automaton, state);
+        }
+        // A literal that completes is a stop: its text has been kept until here.
+        self.begun_by_literals = match machine {
+            Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
+            _ => 0,
+        };
+        word.map(|(index, end)| match (index.checked_sub(words.len()), machine) {
+            (Some(literal), Some(machine)) => {
+                let length = Place::after(words.text(index));
+                let mut start = place;
+                start.pass(&text[..end]);
+                start =
+                    Place { code_points: start.code_points - length.code_points, bytes: start.bytes - length.bytes };
+                Found::Pattern(PatternHit { pattern: machine.literals[literal], start, end, completed: end })
+            }
+            _ => Found::Word { index, end },
+        })
+    }
+
+    /// The strings would stand at `state` if no match had completed in unarmed text.
+    pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
+        self.markers = Some(state);
+        self.held_for_markers = automaton.held(state, false);
+    }
+
+    /// The first of `word` and a marker that completes although a match in it ended the strings.
+    fn marker_first(
+        &mut self,
+        automaton: &Automaton,
+        state: &State,
+        text: &str,
+        word: Option<(usize, usize)>,
+    ) -> Option<(usize, usize)> {
+        let Some(markers) = &mut self.markers else {
+            return word;
+        };
+        let seen = word.map_or(text.len(), |(_, end)| end);
+        let marker = automaton.read(markers, &text[..seen], false);
+        if *markers == *state {
+            (self.markers, self.held_for_markers) = (None, 0);
+        }
+        let length = |index: usize| automaton.words().text(index).len();
+        let first =
+            |marker: &(usize, usize)| word.is_none_or(|word| marker.1 < word.1 || length(marker.0) > length(word.0));
+        marker.filter(first).or(word)
+    }
+
+    /// Ends the stops that began so many bytes ago or earlier: a match that began there completed in unarmed text.
+    fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
+        if machine.length(*state) < length {
+            return;
+        }
+        let words = automaton.words();
+        if words.len() > words.stops() {
+            self.markers.get_or_insert(*state);
+        }
+        // A character makes the state longer by one at most, so all fallbacks of a stream are at most its characters.
+        while machine.length(*state) >= length {
+            *state = automaton.fallback(*state);
+        }
+    }
+
+    /// The match that the end of the text confirms.
+    pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
+        let (pattern, start) = self.places.confirmed_at_end(machine)?;
+        Some(PatternHit { pattern, start, end: 0, completed: 0 })
+    }
+
+    /// Whether nothing has begun: text in which nothing begins changes nothing but what stands before the next character.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
+    }
+
+    /// Forgets what has begun; the text before the next character is `text`.
+    pub(crate) fn forget(&mut self, text: &str) {
+        self.places.forget(text);
+        self.text = Held::default();
+        self.markers = None;
+        self.held_for_markers = 0;
+        self.begun_by_literals = 0;
+    }
+
+    /// How many bytes of the text, of which `delta` is the end, are to be held. A stream that hides no stop holds none
+    /// for a match; its text is kept here.
+    pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
+        if hides_stops {
+            return self.places.held().max(self.held_for_markers);
+        }
+        self.text.pass(delta, self.begun_bytes());
+        self.held_for_markers
+    }
+
+    /// How many bytes were read since the first match began, of an expression or of plain text.
+    pub(super) fn begun_bytes(&self) -> usize {
+        self.places.held().max(self.begun_by_literals)
+    }
+
+    /// The text since the first match began, for streams that hide no stop.
+    pub(crate) fn text(&self) -> &str {
+        self.text.as_str()
+    }
+
+    /// The text that is held for a marker although a match in it ended the strings.
+    pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
+        let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
+        String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
+    }
+
+    /// Keeps `text`, of which so many bytes may be the beginning of a pattern that is plain text.
+    pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
+        self.begun_by_literals = begun_by_literals;
+        self.text.pass(text, text.len());
+    }
+}
+
+/// Reads unarmed text up to a marker. Returns where the latest stop begins that completes in it, in bytes of the stream;
+/// and the marker.
+fn pass_stops(
+    automaton: &Automaton,
+    machine: &Machine,
+    state: &mut State,
+    text: &str,
+    place: Place,
+) -> (Option<usize>, Option<(usize, usize)>) {
+    let (mut end, mut latest) = (0, None);
+    while let Some(length) = automaton.advance(state, &text.as_bytes()[end..]) {
+        end += length;
+        if let Some(marker) = automaton.completed(*state, false) {
+            return (latest, Some((marker, end)));
+        }
+        if let Some(stop) = automaton.completed(*state, true) {
+            latest = latest.max(Some(place.bytes + end - machine.shortest[stop] as usize));
+        }
+    }
+    (latest, None)
+}
+
+/// Whether a match comes before a string that completes, too. What completes first comes first. If both complete with
+/// the same character, what began first comes first. If both began at the same place, what ended before that character
+/// comes first.
+fn beats(hit: &Hit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
+    let start = place.bytes + end - words.text(index).len();
+    // Of one and the same match, a string comes before the patterns, and they in their order.
+    let rank = |pattern: usize| pattern + 1;
+    let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
+    (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
+}
+
+impl Threads {
+    /// About how many bytes the threads have.
+    pub(crate) fn size(&self) -> usize {
+        self.places.size() + self.text.len()
+    }
+
+    /// How many bytes they grow by at most with so many bytes of text.
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
+    }
+}
+
+/// The root of what is over.
+pub(super) const OVER: u32 = u32::MAX;
+
+/// A place where a match may have begun.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    /// Where it is in code points, modulo 2^32.
+    pub(super) code_points: u32,
+    /// Where it is in bytes, modulo 2^30, and the kind of what stands before in the last two bits.
+    bytes_and_kind: u32,
+    /// A later one in the same state, or itself if it is the latest of them, by its index; or `OVER`.
+    pub(super) root: u32,
+}
+
+impl Begun {
+    pub(super) fn new(here: Place, before: Kind, root: u32) -> Begun {
+        Begun { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
+    }
+
+    /// The place, which is before `end`: by less than those numbers can say.
+    pub(super) fn place(self, end: Place) -> Place {
+        let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
+        let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
+        Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
+    }
+
+    /// What stands before it.
+    pub(super) fn before(self) -> Kind {
+        Kind::ALL[(self.bytes_and_kind & 3) as usize]
+    }
+}
+
+/// What a stream's patterns have begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub(crate) struct SavedThreads {
+    /// The text since the first match began.
+    pub(crate) text: String,
+    /// As `Threads::to_bytes` makes them.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Threads {
+    /// `text` ends where the stream stands, and is long enough.
+    pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
+        SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
+    }
+
+    /// The kinds of what stands before the next character and before the first thread, four bytes for each thread that
+    /// say how many bytes of text it has read, and what has begun of the markers.
+    pub(crate) fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
+        let before = self.places.before;
+        let mut bytes = vec![before as u8, self.places.before_first().unwrap_or(before) as u8];
+        let lengths: Vec<u32> = self.places.all().map(|length| length as u32).collect();
+        bytes.extend((lengths.len() as u32).to_le_bytes());
+        bytes.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
+        bytes.extend(self.markers.map(|state| automaton.text(state)).unwrap_or_default());
+        bytes
+    }
+
+    /// The threads of a stream that stands at `end`, or `None` if none of such a region gives these bytes.
+    pub(crate) fn resume(
+        automaton: &Automaton,
+        machine: Option<&Machine>,
+        begun: &SavedThreads,
+        end: Place,
+        hides_stops: bool,
+    ) -> Option<Threads> {
+        let SavedThreads { text, bytes } = begun;
+        let (&[before, before_first, c0, c1, c2, c3], rest) = bytes.split_first_chunk()?;
+        let count = u32::from_le_bytes([c0, c1, c2, c3]) as usize;
+        let (lengths, markers) = rest.split_at_checked(count.checked_mul(4)?)?;
+        let lengths = lengths.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+        let starts: Vec<usize> =
+            lengths.map(|length| text.len().checked_sub(length as usize)).collect::<Option<_>>()?;
+        let mut threads = Threads::new();
+        threads.places.before = kind(before_first)?;
+        if let Some(&first) = starts.first() {
+            let begun = text.get(first..)?;
+            let start = Place {
+                bytes: end.bytes.checked_sub(begun.len())?,
+                code_points: end.code_points.checked_sub(Place::after(begun).code_points)?,
+            };
+            let starts: Option<Vec<usize>> = starts.iter().map(|start| start.checked_sub(first)).collect();
+            replay(&mut threads.places, machine?, begun, start, &starts?)?;
+        }
+        threads.places.before = kind(before)?;
+        if !hides_stops {
+            threads.keep(text, text.len());
+        }
+        if !markers.is_empty() {
+            threads.follow_markers(automaton, automaton.state(markers)?);
+        }
+        Some(threads)
+    }
+}
+
+fn kind(number: u8) -> Option<Kind> {
+    Kind::ALL.get(number as usize).copied()
+}

@@ -1,0 +1,287 @@
+use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squares};
+use super::{Loop, Repeat};
+use crate::tail::Tail;
+
+/// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
+///
+/// ```
+/// use stopscan::{Loops, Repeat};
+///
+/// let mut loops = Loops::new(&Repeat::default());
+/// let found = (1..).find_map(|line| loops.feed("I will now fix the bug.\n", true).map(|found| (line, found)));
+/// let (line, found) = found.unwrap();
+/// assert_eq!((line, found.end, found.period, found.length), (11, 16, 24, 256));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Loops {
+    repeat: Repeat,
+    block: usize,
+    /// The end of what was read, as much as is needed.
+    text: Tail<u8>,
+    /// How many bytes were read before `text`.
+    base: usize,
+    /// Before so many bytes are kept, there is no check and no run fires: text needs nothing but to be kept.
+    limit: usize,
+    /// How many bytes of `text` the runs were compared with.
+    followed: usize,
+    /// How many bytes of `text`, up to the last check, continue a character.
+    continuing: usize,
+    runs: Vec<Run>,
+}
+
+/// How often the longest period of a check is doubled at most: enough for the longest one there is.
+const MAX_DOUBLED: u32 = 16;
+
+/// The most bytes that are looked back at.
+fn most(repeat: &Repeat, block: usize) -> usize {
+    3 * (4 * repeat.max_period).max(block) + ROW
+}
+
+impl Loops {
+    /// What a new stream has repeated: nothing.
+    pub fn new(repeat: &Repeat) -> Loops {
+        let (text, runs) = (Tail::default(), Vec::new());
+        Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
+    }
+
+    /// The loop that the first character of `text` at which there is one proves. After it the history begins anew.
+    ///
+    /// Text that is not `armed` counts for what was repeated, but no loop is found in it: it is found with the first
+    /// character that is armed, if the text still loops there.
+    #[inline]
+    pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
+        self.begin();
+        self.go_on(text, armed)
+    }
+
+    /// Begins a step: what was let go before cannot be asked for any more.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.text.gone() > 0 {
+            self.text.drop_front();
+            if self.text.room() > 2 * self.keep() {
+                self.text.shrink_to(2 * self.keep()); // one long step needed more
+            }
+        }
+    }
+
+    /// As `feed`, for a part of a step.
+    #[inline]
+    pub(crate) fn go_on(&mut self, text: &str, armed: bool) -> Option<Loop> {
+        if self.add(text) { None } else { self.read(text, armed) }
+    }
+
+    /// Keeps `text`, if with it no check is due and no run fires; returns whether it did.
+    #[inline]
+    pub(crate) fn add(&mut self, text: &str) -> bool {
+        let keeps = self.text.len() + text.len() < self.limit;
+        if keeps {
+            self.text.extend_from_slice(text.as_bytes());
+        }
+        keeps
+    }
+
+    /// Begins anew: what follows repeats nothing of what was read.
+    pub fn forget(&mut self) {
+        self.text.let_go(self.text.len());
+        self.runs.clear();
+        (self.base, self.limit, self.followed, self.continuing) = (0, 0, 0, 0);
+    }
+
+    /// The state, for [`from_bytes`](Loops::from_bytes): the text that is kept, and what follows no shorter text.
+    ///
+    /// ```
+    /// use stopscan::{Loops, Repeat};
+    ///
+    /// let repeat = Repeat::new(3, 10, 32)?;
+    /// let mut loops = Loops::new(&repeat);
+    /// assert_eq!(loops.feed(&"-".repeat(31), true), None);
+    ///
+    /// let mut elsewhere = Loops::from_bytes(&repeat, &loops.to_bytes()).unwrap();
+    /// assert_eq!(elsewhere.feed("-", true).unwrap().length, 32);
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let lasts = |run: &&Run| self.followed + run.lasts(&self.text, self.followed) == self.text.len();
+        let runs: Vec<_> = self.runs.iter().filter(lasts).collect();
+        let places = runs.iter().flat_map(|run| [run.period, run.start]);
+        let numbers = [self.base, runs.len()].into_iter().chain(places);
+        let numbers = numbers.flat_map(|number| (number as u64).to_le_bytes());
+        numbers.chain(self.text.iter().copied()).collect()
+    }
+
+    /// The state that `bytes` are of, or `None` if no stream with this `repeat` gives such bytes.
+    pub fn from_bytes(repeat: &Repeat, bytes: &[u8]) -> Option<Loops> {
+        let mut loops = Loops::new(repeat);
+        let mut bytes = bytes;
+        let mut number = || {
+            let (number, rest) = bytes.split_first_chunk()?;
+            bytes = rest;
+            usize::try_from(u64::from_le_bytes(*number)).ok()
+        };
+        loops.base = number()?;
+        let runs: Vec<_> = (0..number()?).map(|_| Some((number()?, number()?))).collect::<Option<_>>()?;
+        loops.text = bytes.to_vec().into();
+        loops.followed = bytes.len();
+        loops.is_text_possible().then_some(())?;
+        for (period, start) in runs {
+            loops.runs.push(loops.run(period, start)?);
+        }
+        Some(loops)
+    }
+
+    /// Whether a stream can have kept `text`; sets what follows from it.
+    fn is_text_possible(&mut self) -> bool {
+        let (text, base) = (&self.text, self.base);
+        let Some(end) = base.checked_add(text.len()).filter(|end| *end <= isize::MAX as usize) else { return false };
+        let cut = text.iter().take(3).take_while(|byte| base > 0 && continues(**byte)).count();
+        self.continuing = continuing(&text[..(end / self.block * self.block).saturating_sub(base)]);
+        let least = if base == 0 { 0 } else { 3 * self.repeat.max_period.max(self.block) };
+        let most = most(&self.repeat, self.block);
+        let length = least..most + most / 4 + self.block;
+        length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
+    }
+
+    /// The run that has this period and beginning, if there is such a one.
+    fn run(&self, period: usize, start: usize) -> Option<Run> {
+        let (text, base) = (&*self.text, self.base);
+        if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
+            return None;
+        }
+        let length = run_length(text, period, 0);
+        let is_whole = length < text.len() - period || start >= base;
+        if length < period.max(self.block) || (is_whole && start != base + first_copy(text, period, length)) {
+            return None;
+        }
+        Run::new(&self.repeat, text, base, period, start)
+    }
+
+    #[inline(never)]
+    fn read(&mut self, text: &str, armed: bool) -> Option<Loop> {
+        let first = text.chars().next()?.len_utf8();
+        let armed_from = if armed { self.end() + first } else { usize::MAX };
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            let (length, check) = (self.text.len(), self.next_check());
+            self.reserve(check);
+            let (piece, after) = rest.split_at(rest.len().min(check - length));
+            self.text.extend_from_slice(piece);
+            rest = after;
+            let mut fired = self.follow(armed_from);
+            if self.text.len() == check {
+                let end = self.end();
+                let found = self.check().iter().filter(|run| run.fires.max(armed_from) == end);
+                fired = found.map(|run| (end, *run)).chain(fired).min_by_key(|(end, run)| (*end, run.period));
+            }
+            if let Some((end, run)) = fired {
+                let unread = self.end() - end + rest.len();
+                self.text.truncate(end - self.base);
+                let found = self.found(&run, text.len() - unread);
+                self.forget();
+                return Some(found);
+            }
+            if self.text.len() == check {
+                self.compact();
+            }
+        }
+        let fires = self.runs.iter().map(|run| run.fires.saturating_sub(self.base));
+        self.limit = fires.fold(self.next_check(), usize::min);
+        self.reserve(self.limit);
+        None
+    }
+
+    /// About how many bytes it has.
+    pub(crate) fn size(&self) -> usize {
+        self.text.len() + self.runs.len() * size_of::<Run>()
+    }
+
+    /// How many bytes were read.
+    fn end(&self) -> usize {
+        self.base + self.text.len()
+    }
+
+    /// Where in `text` the next check is.
+    fn next_check(&self) -> usize {
+        (self.end() / self.block + 1) * self.block - self.base
+    }
+
+    /// Compares the text that is new with the runs, drops those that end in it, and returns the one that fires first,
+    /// and where.
+    fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
+        let Loops { ref text, base, followed, ref mut runs, .. } = *self;
+        let mut first: Option<(usize, Run)> = None;
+        runs.retain(|run| {
+            let lasts = run.lasts(text, followed);
+            let end = run.fires.max(armed_from);
+            let is_first = first.is_none_or(|(other, of)| (end, run.period) < (other, of.period));
+            if end <= base + followed + lasts && is_first {
+                first = Some((end, *run));
+            }
+            followed + lasts == text.len()
+        });
+        self.followed = text.len();
+        first
+    }
+
+    /// Finds the squares that the text ends with, where a block is full, and returns the runs that are new.
+    fn check(&mut self) -> &[Run] {
+        self.continuing += continuing(&self.text[self.text.len() - self.block..]);
+        let (followed, longest) = (self.runs.len(), self.longest());
+        let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
+        let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
+        let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
+        // Within a run of period `p` and length `k`, all that a square of a period up to `k - p` repeats is copies.
+        let known = runs.iter().filter(|run| run.period <= block);
+        let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
+        squares(text, known + 1..=last, block, |period, length| {
+            let start = base + first_copy(text, period, length);
+            // Copies of copies fire no earlier than those.
+            let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
+            if !runs.iter().any(is_known) {
+                runs.extend(Run::new(&repeat, text, base, period, start));
+            }
+        });
+        &self.runs[followed..]
+    }
+
+    /// The most bytes that a period has.
+    fn longest(&self) -> usize {
+        self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
+    }
+
+    /// How many bytes the next checks look back at: a square, its run until the next check, and whole rows.
+    fn keep(&self) -> usize {
+        3 * self.longest().max(self.block) + ROW
+    }
+
+    /// Drops text that is farther back than any check looks.
+    fn compact(&mut self) {
+        let keep = self.keep();
+        if self.text.len() >= keep + keep / 4 {
+            let gone = self.text.len() - keep;
+            self.continuing -= continuing(&self.text[..gone]);
+            self.text.let_go(gone);
+            self.base += gone;
+            self.followed -= gone;
+            self.text.drop_front();
+        }
+    }
+
+    /// Makes room for `length` bytes of text, in steps that double, but not for more than is kept.
+    fn reserve(&mut self, length: usize) {
+        if self.text.room() < length {
+            let most = self.keep() + self.keep() / 4 + self.block;
+            let goal = (2 * self.text.room()).min(most).max(length);
+            self.text.reserve_exact(goal);
+        }
+    }
+
+    /// What is reported of `run`, at the end of the text that is kept.
+    fn found(&self, run: &Run, end: usize) -> Loop {
+        let Run { characters: period, .. } = *run;
+        let length = self.repeat.length(period);
+        let copy = str::from_utf8(&self.text[self.text.len() - run.period..]).expect("a period is whole characters");
+        let cut = copy.char_indices().rev().take(length % period).last().map_or(copy.len(), |(at, _)| at);
+        Loop { end, length, period, sequence: copy[cut..].to_owned() + &copy.repeat(length / period) }
+    }
+}

@@ -1,0 +1,137 @@
+//! Loops: text that repeats its last block again and again, found at the first character that proves it.
+//!
+//! [`Repeat`] says what counts as a loop. A text loops with the period `p` if each of its last `max(count * p,
+//! min_length)` characters but the first `p` equals the character `p` before it. To compare every period at every
+//! character would cost a thousand comparisons a character, so [`Loops`] does three things instead:
+//!
+//! 1. **Checks.** A loop needs long proof. With the defaults a run (bytes that equal those one period before) has at
+//!    least 192 bytes where a loop fires, so half of it, a *block* of 96 bytes, is there at a multiple of 96 bytes
+//!    before the end. A long period needs more proof: a run of three periods with the defaults, so that it is enough to
+//!    look for periods above `block` at every second block, above `2 * block` at every fourth, and so on. The check at
+//!    the n-th block looks for periods up to `block * (the largest power of two that divides n)`. In it every loop that
+//!    fires before the next such check is a *square*: a run that is as long as its period, or longer. Where three copies
+//!    are enough, the runs are shorter, and each check looks for periods twice as long.
+//! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Ordinary text
+//!    has no equal ones; where it has, the run is measured byte by byte. A text that is made to have many costs linear
+//!    time all the same: the search then measures the runs of all periods in one pass (a Z function).
+//! 3. **Runs.** The squares that a check finds, a few at most, are followed: the text is compared with the one a period
+//!    before it, and a run that breaks is dropped. The place at which a run fires is known beforehand, so that nothing is
+//!    compared before the first such place, or the next check.
+//!
+//! All of it works on bytes of UTF-8. A run that is a loop begins with a character, and so do all of its copies, hence
+//! its bytes are periodic where its characters are. Three things need characters: where a run begins, how many
+//! characters a period has, and how many bytes a loop has therefore.
+//!
+//! The text that is kept is about three times the longest period: one for the distance, one for the square, and one
+//! until the next check. A period of `max_period` characters has the more bytes, the more of the kept text is not ASCII
+//! (`Loops::longest`).
+
+mod loops;
+mod search;
+
+use std::cmp::Ordering;
+
+use crate::error::{ErrorKind, StopSetError};
+
+pub use loops::Loops;
+
+/// A stop that fires when the text loops: at the first character at which a period of at most `max_period` characters
+/// was written `count` times, over at least `min_length` characters.
+///
+/// The oldest copy may be cut: with the defaults a period of 50 characters fires after 256 characters, not after 300.
+///
+/// ```
+/// use stopscan::Repeat;
+///
+/// assert_eq!(Repeat::default(), Repeat::new(4, 1024, 256)?);
+/// assert_eq!(Repeat::new(2, 1024, 256).unwrap_err().to_string(), "count of repeat is 2, and must be at least 3");
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Repeat {
+    count: usize,
+    max_period: usize,
+    min_length: usize,
+}
+
+impl Repeat {
+    /// A loop of `count` copies (3 or more) of at most `max_period` characters (1 to 65,536), with `min_length`
+    /// characters (32 or more) together.
+    pub fn new(count: usize, max_period: usize, min_length: usize) -> Result<Repeat, StopSetError> {
+        let at_least = |name, value: usize, least| match value.cmp(&least) {
+            Ordering::Less => Err(ErrorKind::Repeat { name, value, limit: least, bound: "at least" }),
+            _ => Ok(()),
+        };
+        at_least("count", count, 3)?;
+        at_least("max_period", max_period, 1)?;
+        at_least("min_length", min_length, 32)?;
+        if max_period > MAX_PERIOD {
+            let (name, value) = ("max_period", max_period);
+            return Err(ErrorKind::Repeat { name, value, limit: MAX_PERIOD, bound: "at most" }.into());
+        }
+        Ok(Repeat { count, max_period, min_length })
+    }
+
+    /// How often a block must have been written.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The most characters of a block.
+    pub fn max_period(&self) -> usize {
+        self.max_period
+    }
+
+    /// The fewest characters of a loop.
+    pub fn min_length(&self) -> usize {
+        self.min_length
+    }
+
+    /// How many characters a loop has, if its period has `period`.
+    fn length(&self, period: usize) -> usize {
+        self.count.saturating_mul(period).max(self.min_length)
+    }
+
+    /// How many bytes lie between two checks: at most half of the shortest run that fires.
+    fn block(&self) -> usize {
+        let least = self.min_length - self.min_length / self.count;
+        least.div_ceil(2).min(MAX_BLOCK)
+    }
+
+    /// Up to which period the check at a block looks whose number is divisible by two so many times.
+    ///
+    /// Between two checks for a period there are no more than `count - 2` periods, so that a square is left of the run.
+    /// Nor are there more than the `longest` period, so that the text that is kept has the square's beginning.
+    fn reach(&self, divisible: u32, longest: usize) -> usize {
+        let distance = self.block() << divisible;
+        if self.count == 3 {
+            return (2 * distance).min(longest);
+        }
+        if 2 * distance > longest { longest } else { distance }
+    }
+}
+
+impl Default for Repeat {
+    fn default() -> Repeat {
+        Repeat { count: 4, max_period: 1024, min_length: 256 }
+    }
+}
+
+/// A loop that was found; `length` and `period` are in code points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loop {
+    /// How many bytes of the text that was fed belong to the text up to the end of the loop.
+    pub end: usize,
+    /// How many code points loop: `count` periods, or `min_length` if that is more.
+    pub length: usize,
+    /// After how many code points the text repeats.
+    pub period: usize,
+    /// The code points that loop.
+    pub sequence: String,
+}
+
+const MAX_PERIOD: usize = 65_536;
+
+/// Longer blocks would need more memory and save nothing.
+const MAX_BLOCK: usize = 128;

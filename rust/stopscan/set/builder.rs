@@ -1,0 +1,219 @@
+use std::marker::PhantomData;
+
+use super::Set;
+use crate::error::StopSetError;
+use crate::graph::{Draft, Recipe, Target, compile};
+use crate::repeat::Repeat;
+use crate::stream::{Emit, Segmented, Text};
+
+/// Collects what a [`StopSet`](crate::StopSet) is made of.
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// let set = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build()?;
+/// assert_eq!(set.truncate("<think>END</think>1END2").0, "<think>END</think>1");
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub type StopSetBuilder = SetBuilder<Text>;
+
+/// Collects what a [`SegmentSet`](crate::SegmentSet) is made of.
+///
+/// ```
+/// use stopscan::SegmentSet;
+///
+/// let set = SegmentSet::builder()
+///     .region("answer", [("<think>", "reasoning")])
+///     .region("reasoning", [("</think>", "answer")])
+///     .stop(["END"])
+///     .stop_in(["answer"])
+///     .build()?;
+/// assert!(set.regions().eq(["answer", "reasoning"]));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub type SegmentSetBuilder = SetBuilder<Segmented>;
+
+/// Collects stops and regions for a [`Set`].
+///
+/// ```
+/// use stopscan::StopSet;
+///
+/// let set = StopSet::builder().stop(["END"]).visible(["."]).build()?;
+/// assert_eq!(set.len(), 2);
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SetBuilder<E> {
+    recipe: Recipe,
+    emits: PhantomData<fn() -> E>,
+}
+
+impl<E> Default for SetBuilder<E> {
+    fn default() -> SetBuilder<E> {
+        SetBuilder { recipe: Recipe::default(), emits: PhantomData }
+    }
+}
+
+impl<E: Emit> SetBuilder<E> {
+    /// Adds hidden stops: they are cut from the output.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let of_a_request: Vec<String> = vec!["END".into()];
+    /// let set = StopSet::builder().stop(&of_a_request).stop(["\n\n"]).build()?;
+    /// assert_eq!(set.len(), 2);
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stop(mut self, stop: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
+        self.recipe.stop.extend(owned(stop));
+        self
+    }
+
+    /// Adds visible stops: they stay in the output.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().visible(["."]).build()?;
+    /// assert_eq!(set.truncate("One. Two.").0, "One.");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn visible(mut self, visible: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
+        self.recipe.visible.extend(owned(visible));
+        self
+    }
+
+    /// Adds patterns: regular expressions as stops, in the syntax of the regex crate with ASCII `\d`, `\s`, `\w` and
+    /// `\b`. The match that completes first wins, and is cut from the output.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().patterns([r"\n(User|Human) ?\d*:"]).build()?;
+    /// let (kept, found) = set.truncate("Hi!\nUser 2: hello");
+    /// assert_eq!((kept, found.unwrap().sequence()), ("Hi!", "\nUser 2:"));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn patterns(mut self, patterns: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
+        self.recipe.patterns.extend(patterns);
+        self
+    }
+
+    /// Holds no more than so many code points for a pattern. A pattern that could hold ordinary text for ever needs
+    /// this; without it, the limit is 65,536.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// assert!(StopSet::builder().patterns(["<.*>"]).build().is_err());
+    /// assert!(StopSet::builder().patterns(["<.*>"]).max_held(20).build().is_ok());
+    /// ```
+    pub fn max_held(mut self, code_points: usize) -> SetBuilder<E> {
+        self.recipe.patterns.max_held = Some(code_points);
+        self
+    }
+
+    /// Makes loops of the model a stop: a visible one, in every region.
+    ///
+    /// ```
+    /// use stopscan::{Repeat, StopSet};
+    ///
+    /// let set = StopSet::builder().repeat(Repeat::default()).build()?;
+    /// let text = "I will now fix the bug.\n".repeat(20);
+    /// let (kept, found) = set.truncate(&text);
+    /// assert_eq!((kept, found.unwrap().period()), ("I will now fix the bug.\n", Some(24)));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn repeat(mut self, repeat: Repeat) -> SetBuilder<E> {
+        self.recipe.repeat = Some(repeat);
+        self
+    }
+
+    /// Adds a region, or a state of one, with its markers and where each leads. A stream begins in the first.
+    ///
+    /// `"call/in reasoning"` is a state of the region `"call"`: markers lead to states, segments name regions. In a
+    /// [`StopSet`](crate::StopSet) the markers stay in the text.
+    ///
+    /// ```
+    /// use stopscan::{SegmentSet, StopSet};
+    ///
+    /// let set = SegmentSet::builder().region("answer", [("|", "answer/quoted")]).region("answer/quoted", [("|", "answer")]);
+    /// assert!(set.build()?.regions().eq(["answer"]));
+    ///
+    /// let set = StopSet::builder().stop(["b"]).region("out", [("(", "in")]).region("in", [(")", "out")]).stop_in(["out"]);
+    /// assert_eq!(set.build()?.truncate("a(b)b").0, "a(b)");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn region<M: AsRef<str>, T: Into<Target>>(
+        mut self,
+        name: impl Into<String>,
+        markers: impl IntoIterator<Item = (M, T)>,
+    ) -> SetBuilder<E> {
+        let owned = |(marker, target): (M, T)| (marker.as_ref().to_owned(), target.into());
+        self.recipe.regions.push(Draft { name: name.into(), markers: markers.into_iter().map(owned).collect() });
+        self
+    }
+
+    /// Says in which regions stops are live; without it, in all of them. It may be called more than once.
+    ///
+    /// ```
+    /// use stopscan::SegmentSet;
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]);
+    /// assert!(set.clone().stop_in(["a"]).build().is_ok());
+    /// assert_eq!(set.stop_in(["c"]).build().unwrap_err().to_string(), "stop_in: there is no region \"c\"");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stop_in(mut self, regions: impl IntoIterator<Item: AsRef<str>>) -> SetBuilder<E> {
+        self.recipe.stop_in.get_or_insert_default().extend(owned(regions));
+        self
+    }
+
+    /// Compiles the set. What is given twice counts once.
+    ///
+    /// # Errors
+    /// When a stop or marker is empty; when a string is a hidden and a visible stop, a stop and a marker, or a marker
+    /// that leads to two places; when a region is missing, or a marker can never be reached because another one of its
+    /// region ends inside it; when a pattern cannot be scanned for; when all of them together are longer than
+    /// [`MAX_SET_BYTES`](crate::MAX_SET_BYTES), or the regions and their states more than
+    /// [`MAX_REGIONS`](crate::MAX_REGIONS).
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let error = StopSet::builder().stop(["a"]).visible(["a"]).build().unwrap_err();
+    /// assert_eq!(error.to_string(), r#""a" is both a stop and a visible stop"#);
+    /// ```
+    pub fn build(self) -> Result<Set<E>, StopSetError> {
+        compile(&self.recipe, E::MARKERS_STAY).map(Set::of)
+    }
+}
+
+impl SetBuilder<Text> {
+    /// Adds protected regions by their opening and closing markers: no stop fires inside.
+    ///
+    /// It is short for a graph of regions: one of ordinary text, `answer`, and one for each pair, which is named after
+    /// its opening marker.
+    ///
+    /// ```
+    /// use stopscan::StopSet;
+    ///
+    /// let set = StopSet::builder().stop(["b"]).protect([("(", ")")]).build()?;
+    /// assert_eq!(set.truncate("a(b)b").0, "a(b)");
+    /// assert!(set.regions().eq(["answer", "("]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn protect<O: AsRef<str>, C: AsRef<str>>(
+        mut self,
+        protect: impl IntoIterator<Item = (O, C)>,
+    ) -> StopSetBuilder {
+        let owned = |(open, close): (O, C)| (open.as_ref().to_owned(), close.as_ref().to_owned());
+        self.recipe.protect.extend(protect.into_iter().map(owned));
+        self
+    }
+}
+
+fn owned(texts: impl IntoIterator<Item: AsRef<str>>) -> impl Iterator<Item = String> {
+    texts.into_iter().map(|text| text.as_ref().to_owned())
+}

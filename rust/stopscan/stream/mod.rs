@@ -1,0 +1,590 @@
+//! One stream of text: where reading stands, what is held, and what has fired. What comes out of it is a parameter.
+
+use crate::automaton::WordKind;
+use crate::error::StopSetError;
+use crate::graph::{Beside, Completed, Completion, Cursor, Graph, Word};
+use crate::repeat::Loop;
+use crate::set::{SegmentSet, Set, StopSet};
+use crate::text::{Held, Place, Released};
+
+mod output;
+mod snapshot;
+mod stop_match;
+
+pub use output::{Emit, Output, Segment, Segmented, Segments, Text};
+pub(crate) use output::{Settled, SettledText};
+pub use stop_match::StopMatch;
+pub(crate) use stop_match::{Fired, FiredStop};
+
+/// One stream of text: `feed` it each delta, emit what comes out, `flush` at the end. `E` is what it emits.
+///
+/// A clone goes on independently. A stream is small, and is `Send` and `Sync`.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet};
+///
+/// let mut scanner = StopScanner::new(&StopSet::new(["42"])?);
+/// scanner.feed("It is 4");
+/// let mut draft = scanner.clone(); // a draft model's token may be taken back
+/// assert!(draft.feed("2").stop_match.is_some());
+/// assert_eq!(scanner.feed("1.").text, "41.");
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Debug)]
+pub struct Stream<E: Emit> {
+    pub(crate) set: Set<E>,
+    /// Whether every stop is visible.
+    pub(crate) include_stop: bool,
+    /// The node at which the stream begins.
+    pub(crate) start: u32,
+    pub(crate) cursor: Cursor,
+    pub(crate) held: Held,
+    /// How much was read.
+    pub(crate) read: Place,
+    /// What it keeps for patterns and loops, up to a stop.
+    pub(crate) beside: Option<Box<Beside>>,
+    pub(crate) fired: Option<Box<Fired>>,
+    /// Text that came out in the last step and lay apart. Streams of text have none; with the field, both kinds have one
+    /// layout, and the compiler makes most of their code once.
+    joined: Box<str>,
+}
+
+impl<E: Emit> Clone for Stream<E> {
+    fn clone(&self) -> Stream<E> {
+        Stream {
+            set: self.set.clone(),
+            held: self.held.clone(),
+            beside: self.beside.clone(),
+            fired: self.fired.clone(),
+            joined: Box::default(),
+            ..*self
+        }
+    }
+}
+
+impl<E: Emit> Stream<E> {
+    /// The start of a stream.
+    ///
+    /// ```
+    /// use stopscan::{SegmentSet, Segmenter};
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]).build()?;
+    /// assert_eq!(Segmenter::new(&set).region(), "a");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn new(set: &Set<E>) -> Stream<E> {
+        Stream::starting(set, 0, false)
+    }
+
+    /// The start of a stream, with other options than the default ones.
+    ///
+    /// # Errors
+    /// When the text cannot begin where it should.
+    ///
+    /// ```
+    /// use stopscan::{Options, StopScanner, StopSet};
+    ///
+    /// let set = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build()?;
+    /// let mut scanner = StopScanner::with_options(&set, &Options::default().start_protected(true))?;
+    /// assert_eq!(scanner.feed("END?</think>The END").text, "END?</think>The ");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn with_options(set: &Set<E>, options: &Options) -> Result<Stream<E>, StopSetError> {
+        Ok(Stream::starting(set, set.start(options)?, options.include_stop))
+    }
+
+    fn starting(set: &Set<E>, start: u32, include_stop: bool) -> Stream<E> {
+        Stream {
+            set: set.clone(),
+            include_stop,
+            start,
+            cursor: Cursor::start(start),
+            held: Held::default(),
+            read: Place::default(),
+            beside: Beside::new(set.graph()).map(Box::new),
+            fired: None,
+            joined: Box::default(),
+        }
+    }
+
+    /// Reads `delta`, and returns the text that is safe to emit. After a match the text is empty.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// assert_eq!(scanner.feed("The EN").text, "The ");
+    /// assert_eq!(scanner.feed("T").text, "ENT");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    #[inline]
+    pub fn feed<'a>(&'a mut self, delta: &'a str) -> E::Output<'a> {
+        self.begin();
+        E::feed(self, delta, true)
+    }
+
+    /// As [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
+    /// completes in a later, armed delta does fire. Markers work as in [`Stream::feed`].
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// assert_eq!(scanner.feed_unarmed("END, EN").text, "END, ");
+    /// assert_eq!(scanner.feed("D").stop_match.unwrap().offset(), 5);
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    #[inline]
+    pub fn feed_unarmed<'a>(&'a mut self, delta: &'a str) -> E::Output<'a> {
+        self.begin();
+        E::feed(self, delta, false)
+    }
+
+    /// Ends the stream, and returns the held text, which belongs to the open region. No stop and no marker spans a flush.
+    /// A pattern may complete here.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("The EN");
+    /// assert_eq!(scanner.flush().text, "EN");
+    /// assert!(scanner.feed("D").stop_match.is_none());
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn flush(&mut self) -> E::Output<'_> {
+        self.begin();
+        let released = self.end();
+        E::released(self, "", released)
+    }
+
+    /// Goes back to the start of a stream.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("END");
+    /// scanner.reset();
+    /// assert!(scanner.stop_match().is_none());
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn reset(&mut self) {
+        *self = Stream::starting(&self.set, self.start, self.include_stop);
+    }
+
+    /// The name of the region that is open.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::builder().protect([("<think>", "</think>")]).build()?);
+    /// scanner.feed("<think>Hm");
+    /// assert_eq!(scanner.region(), "<think>");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn region(&self) -> &str {
+        self.graph().region_name(self.open())
+    }
+
+    /// The stop that fired. Its offset counts all the text, markers included.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("The END");
+    /// assert_eq!(scanner.stop_match().unwrap().sequence(), "END");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stop_match(&self) -> Option<StopMatch<'_>> {
+        Some(self.fired.as_ref()?.stop_match(self.graph(), self.read))
+    }
+
+    /// The text that is withheld because it may still turn into a hidden stop, or into a marker that does not stay.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("The EN");
+    /// assert_eq!(scanner.held(), "EN");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn held(&self) -> &str {
+        self.held.as_str()
+    }
+
+    /// What followed the stop in the delta that completed it.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("The END, and more");
+    /// assert_eq!(scanner.unused(), ", and more");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn unused(&self) -> &str {
+        self.fired.as_ref().map_or("", |fired| &fired.unused)
+    }
+
+    #[inline(always)]
+    pub(crate) fn graph(&self) -> &Graph {
+        self.set.graph()
+    }
+
+    /// The place of the name of the region that is open.
+    pub(crate) fn open(&self) -> u32 {
+        self.graph().region(self.cursor.node)
+    }
+
+    pub(crate) fn has_fired(&self) -> bool {
+        self.fired.is_some()
+    }
+}
+
+/// Scans one stream of text: deltas in, safe text out.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet};
+///
+/// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+/// assert_eq!(scanner.feed("The E").text, "The ");
+/// assert_eq!(scanner.held(), "E");
+/// let output = scanner.feed("ND.");
+/// assert_eq!(output.stop_match.unwrap().offset(), 4);
+/// assert_eq!(scanner.unused(), ".");
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub type StopScanner = Stream<Text>;
+
+impl Stream<Text> {
+    /// The held text and `text`, which is not scanned. The partial match is forgotten; an open region stays open. After
+    /// a match it is nothing.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("The EN");
+    /// assert_eq!(scanner.bypass("D, which is no stop").text, "END, which is no stop");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
+        self.begin();
+        let released = if self.has_fired() { Released::default() } else { self.pass_over(text) };
+        Text::released(self, text, released)
+    }
+
+    /// The stops that it scans for.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// assert_eq!(scanner.stops().len(), 1);
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stops(&self) -> &StopSet {
+        &self.set
+    }
+}
+
+/// Cuts one stream into segments: deltas in, safe text with its region out.
+///
+/// The segments of all deltas, neighbours of one region joined, do not depend on how the text is cut into deltas. Text
+/// is held only while it is a proper prefix of a live marker or of a hidden stop.
+///
+/// ```
+/// use stopscan::{SegmentSet, Segmenter};
+///
+/// let set = SegmentSet::builder()
+///     .region("answer", [("<think>", "reasoning")])
+///     .region("reasoning", [("</think>", "answer")])
+///     .build()?;
+/// let mut segmenter = Segmenter::new(&set);
+/// let mut answer = String::new();
+/// for delta in ["<thi", "nk>Is it 5?</", "think>It is ", "6."] {
+///     for segment in segmenter.feed(delta) {
+///         if segment.region == "answer" {
+///             answer += &segment.text;
+///         }
+///     }
+/// }
+/// assert_eq!(answer, "It is 6.");
+/// assert!(segmenter.flush().into_iter().next().is_none()); // nothing is held
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+pub type Segmenter = Stream<Segmented>;
+
+impl Stream<Segmented> {
+    /// The set that it reads with.
+    ///
+    /// ```
+    /// use stopscan::{SegmentSet, Segmenter};
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "a")]).build()?;
+    /// assert!(Segmenter::new(&set).segments().regions().eq(["a"]));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn segments(&self) -> &SegmentSet {
+        &self.set
+    }
+}
+
+/// How a text is read.
+///
+/// ```
+/// use stopscan::{Options, StopSet};
+///
+/// let set = StopSet::builder().stop(["END"]).protect([("<think>", "</think>")]).build()?;
+/// let options = Options::default().start_protected(true);
+/// assert_eq!(set.find_with("END?</think>The END", &options)?.unwrap().offset(), 16);
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Options {
+    /// Every stop is visible: it stays in the output, and nothing is held for it.
+    pub include_stop: bool,
+    /// The text begins inside the first protected region, as after chat templates that put the opening marker into
+    /// the prompt.
+    pub start_protected: bool,
+    /// The region, or the state of one, in which the text begins, such as
+    /// [`Set::region_after`](crate::Set::region_after) tells; the first if it is `None`.
+    pub region: Option<String>,
+}
+
+impl Options {
+    /// The same with another `include_stop`.
+    ///
+    /// ```
+    /// assert!(stopscan::Options::default().include_stop(true).include_stop);
+    /// ```
+    pub fn include_stop(self, include_stop: bool) -> Options {
+        Options { include_stop, ..self }
+    }
+
+    /// The same with another `start_protected`.
+    ///
+    /// ```
+    /// assert!(stopscan::Options::default().start_protected(true).start_protected);
+    /// ```
+    pub fn start_protected(self, start_protected: bool) -> Options {
+        Options { start_protected, ..self }
+    }
+
+    /// The same with a region in which the text begins.
+    ///
+    /// ```
+    /// use stopscan::{Options, SegmentSet, Segmenter};
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]).build()?;
+    /// assert_eq!(Segmenter::with_options(&set, &Options::default().region("b"))?.region(), "b");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn region(self, region: impl Into<String>) -> Options {
+        Options { region: Some(region.into()), ..self }
+    }
+}
+
+/// What was released in a region, by its place, before a marker if one ended there.
+pub(crate) struct Step {
+    pub(crate) region: u32,
+    pub(crate) released: Released,
+    pub(crate) marker: Option<Passed>,
+}
+
+/// A marker that does not stay: where it ends in the delta, its length in bytes, and in which region it is kept, if it is.
+pub(crate) struct Passed {
+    pub(crate) end: usize,
+    pub(crate) word: Word,
+    pub(crate) kept_in: Option<u32>,
+}
+
+impl<E: Emit> Stream<E> {
+    /// Begins a step: drops what was let go in the one before.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self) {
+        self.held.begin();
+        if let Some(beside) = &mut self.beside {
+            beside.begin();
+        }
+    }
+
+    /// Whether nothing has begun and no stop has fired: nothing is held, and plain text changes nothing but `read`, and
+    /// what patterns and loops know of the text.
+    #[inline(always)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.cursor == Cursor::start(self.cursor.node)
+            && self.fired.is_none()
+            && self.beside.as_ref().is_none_or(|beside| beside.is_idle())
+    }
+
+    /// Reads `delta` if nothing has begun and nothing begins in it; returns what is released then.
+    #[inline(always)]
+    pub(crate) fn pass_plain(&mut self, delta: &str, armed: bool) -> Option<Released> {
+        if !self.is_idle() {
+            return None;
+        }
+        let length = self.graph().plain_length(self.cursor.node, delta)?;
+        Some(self.pass_idle(delta, length, armed))
+    }
+
+    /// Reads `delta`, which has this length, while nothing has begun: nothing begins in it, but it may complete a loop.
+    #[inline(always)]
+    fn pass_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
+        if let Some(beside) = &mut self.beside
+            && let Some(looped) = beside.pass(delta, armed)
+        {
+            let end = looped.end;
+            return self.stop(delta, Completion { completed: Completed::Loop(looped), end });
+        }
+        self.read = self.read + length;
+        Released::all_of(delta)
+    }
+
+    /// Reads `delta` through its first marker that does not stay, or all of it, or up to a stop.
+    #[inline]
+    pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
+        let region = self.open();
+        let step = |released| Step { region, released, marker: None };
+        if let Some(released) = self.pass_plain(delta, armed) {
+            return step(released);
+        }
+        if self.has_fired() {
+            return step(Released::default());
+        }
+        let Stream { set, cursor, beside, read, .. } = self;
+        match set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed) {
+            None => step(self.pass(delta)),
+            Some(Completion { completed: Completed::Marker(word), end }) => {
+                self.pass_through(&delta[..end], word, region)
+            }
+            Some(stop) => step(self.stop(delta, stop)),
+        }
+    }
+
+    /// Releases what is safe after `delta`, in which nothing completed that ends anything.
+    #[inline]
+    fn pass(&mut self, delta: &str) -> Released {
+        self.read.pass(delta);
+        let mut held = self.graph().held(self.cursor, !self.include_stop);
+        if let Some(beside) = &mut self.beside {
+            held = held.max(beside.hold(delta, !self.include_stop));
+        }
+        self.held.pass(delta, held)
+    }
+
+    /// Releases the text before a marker that completed at the end of `through`.
+    fn pass_through(&mut self, through: &str, word: Word, region: u32) -> Step {
+        let graph = self.set.graph();
+        let lead = graph.lead_of(word);
+        if let Some(beside) = &mut self.beside {
+            beside.forget_loops();
+        }
+        let kept_in = lead.kept.then(|| graph.region(lead.node));
+        Step { region, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
+    }
+
+    /// Releases the text before a word that completed at the end of `through`, or through it if it stays in the text.
+    /// The word may have begun in the held text.
+    fn cut(&mut self, through: &str, word: Word) -> Released {
+        self.read.pass(through);
+        let graph = self.set.graph();
+        let cut = match graph.kind(word) {
+            WordKind::Visible => 0,
+            WordKind::Hidden if self.include_stop => 0,
+            _ => graph.text(word).len(),
+        };
+        self.held.cut(through, cut)
+    }
+
+    /// Ends the stream at a stop that completed in `delta`; releases the text before it, or through it.
+    #[cold]
+    fn stop(&mut self, delta: &str, stop: Completion) -> Released {
+        let (through, unused) = delta.split_at(stop.end);
+        let (stop, released) = match stop.completed {
+            Completed::Stop(word) | Completed::Marker(word) => (FiredStop::Word(word), self.cut(through, word)),
+            Completed::Pattern(hit) => {
+                let sequence = self.end_of_text(through, hit.start);
+                self.read.pass(through);
+                let cut = if self.include_stop { 0 } else { sequence.len() };
+                (FiredStop::Pattern { index: hit.pattern, sequence }, self.held.cut(through, cut))
+            }
+            Completed::Loop(Loop { period, sequence, .. }) => {
+                self.read.pass(through);
+                (FiredStop::Loop { period, sequence: sequence.into() }, self.held.cut(through, 0))
+            }
+        };
+        self.fire(stop, unused);
+        released
+    }
+
+    fn fire(&mut self, stop: FiredStop, unused: &str) {
+        let fired = Fired { stop, unused: unused.into() };
+        self.fired = Some(Box::new(fired));
+        self.beside = None;
+    }
+
+    /// The text from `start` on, of which `through` is the end, and the held text what stands before that.
+    fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
+        let length = self.read.bytes + through.len() - start.bytes;
+        match length.checked_sub(through.len()) {
+            None => through[through.len() - length..].into(),
+            Some(before) => {
+                let kept = match (self.include_stop, &self.beside) {
+                    (true, Some(beside)) => beside.kept_text(),
+                    _ => self.held.as_str(),
+                };
+                [&kept[kept.len() - before..], through].concat().into()
+            }
+        }
+    }
+
+    /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
+    pub(crate) fn pass_over(&mut self, text: &str) -> Released {
+        if let Some(beside) = &mut self.beside {
+            beside.forget(text);
+        }
+        self.cursor = Cursor::start(self.cursor.node);
+        self.read.pass(text);
+        self.held.pass(text, 0)
+    }
+
+    /// Releases the held text at the end of the stream, which may confirm a match.
+    pub(crate) fn end(&mut self) -> Released {
+        if self.has_fired() {
+            return Released::default();
+        }
+        let confirmed = self.beside.as_ref().and_then(|beside| beside.confirmed_at_end(self.graph(), self.cursor));
+        match confirmed {
+            Some(completed) => self.stop("", Completion { completed, end: 0 }),
+            None => self.pass_over(""),
+        }
+    }
+
+    /// The stop that a special token is here.
+    pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
+        self.graph().stop(self.cursor.node, special)
+    }
+
+    /// Releases the held text before a special token that is no text. If it is a stop, that fires, if `armed`; if it is
+    /// a marker, that leads to its region. `None` if it is neither.
+    pub(crate) fn pass_special(&mut self, special: &str, armed: bool) -> Option<Released> {
+        if self.has_fired() {
+            return None;
+        }
+        let node = self.cursor.node;
+        if let Some(word) = self.stop_of(special).filter(|_| armed) {
+            let released = self.pass_over("");
+            self.fire(FiredStop::Special(word), "");
+            return Some(released);
+        }
+        let lead = self.graph().lead(node, special)?;
+        let released = self.pass_over("");
+        self.cursor = Cursor::start(lead.node);
+        Some(released)
+    }
+}

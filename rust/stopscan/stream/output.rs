@@ -1,0 +1,310 @@
+//! What comes out of a stream: text, or segments. All that a stream needs to know of it is here.
+
+use std::fmt::Debug;
+use std::{iter, option, vec};
+
+use super::{Passed, Step, StopMatch, Stream};
+use crate::graph::Graph;
+use crate::text::{Released, code_points};
+
+/// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
+pub trait Emit: Sized + 'static {
+    /// What comes out of a stream of text at once.
+    type Output<'a>: Send;
+
+    /// What comes out of a stream of tokens at once.
+    type Tokens<'a>;
+
+    #[doc(hidden)]
+    type Safe: SettledText;
+
+    /// The name of its sets.
+    #[doc(hidden)]
+    const SET: &'static str;
+
+    #[doc(hidden)]
+    const MARKERS_STAY: bool;
+
+    /// Whether the tokens of each region are counted.
+    #[doc(hidden)]
+    const COUNTS_REGIONS: bool;
+
+    #[doc(hidden)]
+    fn feed<'a>(stream: &'a mut Stream<Self>, delta: &'a str, armed: bool) -> Self::Output<'a>;
+
+    #[doc(hidden)]
+    fn released<'a>(stream: &'a Stream<Self>, delta: &'a str, released: Released) -> Self::Output<'a>;
+
+    #[doc(hidden)]
+    fn tokens<'a>(stream: &'a Stream<Self>, safe: &'a Self::Safe) -> Self::Tokens<'a>;
+
+    #[doc(hidden)]
+    fn token<'a>(stream: &'a Stream<Self>, text: &'a str) -> Self::Tokens<'a>;
+}
+
+/// The safe text of a step of tokens.
+pub trait SettledText: Clone + Debug + Default + Send + Sync {
+    /// Adds text of a region.
+    fn push(&mut self, region: u32, text: &str);
+
+    /// Makes it empty, and gives back what one long text needed.
+    fn clear(&mut self);
+}
+
+/// A part of the text that is not held, or not any more.
+pub enum Settled<'a> {
+    /// Safe text of a region.
+    Text(u32, &'a str),
+    /// A marker that was taken out, in code points.
+    Marker(usize),
+}
+
+/// Safe text: what a [`StopScanner`](crate::StopScanner) emits.
+#[derive(Clone, Copy, Debug)]
+pub enum Text {}
+
+/// Safe text with its region: what a [`Segmenter`](crate::Segmenter) emits.
+#[derive(Clone, Copy, Debug)]
+pub enum Segmented {}
+
+/// What a scanner gives for a delta.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet};
+///
+/// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+/// scanner.feed("E");
+/// let output = scanner.feed("astern EN");
+/// assert_eq!((output.text, output.released), ("Eastern ", 7));
+/// assert!(output.stop_match.is_none());
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Output<'a> {
+    /// The text that is safe to emit.
+    pub text: &'a str,
+    /// The stop that has fired. The stream is over then.
+    pub stop_match: Option<StopMatch<'a>>,
+    /// How many bytes of the delta are in the text; the others are held, cut or unused.
+    pub released: usize,
+}
+
+impl Emit for Text {
+    type Output<'a> = Output<'a>;
+    type Tokens<'a> = &'a str;
+    type Safe = String;
+
+    const SET: &'static str = "StopSet";
+    const MARKERS_STAY: bool = true;
+    const COUNTS_REGIONS: bool = false;
+
+    #[inline]
+    fn feed<'a>(stream: &'a mut Stream<Text>, delta: &'a str, armed: bool) -> Output<'a> {
+        let Step { released, .. } = stream.step(delta, armed);
+        Text::released(stream, delta, released)
+    }
+
+    #[inline]
+    fn released<'a>(stream: &'a Stream<Text>, delta: &'a str, released: Released) -> Output<'a> {
+        let text = stream.held.text(released, delta);
+        Output { text, stop_match: stream.stop_match(), released: released.of_delta }
+    }
+
+    fn tokens<'a>(_: &'a Stream<Text>, safe: &'a String) -> &'a str {
+        safe
+    }
+
+    fn token<'a>(_: &'a Stream<Text>, text: &'a str) -> &'a str {
+        text
+    }
+}
+
+impl SettledText for String {
+    fn push(&mut self, _: u32, text: &str) {
+        self.push_str(text);
+    }
+
+    fn clear(&mut self) {
+        /// A buffer for more bytes than this is given back: a server has many.
+        const SPARE: usize = 32;
+
+        if self.capacity() > SPARE {
+            *self = String::new();
+        }
+        self.truncate(0);
+    }
+}
+
+impl Emit for Segmented {
+    type Output<'a> = Segments<'a>;
+    type Tokens<'a> = Segments<'a>;
+    type Safe = Vec<(u32, String)>;
+
+    const SET: &'static str = "SegmentSet";
+    const MARKERS_STAY: bool = false;
+    const COUNTS_REGIONS: bool = true;
+
+    fn feed<'a>(stream: &'a mut Stream<Segmented>, delta: &'a str, armed: bool) -> Segments<'a> {
+        let mut before = Vec::new();
+        let mut rest = delta;
+        let (region, released) = loop {
+            let Step { region, released, marker } = stream.step(rest, armed);
+            let Some(Passed { end, word, kept_in }) = marker else {
+                break (region, released);
+            };
+            let (through, behind) = rest.split_at(end);
+            before.push((region, through, released, kept_in.map(|region| (region, word))));
+            rest = behind;
+        };
+        let Stream { set, held, read, fired, joined, .. } = stream;
+        let graph = set.graph();
+        let stop_match = fired.as_ref().map(|fired| fired.stop_match(graph, *read));
+        let last = (region, held.text(released, rest));
+        *joined = Box::default(); // what one long delta needed is given back
+        if before.is_empty() {
+            return Segments::new(stop_match, [last], graph);
+        }
+        let pieces = before.into_iter().flat_map(|(region, through, released, kept)| {
+            let marker = kept.map(|(region, marker)| (region, graph.text(marker)));
+            [Some((region, held.text(released, through))), marker]
+        });
+        let pieces = pieces.flatten().chain([last]).filter(|(_, text)| !text.is_empty()).collect();
+        Segments::new(stop_match, join(pieces, joined), graph)
+    }
+
+    fn released<'a>(stream: &'a Stream<Segmented>, delta: &'a str, released: Released) -> Segments<'a> {
+        Segments::new(stream.stop_match(), [(stream.open(), stream.held.text(released, delta))], stream.graph())
+    }
+
+    fn tokens<'a>(stream: &'a Stream<Segmented>, safe: &'a Vec<(u32, String)>) -> Segments<'a> {
+        let safe = safe.iter().map(|(region, text)| (*region, &**text));
+        Segments::new(stream.stop_match(), safe, stream.graph())
+    }
+
+    fn token<'a>(stream: &'a Stream<Segmented>, text: &'a str) -> Segments<'a> {
+        Segments::new(None, [(stream.open(), text)], stream.graph())
+    }
+}
+
+/// Text of regions; none is empty, and no two neighbours are of one region.
+impl SettledText for Vec<(u32, String)> {
+    fn push(&mut self, region: u32, text: &str) {
+        match self.last_mut() {
+            _ if text.is_empty() => {}
+            Some(last) if last.0 == region => last.1.push_str(text),
+            _ => Vec::push(self, (region, text.into())),
+        }
+    }
+
+    fn clear(&mut self) {
+        *self = Vec::new();
+    }
+}
+
+impl<E: Emit> Stream<E> {
+    /// Reads `text`; `sink` takes what is settled now, in order. After a match there is nothing.
+    pub(crate) fn settle(&mut self, mut text: &str, armed: bool, sink: &mut impl FnMut(Settled<'_>)) {
+        loop {
+            let Step { region, released, marker } = self.step(text, armed);
+            sink(Settled::Text(region, self.held.text(released, text)));
+            let Some(Passed { end, word, kept_in }) = marker else {
+                return;
+            };
+            let marker = self.graph().text(word);
+            sink(kept_in.map_or(Settled::Marker(code_points(marker)), |region| Settled::Text(region, marker)));
+            text = &text[end..];
+        }
+    }
+}
+
+/// Text of one region.
+///
+/// ```
+/// use stopscan::{SegmentSet, Segmenter};
+///
+/// let set = SegmentSet::builder().region("line", [("\n", "line")]).build()?;
+/// let mut segmenter = Segmenter::new(&set);
+/// let segment = segmenter.feed("one\n").into_iter().next().unwrap();
+/// assert_eq!((segment.region, segment.text), ("line", "one"));
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Segment<'a> {
+    /// The name of the region.
+    pub region: &'a str,
+    /// The text, which is never empty.
+    pub text: &'a str,
+}
+
+/// The segments that come out at once: none is empty, and no two neighbours are of one region.
+///
+/// ```
+/// use stopscan::{SegmentSet, Segmenter};
+///
+/// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]).stop(["END"]).build()?;
+/// let mut segmenter = Segmenter::new(&set);
+/// let segments = segmenter.feed("one|two END");
+/// assert_eq!(segments.stop_match().unwrap().offset(), 8);
+/// assert_eq!(segments.into_iter().map(|segment| segment.region).collect::<String>(), "ab");
+/// # Ok::<(), stopscan::StopSetError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Segments<'a> {
+    /// Most deltas give one segment.
+    first: Option<Segment<'a>>,
+    rest: Vec<Segment<'a>>,
+    stop_match: Option<StopMatch<'a>>,
+}
+
+impl<'a> Segments<'a> {
+    /// The stop that has fired. The stream is over then.
+    ///
+    /// ```
+    /// use stopscan::{SegmentSet, Segmenter};
+    ///
+    /// let set = SegmentSet::builder().region("a", [("|", "a")]).stop(["END"]).build()?;
+    /// assert_eq!(Segmenter::new(&set).feed("END").stop_match().unwrap().sequence(), "END");
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn stop_match(&self) -> Option<StopMatch<'a>> {
+        self.stop_match
+    }
+
+    /// Of texts with their regions; neighbours are of different ones.
+    pub(super) fn new(
+        stop_match: Option<StopMatch<'a>>,
+        texts: impl IntoIterator<Item = (u32, &'a str)>,
+        graph: &'a Graph,
+    ) -> Segments<'a> {
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let mut segments = texts.map(|(region, text)| Segment { region: graph.region_name(region), text });
+        Segments { first: segments.next(), rest: segments.collect(), stop_match }
+    }
+}
+
+impl<'a> IntoIterator for Segments<'a> {
+    type Item = Segment<'a>;
+    type IntoIter = iter::Chain<option::IntoIter<Segment<'a>>, vec::IntoIter<Segment<'a>>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.rest)
+    }
+}
+
+/// Puts neighbours of one region together.
+pub(super) fn join<'a>(pieces: Vec<(u32, &'a str)>, joined: &'a mut Box<str>) -> Vec<(u32, &'a str)> {
+    let regions = || pieces.chunk_by(|piece, next| piece.0 == next.0);
+    *joined = regions().filter(|region| region.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();
+    let mut rest = &**joined;
+    let whole = |region: &[(u32, &'a str)]| match *region {
+        [piece] => piece,
+        _ => {
+            let (text, after) = rest.split_at(region.iter().map(|piece| piece.1.len()).sum());
+            rest = after;
+            (region[0].0, text)
+        }
+    };
+    regions().map(whole).collect()
+}

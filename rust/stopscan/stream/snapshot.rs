@@ -1,0 +1,186 @@
+//! The state of a stream as a snapshot has it. Of the text only what is held is in it: the state of an automaton is a word
+//! and how many bytes of it were read.
+
+use super::{Emit, Fired, FiredStop, Stream};
+use crate::graph::{Graph, Word};
+use crate::patterns::{SavedThreads, Threads};
+use crate::repeat::Loops;
+use crate::set::Set;
+use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
+use crate::text::Place;
+
+impl<E: Emit> Stream<E> {
+    /// The state of the stream.
+    ///
+    /// ```
+    /// use stopscan::{StopScanner, StopSet};
+    ///
+    /// let scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// assert_eq!(scanner.snapshot(), scanner.clone().snapshot());
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.fingerprint(), |writer| self.write(writer))
+    }
+
+    /// Makes this stream the one that `snapshot` is of.
+    ///
+    /// # Errors
+    /// When it is of another set or of other options; the stream is then as before.
+    ///
+    /// ```
+    /// use stopscan::{SnapshotError, StopScanner, StopSet};
+    ///
+    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
+    /// scanner.feed("EN");
+    /// let mut other = StopScanner::new(&StopSet::new(["other"])?);
+    /// assert_eq!(other.restore(&scanner.snapshot()), Err(SnapshotError::OtherSet));
+    /// # Ok::<(), stopscan::StopSetError>(())
+    /// ```
+    pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        *self = snapshot.read(|reader| Some((Stream::from_bytes(&self.set, reader)?, self.fingerprint())))?;
+        Ok(())
+    }
+
+    /// What streams of one set with the same options have in common.
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
+        let mut print = self.graph().fingerprint();
+        print.number(self.start as usize);
+        print.number(self.include_stop.into());
+        print
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        let graph = self.graph();
+        writer.flag(self.include_stop);
+        for number in [self.start, self.cursor.node] {
+            writer.number(number as usize);
+        }
+        writer.number(self.read.code_points);
+        writer.number(self.read.bytes);
+        if let Some(fired) = &self.fired {
+            return fired.write(writer);
+        }
+        writer.number(0);
+        let (word, length) = graph.partial(self.cursor);
+        writer.number(word as usize);
+        writer.number(length);
+        if let Some(threads) = self.beside.as_ref().and_then(|beside| beside.threads.as_ref()) {
+            let text = if self.include_stop { threads.text() } else { self.held() };
+            let SavedThreads { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, text);
+            writer.bytes(text.as_bytes());
+            writer.bytes(&bytes);
+        }
+        if let Some(loops) = self.beside.as_ref().and_then(|beside| beside.loops.as_ref()) {
+            writer.bytes(&loops.to_bytes());
+        }
+    }
+
+    /// The stream that `write` wrote.
+    pub(crate) fn from_bytes(set: &Set<E>, reader: &mut Reader<'_>) -> Option<Stream<E>> {
+        let include_stop = reader.flag()?;
+        let (start, node) = (reader.number()?, reader.number()?);
+        if start.max(node) >= set.graph().len() {
+            return None;
+        }
+        let mut stream = Stream::starting(set, start as u32, include_stop);
+        stream.read = Place { code_points: reader.number()?, bytes: reader.number()? };
+        let plausible = stream.read.code_points <= stream.read.bytes && stream.read.bytes <= isize::MAX as usize;
+        stream.cursor.node = node as u32;
+        match reader.number().filter(|_| plausible)? {
+            0 => stream.resume(reader)?,
+            kind => {
+                stream.fired = Some(Box::new(Fired::read(kind, &stream, reader)?));
+                stream.beside = None;
+            }
+        }
+        Some(stream)
+    }
+
+    /// Begins again what was begun, and holds what is to be held of it.
+    fn resume(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+        let graph = self.set.graph();
+        let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);
+        self.cursor = graph.resume(node, word, length)?;
+        let mut held = graph.held(self.cursor, !self.include_stop);
+        let partial =
+            graph.words(node).with_literals().nth(word as usize).map_or(Some(""), |word| word.get(..length))?;
+        let mut text = partial;
+        let (begun, for_markers);
+        if let Some(beside) = &mut self.beside
+            && beside.threads.is_some()
+        {
+            begun = SavedThreads { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
+            let (automaton, machine) = graph.machines(node);
+            let threads = Threads::resume(automaton, machine, &begun, self.read, !self.include_stop)?;
+            for_markers = threads.text_for_markers(automaton);
+            beside.threads = Some(threads);
+            if for_markers.len() > held {
+                (text, held) = (&for_markers, for_markers.len());
+            }
+            if !self.include_stop && begun.text.len() > held {
+                (text, held) = (&begun.text, begun.text.len());
+            }
+        }
+        if let (Some(beside), Some(repeat)) = (&mut self.beside, graph.repeat()) {
+            beside.loops = Some(Loops::from_bytes(repeat, reader.bytes()?)?);
+        }
+        let length = Place::after(text);
+        if self.read.code_points < length.code_points || self.read.bytes < length.bytes {
+            return None;
+        }
+        self.held.pass(text.get(text.len().checked_sub(held)?..)?, held);
+        Some(())
+    }
+}
+
+impl Fired {
+    fn write(&self, writer: &mut Writer) {
+        match &self.stop {
+            FiredStop::Word(word) => {
+                writer.number(1);
+                writer.number(word.index as usize);
+            }
+            FiredStop::Special(word) => {
+                writer.number(2);
+                writer.number(word.index as usize);
+            }
+            FiredStop::Pattern { index, sequence } => {
+                writer.number(3);
+                writer.number(*index);
+                writer.bytes(sequence.as_bytes());
+            }
+            FiredStop::Loop { period, sequence } => {
+                writer.number(4);
+                writer.number(*period);
+                writer.bytes(sequence.as_bytes());
+            }
+        }
+        writer.bytes(self.unused.as_bytes());
+    }
+
+    fn read<E: Emit>(kind: usize, stream: &Stream<E>, reader: &mut Reader<'_>) -> Option<Fired> {
+        let (graph, index) = (stream.graph(), reader.number()?);
+        let stop = match kind {
+            1 => FiredStop::Word(stop(graph, stream.cursor.node, index)?),
+            2 => FiredStop::Special(stop(graph, stream.cursor.node, index)?),
+            3 if index < graph.patterns().patterns.len() => {
+                FiredStop::Pattern { index, sequence: reader.text()?.into() }
+            }
+            4 if graph.repeat().is_some() => FiredStop::Loop { period: index, sequence: reader.text()?.into() },
+            _ => return None,
+        };
+        let before = match &stop {
+            FiredStop::Word(word) => Place::after(graph.text(*word)),
+            FiredStop::Special(_) => Place::default(),
+            FiredStop::Pattern { sequence, .. } | FiredStop::Loop { sequence, .. } => Place::after(sequence),
+        };
+        let fits = before.code_points <= stream.read.code_points && before.bytes <= stream.read.bytes;
+        let unused = reader.text().filter(|_| fits)?.into();
+        Some(Fired { stop, unused })
+    }
+}
+
+fn stop(graph: &Graph, node: u32, index: usize) -> Option<Word> {
+    (index < graph.words(node).stops()).then_some(Word { node, index: index as u32 })
+}

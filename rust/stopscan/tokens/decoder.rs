@@ -1,0 +1,405 @@
+use std::borrow::Cow;
+use std::str;
+
+use super::options::{Limits, TokenOptions, TokenOptionsError};
+use crate::snapshot::{Fingerprint, Reader, Writer};
+use crate::stream::{Emit, Stream};
+use crate::vocabulary::{Strays, TokenKind, UnknownToken, Vocabulary};
+
+/// What decoding makes of what is no character.
+pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
+
+/// Decodes one stream of token ids: what it returns, joined, is the text of all of them decoded at once.
+///
+/// It withholds only the beginning of a character that the next token may complete.
+///
+/// ```
+/// use stopscan::{TokenDecoder, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("Hi ").text(b"\xe4\xbd").text(b"\xa0!").build()?;
+/// let mut decoder = TokenDecoder::new(&vocabulary);
+/// assert_eq!(decoder.feed(0)?, "Hi ");
+/// assert_eq!(decoder.feed(1)?, "");
+/// assert_eq!(decoder.feed(2)?, "你!");
+/// assert_eq!(decoder.feed(1)?, "");
+/// assert_eq!(decoder.flush(), "\u{FFFD}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TokenDecoder {
+    vocabulary: Vocabulary,
+    skip_special: bool,
+    decoder: Decoder,
+    text: String,
+}
+
+impl TokenDecoder {
+    /// A decoder at the start of a stream. It skips special tokens.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").special("</s>").build()?;
+    /// assert_eq!(TokenDecoder::new(&vocabulary).feed(0), Ok("a"));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn new(vocabulary: &Vocabulary) -> TokenDecoder {
+        let decoder = Decoder::new(vocabulary);
+        TokenDecoder { vocabulary: vocabulary.clone(), skip_special: true, decoder, text: String::new() }
+    }
+
+    /// The same decoder, with special tokens skipped or as text.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").special("</s>").build()?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary).skip_special_tokens(false);
+    /// assert_eq!(decoder.feed(2), Ok("</s>"));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn skip_special_tokens(mut self, skip: bool) -> TokenDecoder {
+        self.skip_special = skip;
+        self
+    }
+
+    /// The text that `id` completes.
+    ///
+    /// # Errors
+    /// When no token has this id; the decoder is then as before.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").special("</s>").build()?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// assert_eq!(decoder.feed(1), Ok("")); // half a character
+    /// assert!(decoder.feed(9).is_err());
+    /// assert_eq!(decoder.feed(0), Ok("\u{FFFD}a")); // it did not go on
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn feed(&mut self, id: u32) -> Result<&str, UnknownToken> {
+        let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
+        self.text.clear();
+        let text = &mut self.text;
+        let skipped = kind.has(TokenKind::SPECIAL) && self.skip_special;
+        self.decoder.read(&self.vocabulary, (id, kind), skipped, 0, &mut |piece, _| text.push_str(piece));
+        Ok(&self.text)
+    }
+
+    /// The rest, at the end of the stream: the beginning of a character comes out as U+FFFD.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").special("</s>").build()?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// assert_eq!(decoder.feed(1), Ok(""));
+    /// assert_eq!(decoder.flush(), "\u{FFFD}");
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn flush(&mut self) -> &str {
+        self.text.clear();
+        let text = &mut self.text;
+        self.decoder.flush(self.vocabulary.strays(), &mut |piece, _| text.push_str(piece));
+        &self.text
+    }
+}
+
+/// Takes the pieces of the decoded text, in order, each with the number of the last token that has a part in it.
+pub trait Sink: FnMut(&str, usize) {}
+
+impl<F: FnMut(&str, usize)> Sink for F {}
+
+/// The state of decoding: the beginning of a character, and where the stream is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Decoder {
+    /// The beginning of a character: its bytes, and the number of the token that brought each.
+    pub(crate) bytes: [u8; 3],
+    pub(crate) tokens: [u32; 3],
+    pub(crate) len: u8,
+    /// How many of these bytes are the prompt's: what decoding makes of them alone is no text of the stream.
+    pub(crate) prompted: u8,
+    /// Whether the stream is past its start.
+    pub(crate) started: bool,
+    /// Whether there was a stray byte in the run that is being read ([`Strays::Runs`]).
+    pub(crate) stray: bool,
+    /// The token of a space that is a byte token and left out, because the stream begins with it. In a run that turns
+    /// out to be no UTF-8 that byte is U+FFFD, too.
+    pub(crate) space: Option<u32>,
+}
+
+impl Decoder {
+    pub(crate) fn new(vocabulary: &Vocabulary) -> Decoder {
+        let started = !vocabulary.has_firsts();
+        Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
+    }
+
+    /// Whether the text of a token of whole characters is just that.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.len == 0 && self.started && !self.stray && self.space.is_none()
+    }
+
+    /// Reads a token, the `number`th of the stream.
+    pub(crate) fn read(
+        &mut self,
+        vocabulary: &Vocabulary,
+        (id, kind): (u32, TokenKind),
+        skipped: bool,
+        number: usize,
+        sink: &mut impl Sink,
+    ) {
+        let strays = vocabulary.strays();
+        if kind.has(TokenKind::SPECIAL) && vocabulary.special_ends_character() {
+            self.flush(strays, sink);
+        }
+        if skipped {
+            return;
+        }
+        let first = !self.started && kind.has(TokenKind::FIRST);
+        self.started = true;
+        if kind.has(TokenKind::BYTE) && !first {
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // a byte of ASCII may be a whole character
+            return bytes.iter().for_each(|&byte| self.read_byte(strays, byte, number, sink));
+        }
+        if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
+            self.flush(strays, sink);
+        }
+        if first && kind.has(TokenKind::BYTE) && strays == Strays::Runs && vocabulary.first(id).is_empty() {
+            self.space = Some(number as u32);
+        } else if first {
+            self.read_bytes(strays, vocabulary.first(id), number, sink);
+        } else if kind.has(TokenKind::WHOLE) {
+            sink(vocabulary.text(id), number);
+        } else {
+            self.read_bytes(strays, vocabulary.half(id), number, sink);
+        }
+    }
+
+    /// Makes what was read so far the prompt: what decoding makes of its end is no text of the stream.
+    pub(crate) fn end_prompt(&mut self) {
+        self.prompted = self.len;
+        self.space = None;
+    }
+
+    /// Ends a run, or the stream: what begins a character is none.
+    pub(crate) fn flush(&mut self, strays: Strays, sink: &mut impl Sink) {
+        if self.len > 0 {
+            self.give_up(strays, sink);
+        }
+        self.space = None;
+        self.stray = false;
+    }
+
+    /// Reads bytes that may begin or end within a character.
+    fn read_bytes(&mut self, strays: Strays, mut bytes: &[u8], number: usize, sink: &mut impl Sink) {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            let whole = if self.len == 0 { bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid()) } else { "" };
+            if whole.is_empty() {
+                self.read_byte(strays, byte, number, sink);
+                bytes = rest;
+            } else {
+                sink(whole, number);
+                bytes = &bytes[whole.len()..];
+            }
+        }
+    }
+
+    fn read_byte(&mut self, strays: Strays, byte: u8, number: usize, sink: &mut impl Sink) {
+        if self.stray {
+            return sink(REPLACEMENT, number);
+        }
+        if self.goes_on(byte, number, sink) {
+            return;
+        }
+        let began = self.len > 0;
+        self.give_up(strays, sink);
+        self.stray = strays == Strays::Runs;
+        match began && !self.stray {
+            true => self.read_byte(strays, byte, number, sink),
+            false => sink(REPLACEMENT, number),
+        }
+    }
+
+    /// Reads a byte that begins a character, goes on with one, or completes it; returns whether it is one of these.
+    fn goes_on(&mut self, byte: u8, number: usize, sink: &mut impl Sink) -> bool {
+        let len = self.len as usize;
+        let mut bytes = [0; 4];
+        bytes[..len].copy_from_slice(&self.bytes[..len]);
+        bytes[len] = byte;
+        match str::from_utf8(&bytes[..=len]) {
+            Ok(character) => {
+                self.len = 0;
+                self.prompted = 0;
+                self.space = None;
+                sink(character, number);
+            }
+            Err(error) if error.error_len().is_none() => {
+                self.bytes[len] = byte;
+                self.tokens[len] = number as u32; // a server has many of these, and no stream that many tokens
+                self.len += 1;
+            }
+            Err(_) => return false,
+        }
+        true
+    }
+
+    /// Gives out the beginning of a character as what decoding makes of it, but for what that makes of the prompt.
+    fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
+        if let Some(token) = self.space.take() {
+            sink(REPLACEMENT, token as usize);
+        }
+        let tokens = &self.tokens[..self.len as usize];
+        match (strays, tokens.last()) {
+            (_, None) => {}
+            (Strays::Parts, Some(&last)) => {
+                if self.prompted == 0 {
+                    sink(REPLACEMENT, last as usize);
+                }
+            }
+            _ => tokens[self.prompted as usize..].iter().for_each(|&token| sink(REPLACEMENT, token as usize)),
+        }
+        self.len = 0;
+        self.prompted = 0;
+    }
+}
+
+/// What makes the text of a stream of tokens.
+pub trait Decode: Sized {
+    #[doc(hidden)]
+    type Error;
+
+    /// Reads a token, the `number`th of the stream; the pieces of text that it completes go to `sink`. Returns the text
+    /// of a special token that is skipped. After an error it is as before.
+    fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
+
+    /// The rest of the text, if the stream ends here, or with one more token; as `step`, but nothing changes.
+    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
+
+    /// Goes back to the end of the prompt.
+    fn reset(&mut self) -> Result<(), Self::Error>;
+
+    /// One in the same state that goes on independently.
+    fn fork(&self) -> Result<Self, Self::Error>;
+
+    /// Whether the text of a token of whole characters is just that.
+    fn is_idle(&self) -> bool;
+
+    #[doc(hidden)]
+    fn skips_special(&self) -> bool;
+
+    #[doc(hidden)]
+    fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
+
+    /// The one that `write` wrote, with this one's vocabulary.
+    fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
+}
+
+/// Decodes with a [`Vocabulary`].
+#[derive(Clone, Debug)]
+pub struct Native {
+    pub(crate) vocabulary: Vocabulary,
+    skip_special: bool,
+    /// The state after the prompt.
+    start: Decoder,
+    now: Decoder,
+}
+
+impl Native {
+    #[doc(hidden)]
+    pub fn new(vocabulary: &Vocabulary, skip_special: bool) -> Native {
+        let start = Decoder::new(vocabulary);
+        Native { vocabulary: vocabulary.clone(), skip_special, now: start.clone(), start }
+    }
+
+    /// Reads a token of what the stream continues, before any of its own.
+    pub fn read_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
+        self.read(id, 0, &mut |_, _| ())?;
+        self.now.end_prompt();
+        self.start = self.now.clone();
+        Ok(())
+    }
+
+    /// Whether `id` is a token of whole characters, and is only its text here.
+    #[inline]
+    pub(super) fn is_plain(&self, id: u32) -> bool {
+        self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()
+    }
+
+    fn read(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
+        let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
+        let skipped = self.skip_special && kind.has(TokenKind::SPECIAL);
+        self.now.read(&self.vocabulary, (id, kind), skipped, number, sink);
+        Ok(skipped)
+    }
+
+    /// Refuses a marker that could not be found.
+    pub fn check<E: Emit>(&self, stream: &Stream<E>) -> Result<(), TokenOptionsError> {
+        let graph = stream.graph();
+        let spelled = |marker: &&str| self.vocabulary.spells_with_special(marker);
+        match graph.all_markers().find(spelled).filter(|_| self.skip_special) {
+            Some(marker) => Err(TokenOptionsError::SpelledMarker(marker.into())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Decode for Native {
+    type Error = UnknownToken;
+
+    fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
+        let skipped = self.read(id, number, sink)?;
+        Ok(skipped.then(|| self.vocabulary.text(id).into()))
+    }
+
+    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
+        let mut end = self.clone();
+        // An id that ends the stream need not be a token's.
+        let skipped = id.is_some_and(|id| end.read(id, number, sink).unwrap_or_default());
+        end.now.flush(end.vocabulary.strays(), sink);
+        Ok(id.filter(|_| skipped).map(|id| self.vocabulary.text(id).into()))
+    }
+
+    fn reset(&mut self) -> Result<(), UnknownToken> {
+        self.now = self.start.clone();
+        Ok(())
+    }
+    fn fork(&self) -> Result<Native, UnknownToken> {
+        Ok(self.clone())
+    }
+    fn is_idle(&self) -> bool {
+        self.now.is_idle()
+    }
+
+    fn skips_special(&self) -> bool {
+        self.skip_special
+    }
+
+    fn write(&self, writer: &mut Writer) -> Result<(), UnknownToken> {
+        self.start.write(writer);
+        self.now.write(writer);
+        Ok(())
+    }
+
+    fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Native>, UnknownToken> {
+        let mut states = || Some((Decoder::from_bytes(reader)?, Decoder::from_bytes(reader)?));
+        Ok(states().map(|(start, now)| Native { start, now, vocabulary: self.vocabulary.clone(), ..*self }))
+    }
+}
+
+/// What streams of tokens with the same options have in common.
+pub(super) fn print(limits: &Limits, skips_special: bool, mut print: Fingerprint) -> Fingerprint {
+    limits.print(&mut print);
+    print.number(skips_special.into());
+    print
+}
+
+impl TokenOptions {
+    /// The decoder that the options tell.
+    pub(super) fn decoder(&self, vocabulary: &Vocabulary) -> Result<Native, UnknownToken> {
+        let mut native = Native::new(vocabulary, self.skip_special_tokens);
+        self.prompt_token_ids.iter().try_for_each(|&id| native.read_prompt(id))?;
+        Ok(native)
+    }
+}

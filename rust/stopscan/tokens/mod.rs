@@ -1,0 +1,11 @@
+//! From token ids to safe text.
+
+mod decoder;
+mod ledger;
+mod options;
+mod snapshot;
+mod stream;
+
+pub use decoder::{Decode, Native, Sink, TokenDecoder};
+pub use options::{EndReason, Ends, Finish, Limits, TokenOptions, TokenOptionsError};
+pub use stream::{TokenScanner, TokenSegmenter, TokenStream};

@@ -1,0 +1,322 @@
+use crate::snapshot::Fingerprint;
+use crate::vocabulary::UnknownToken;
+use std::error::Error;
+use std::fmt;
+
+/// What a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter) is to know beside the
+/// stops.
+///
+/// ```
+/// use stopscan::TokenOptions;
+///
+/// let options = TokenOptions::default().eos_token_ids([2]).max_tokens(100);
+/// assert!(options.skip_special_tokens);
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TokenOptions {
+    /// Tokens that end the stream; their text is not emitted.
+    pub stop_token_ids: Vec<u32>,
+    /// Tokens that end the stream as the end of the text; theirs is not emitted.
+    pub eos_token_ids: Vec<u32>,
+    /// In so many tokens neither stops nor these tokens count. A stop that completes later does, though it began there.
+    pub min_tokens: usize,
+    /// The stream ends with so many tokens.
+    pub max_tokens: Option<usize>,
+    /// Whether special tokens have no text. A stop or a marker that is one counts all the same.
+    pub skip_special_tokens: bool,
+    /// What the stream continues: it decides on a leading space, and the stream may complete its last character.
+    pub prompt_token_ids: Vec<u32>,
+}
+
+impl Default for TokenOptions {
+    fn default() -> TokenOptions {
+        TokenOptions {
+            stop_token_ids: Vec::new(),
+            eos_token_ids: Vec::new(),
+            min_tokens: 0,
+            max_tokens: None,
+            skip_special_tokens: true,
+            prompt_token_ids: Vec::new(),
+        }
+    }
+}
+
+impl TokenOptions {
+    /// The same with other `stop_token_ids`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().stop_token_ids([1, 2]).stop_token_ids, [1, 2]);
+    /// ```
+    pub fn stop_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
+        TokenOptions { stop_token_ids: ids.into(), ..self }
+    }
+
+    /// The same with other `eos_token_ids`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().eos_token_ids([2]).eos_token_ids, [2]);
+    /// ```
+    pub fn eos_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
+        TokenOptions { eos_token_ids: ids.into(), ..self }
+    }
+
+    /// The same with another `min_tokens`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().min_tokens(3).min_tokens, 3);
+    /// ```
+    pub fn min_tokens(self, min_tokens: usize) -> TokenOptions {
+        TokenOptions { min_tokens, ..self }
+    }
+
+    /// The same with a limit of `max_tokens`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().max_tokens(3).max_tokens, Some(3));
+    /// ```
+    pub fn max_tokens(self, max_tokens: usize) -> TokenOptions {
+        TokenOptions { max_tokens: Some(max_tokens), ..self }
+    }
+
+    /// The same with another `skip_special_tokens`.
+    ///
+    /// ```
+    /// assert!(!stopscan::TokenOptions::default().skip_special_tokens(false).skip_special_tokens);
+    /// ```
+    pub fn skip_special_tokens(self, skip_special_tokens: bool) -> TokenOptions {
+        TokenOptions { skip_special_tokens, ..self }
+    }
+
+    /// The same with other `prompt_token_ids`.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::TokenOptions::default().prompt_token_ids([7]).prompt_token_ids, [7]);
+    /// ```
+    pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
+        TokenOptions { prompt_token_ids: ids.into(), ..self }
+    }
+}
+
+/// Why a stream of tokens cannot begin.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet, TokenOptions, TokenOptionsError, TokenScanner, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("a").build()?;
+/// let scanner = StopScanner::new(&StopSet::new(["END"])?);
+/// let error = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default().prompt_token_ids([9])).unwrap_err();
+/// assert_eq!(error, TokenOptionsError::UnknownToken(9));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenOptionsError {
+    /// No token has this id of the prompt.
+    UnknownToken(u32),
+    /// This marker is spelled by a special token and text together, and special tokens are skipped.
+    SpelledMarker(String),
+    /// There would be more tokens in which nothing ends the stream than the stream may have.
+    MinAboveMax {
+        /// In so many tokens nothing ends the stream.
+        min_tokens: usize,
+        /// The stream may have so many tokens.
+        max_tokens: usize,
+    },
+}
+
+impl From<UnknownToken> for TokenOptionsError {
+    fn from(UnknownToken(id): UnknownToken) -> TokenOptionsError {
+        TokenOptionsError::UnknownToken(id)
+    }
+}
+
+impl fmt::Display for TokenOptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TokenOptionsError::UnknownToken(id) => write!(f, "prompt_token_ids: {}", UnknownToken(*id)),
+            TokenOptionsError::SpelledMarker(marker) => {
+                write!(f, "marker {marker:?} has a special token in it, which is skipped; ")?;
+                write!(f, "pass skip_special_tokens=False")
+            }
+            TokenOptionsError::MinAboveMax { min_tokens, max_tokens } => {
+                write!(f, "min_tokens {min_tokens} is not between 0 and max_tokens {max_tokens}")
+            }
+        }
+    }
+}
+
+impl Error for TokenOptionsError {}
+
+/// Which tokens end a stream, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    #[doc(hidden)]
+    pub ends: Ends,
+    /// In so many tokens nothing counts as an end.
+    pub min_tokens: usize,
+    #[doc(hidden)]
+    pub max_tokens: usize,
+}
+
+impl Limits {
+    pub(super) fn new(options: &TokenOptions) -> Result<Limits, TokenOptionsError> {
+        let (min_tokens, max_tokens) = (options.min_tokens, options.max_tokens.unwrap_or(usize::MAX));
+        if min_tokens > max_tokens {
+            return Err(TokenOptionsError::MinAboveMax { min_tokens, max_tokens });
+        }
+        Ok(Limits { ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids), min_tokens, max_tokens })
+    }
+
+    pub(super) fn print(&self, print: &mut Fingerprint) {
+        let (stop, eos) = self.ends.ids();
+        for ids in [stop, eos] {
+            print.number(ids.len());
+            ids.iter().for_each(|&id| print.number(id as usize));
+        }
+        print.number(self.min_tokens);
+        print.number(self.max_tokens);
+    }
+}
+
+/// The ids of the tokens that end a stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ends {
+    bits: u64,
+    /// The stop tokens, and those that end the text.
+    stop: Box<[u32]>,
+    eos: Box<[u32]>,
+}
+
+impl Ends {
+    #[doc(hidden)]
+    pub fn new(stop: &[u32], eos: &[u32]) -> Ends {
+        let (stop, eos) = (sorted(stop), sorted(eos));
+        let bits = stop.iter().chain(eos.iter()).fold(0, |bits, &id| bits | Ends::bit(id));
+        Ends { bits, stop, eos }
+    }
+
+    /// A bit for each id, as its lowest six bits say: most ids are told apart by it.
+    pub fn bits(&self) -> u64 {
+        self.bits
+    }
+
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn bit(id: u32) -> u64 {
+        1 << (id % 64)
+    }
+
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn contains(&self, id: u32) -> bool {
+        self.bits & Ends::bit(id) != 0 && (self.is_stop(id) || self.eos.binary_search(&id).is_ok())
+    }
+
+    #[doc(hidden)]
+    pub fn ids(&self) -> (&[u32], &[u32]) {
+        (&self.stop, &self.eos)
+    }
+
+    #[doc(hidden)]
+    pub fn is_stop(&self, id: u32) -> bool {
+        self.stop.binary_search(&id).is_ok()
+    }
+}
+
+fn sorted(ids: &[u32]) -> Box<[u32]> {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.into()
+}
+
+/// Why a stream of tokens is over.
+///
+/// ```
+/// use stopscan::{EndReason, Finish, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("a").special("</s>").build()?;
+/// let options = TokenOptions::default().eos_token_ids([1]);
+/// let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&StopSet::new(["END"])?), &options)?;
+/// scanner.feed(1)?;
+/// assert_eq!(scanner.finish(), Some(Finish::Ended(EndReason::Eos)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Finish {
+    /// A stop string completed; it is the stream's `stop_match`.
+    StopSequence,
+    /// This token is one of those that stop.
+    StopToken(u32),
+    /// It ended for another reason.
+    Ended(EndReason),
+}
+
+/// What ends a stream without a stop, as `stopscan.finish` names it.
+///
+/// ```
+/// use stopscan::EndReason;
+///
+/// assert_eq!(EndReason::ToolCalls.name(), "tool_calls");
+/// assert_eq!(EndReason::from_name("tool_calls"), Some(EndReason::ToolCalls));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EndReason {
+    /// The model ended the text.
+    Eos,
+    /// As many tokens were read as are wanted.
+    Length,
+    /// The model calls tools.
+    ToolCalls,
+    /// A filter removed the rest.
+    ContentFilter,
+    /// The model refused.
+    Refusal,
+    /// The turn is to go on later.
+    Pause,
+    /// The stream was given up. Nothing is confirmed by its end.
+    Abort,
+    /// The model repeats itself.
+    Repetition,
+    /// Nobody documented why.
+    Unknown,
+}
+
+impl EndReason {
+    const NAMES: [(EndReason, &'static str); 9] = [
+        (EndReason::Eos, "eos"),
+        (EndReason::Length, "length"),
+        (EndReason::ToolCalls, "tool_calls"),
+        (EndReason::ContentFilter, "content_filter"),
+        (EndReason::Refusal, "refusal"),
+        (EndReason::Pause, "pause"),
+        (EndReason::Abort, "abort"),
+        (EndReason::Repetition, "repetition"),
+        (EndReason::Unknown, "unknown"),
+    ];
+
+    /// Its name.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::EndReason::Eos.name(), "eos");
+    /// ```
+    pub fn name(self) -> &'static str {
+        EndReason::NAMES[self as usize].1
+    }
+
+    /// The reason of this name, if there is one.
+    ///
+    /// ```
+    /// assert_eq!(stopscan::EndReason::from_name("stop"), None);
+    /// ```
+    pub fn from_name(name: &str) -> Option<EndReason> {
+        EndReason::NAMES.iter().find(|known| known.1 == name).map(|known| known.0)
+    }
+
+    pub(super) fn from_number(number: usize) -> Option<EndReason> {
+        EndReason::NAMES.get(number).map(|known| known.0)
+    }
+}

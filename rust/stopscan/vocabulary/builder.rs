@@ -1,0 +1,231 @@
+use std::sync::{Arc, OnceLock};
+
+use super::byte_level::Spelling;
+use super::{Strays, Table, TokenKind, Vocabulary, VocabularyError};
+use crate::room;
+
+/// Collects the tokens of a [`Vocabulary`], in the order of their ids.
+///
+/// ```
+/// use stopscan::{Strays, Vocabulary};
+///
+/// // SentencePiece with byte fallback, as Llama 2 has it.
+/// let llama = Vocabulary::builder()
+///     .strays(Strays::Runs)
+///     .strip_first_space(true)
+///     .text("<unk>")
+///     .special("<s>")
+///     .byte(0xE4)
+///     .text(" the")
+///     .build()?;
+/// assert_eq!(llama.bytes(3), Some(&b" the"[..]));
+/// # Ok::<(), stopscan::VocabularyError>(())
+/// ```
+#[derive(Default)]
+pub struct VocabularyBuilder {
+    kinds: Vec<TokenKind>,
+    bytes: Vec<u8>,
+    /// Where the bytes of each token end.
+    ends: Vec<usize>,
+    firsts: Vec<(u32, Box<str>)>,
+    spelling: Option<Spelling>,
+    strays: Strays,
+    special_ends_character: bool,
+    strip_first_space: bool,
+}
+
+impl VocabularyBuilder {
+    /// The next token: text, which in a byte-level vocabulary may begin or end within a character.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert!(Vocabulary::builder().text(" the").text(b"\xE4\xBD").build().is_ok());
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn text(self, bytes: impl AsRef<[u8]>) -> VocabularyBuilder {
+        self.token(bytes.as_ref(), TokenKind::default())
+    }
+
+    /// The next token: text in GPT-2's spelling, as the files of byte-level vocabularies have it. What cannot be such
+    /// a spelling is itself.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().spelled("Ġna").spelled("Ã¯").build()?;
+    /// assert_eq!(vocabulary.bytes(0), Some(&b" na"[..]));
+    /// assert_eq!(vocabulary.bytes(1), Some("ï".as_bytes()));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn spelled(mut self, text: &str) -> VocabularyBuilder {
+        let bytes = self.spelling.get_or_insert_with(Spelling::new).bytes(text);
+        self.token(&bytes, TokenKind::default())
+    }
+
+    /// The next token: one byte of a character that has no token of its own.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert_eq!(Vocabulary::builder().byte(0xE4).build()?.bytes(0), Some(&[0xE4][..]));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn byte(self, byte: u8) -> VocabularyBuilder {
+        self.token(&[byte], TokenKind::BYTE)
+    }
+
+    /// The next token is special: its text is left out where special tokens are skipped.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().special("</s>").build()?;
+    /// assert_eq!(TokenDecoder::new(&vocabulary).feed(0), Ok(""));
+    /// assert_eq!(TokenDecoder::new(&vocabulary).skip_special_tokens(false).feed(0), Ok("</s>"));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn special(self, bytes: impl AsRef<[u8]>) -> VocabularyBuilder {
+        self.token(bytes.as_ref(), TokenKind::SPECIAL)
+    }
+
+    /// The next id has no token.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert!(!Vocabulary::builder().gap().build()?.contains(0));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn gap(self) -> VocabularyBuilder {
+        self.token(&[], TokenKind::GAP)
+    }
+
+    /// What the last token is at the start of a stream, if that is not what `strip_first_space` says.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().text(" a b").at_start("ab").build()?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// assert_eq!(decoder.feed(0), Ok("ab"));
+    /// assert_eq!(decoder.feed(0), Ok(" a b"));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn at_start(mut self, text: impl Into<Box<str>>) -> VocabularyBuilder {
+        if let Some(last) = self.kinds.len().checked_sub(1) {
+            self.firsts.push((last as u32, text.into()));
+        }
+        self
+    }
+
+    /// What decoding makes of bytes that are no character: see [`Strays`].
+    ///
+    /// ```
+    /// use stopscan::{Strays, Vocabulary};
+    ///
+    /// assert!(Vocabulary::builder().strays(Strays::Runs).text(b"\xFF").build().is_err()); // only byte tokens may
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn strays(mut self, strays: Strays) -> VocabularyBuilder {
+        self.strays = strays;
+        self
+    }
+
+    /// Whether a space that the first token of a stream begins with is left out; a space as a byte token stays.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().strip_first_space(true).text(" a").build()?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// assert_eq!(decoder.feed(0), Ok("a"));
+    /// assert_eq!(decoder.feed(0), Ok(" a"));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn strip_first_space(mut self, strip: bool) -> VocabularyBuilder {
+        self.strip_first_space = strip;
+        self
+    }
+
+    /// Whether a special token ends a character that was begun, even if it is skipped, as in tekken.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::builder().special_ends_character(true).text(b"\xC3").special("</s>").build()?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// assert_eq!(decoder.feed(0), Ok(""));
+    /// assert_eq!(decoder.feed(1), Ok("\u{FFFD}"));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn special_ends_character(mut self, ends: bool) -> VocabularyBuilder {
+        self.special_ends_character = ends;
+        self
+    }
+
+    /// Compiles the vocabulary.
+    ///
+    /// # Errors
+    /// When a token is no UTF-8 although characters are spelled by byte tokens, or all of them have 4 GiB or more.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert_eq!(Vocabulary::builder().text("a").build()?.len(), 1);
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn build(mut self) -> Result<Vocabulary, VocabularyError> {
+        if u32::try_from(self.bytes.len()).is_err() {
+            return Err(VocabularyError::TooLong);
+        }
+        // The text twice, while it is put together, and the numbers of each token.
+        room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
+        let mut text = String::with_capacity(self.bytes.len());
+        let mut starts = Vec::with_capacity(self.kinds.len() + 1);
+        let mut halves = Vec::new();
+        let mut start = 0;
+        for (id, (kind, &end)) in self.kinds.iter_mut().zip(&self.ends).enumerate() {
+            starts.push(text.len() as u32);
+            let bytes = &self.bytes[start..end];
+            start = end;
+            let in_runs = self.strays != Strays::Parts;
+            match std::str::from_utf8(bytes) {
+                _ if in_runs && kind.has(TokenKind::BYTE) => halves.push((id as u32, bytes.into())),
+                Ok("") => {}
+                Ok(whole) => {
+                    text.push_str(whole);
+                    *kind = kind.with(TokenKind::WHOLE);
+                }
+                Err(_) if in_runs => return Err(VocabularyError::NoUtf8(id as u32)),
+                Err(_) => halves.push((id as u32, bytes.into())),
+            }
+            if self.strip_first_space && bytes.starts_with(b" ") && !kind.has(TokenKind::BYTE) {
+                *kind = kind.with(TokenKind::FIRST);
+            }
+        }
+        starts.push(text.len() as u32);
+        for first in &self.firsts {
+            self.kinds[first.0 as usize] = self.kinds[first.0 as usize].with(TokenKind::FIRST);
+        }
+        Ok(Vocabulary(Arc::new(Table {
+            text: text.into(),
+            starts: starts.into(),
+            has_firsts: self.kinds.iter().any(|kind| kind.has(TokenKind::FIRST)),
+            strips_first_space: self.strip_first_space,
+            kinds: self.kinds.into(),
+            halves: halves.into(),
+            firsts: self.firsts.into(),
+            strays: self.strays,
+            special_ends_character: self.special_ends_character,
+            special: OnceLock::new(),
+        })))
+    }
+
+    pub(super) fn token(mut self, bytes: &[u8], kind: TokenKind) -> VocabularyBuilder {
+        self.kinds.push(kind);
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len());
+        self
+    }
+}

@@ -1,0 +1,299 @@
+//! What each token id stands for.
+
+use std::collections::TryReserveError;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::automaton::Words;
+use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT};
+use crate::room;
+
+mod builder;
+pub(crate) mod byte_level;
+mod error;
+#[cfg(feature = "serde")]
+pub(crate) mod tokenizer_json;
+
+pub use builder::VocabularyBuilder;
+pub use error::{UnknownToken, VocabularyError};
+
+/// What decoding makes of bytes that are no character.
+///
+/// ```
+/// use stopscan::{Strays, TokenDecoder, Vocabulary};
+///
+/// for (strays, text) in [(Strays::Parts, "a\u{FFFD}"), (Strays::Runs, "a\u{FFFD}\u{FFFD}")] {
+///     let vocabulary = Vocabulary::builder().strays(strays).text("a").byte(0xE4).byte(0xBD).build()?;
+///     let mut decoder = TokenDecoder::new(&vocabulary);
+///     let decoded: String = [0, 1, 2].iter().map(|&id| decoder.feed(id).unwrap().to_string()).collect();
+///     assert_eq!(decoded + decoder.flush(), text);
+/// }
+/// # Ok::<(), stopscan::VocabularyError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strays {
+    /// One U+FFFD for the beginning of a character that does not go on, and for any other byte; characters go on
+    /// across tokens. This is what `String::from_utf8_lossy` does with all bytes together: byte-level BPE, tiktoken.
+    #[default]
+    Parts,
+    /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is no UTF-8: the decoder `ByteFallback`
+    /// of the tokenizers library.
+    Runs,
+    /// One U+FFFD for each stray byte of a run of byte tokens: SentencePiece itself.
+    Bytes,
+}
+
+/// The bytes of each token id: immutable, cheap to clone, shared by any number of threads and scanners.
+///
+/// ```
+/// use stopscan::{TokenDecoder, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("Hi ").text(b"\xe4\xbd").text(b"\xa0!").special("</s>").build()?;
+/// assert_eq!(vocabulary.bytes(2), Some(&b"\xa0!"[..]));
+/// let mut decoder = TokenDecoder::new(&vocabulary);
+/// let mut text = String::new();
+/// for id in [0, 1, 2, 3] {
+///     text += decoder.feed(id)?;
+/// }
+/// assert_eq!(text, "Hi 你!");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Vocabulary(Arc<Table>);
+
+struct Table {
+    /// The text of all tokens that are whole characters, one after the other; that of id `i` is
+    /// `starts[i]..starts[i + 1]`.
+    text: Box<str>,
+    starts: Box<[u32]>,
+    kinds: Box<[TokenKind]>,
+    /// The bytes of the tokens that are not whole characters, in the order of their ids; those without bytes are left out.
+    halves: Box<[(u32, Box<[u8]>)]>,
+    /// What tokens are at the start of a stream, if that is not their text without a leading space.
+    firsts: Box<[(u32, Box<str>)]>,
+    has_firsts: bool,
+    strips_first_space: bool,
+    strays: Strays,
+    special_ends_character: bool,
+    /// Finds special tokens in a text.
+    special: OnceLock<Automaton>,
+}
+
+/// What there is to know about a token before its bytes: a set of flags.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenKind(u8);
+
+impl TokenKind {
+    /// Its text is whole characters, and at least one.
+    pub const WHOLE: TokenKind = TokenKind(1);
+    /// It is left out where special tokens are skipped.
+    pub const SPECIAL: TokenKind = TokenKind(2);
+    /// It is a byte of a run.
+    pub const BYTE: TokenKind = TokenKind(4);
+    /// It is something else at the start of a stream.
+    pub const FIRST: TokenKind = TokenKind(8);
+    /// No token has the id.
+    pub const GAP: TokenKind = TokenKind(16);
+
+    /// Whether its text is whole characters, whatever tokens are skipped.
+    #[inline(always)]
+    pub fn is_plain(self) -> bool {
+        self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
+    }
+
+    #[doc(hidden)]
+    pub fn has(self, flag: TokenKind) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) fn with(self, flag: TokenKind) -> TokenKind {
+        TokenKind(self.0 | flag.0)
+    }
+}
+
+impl Vocabulary {
+    /// A builder, which takes the tokens in the order of their ids.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").text("b").build()?;
+    /// assert_eq!(vocabulary.bytes(1), Some(&b"b"[..]));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn builder() -> VocabularyBuilder {
+        VocabularyBuilder::default()
+    }
+
+    /// The vocabulary of Hugging Face's `tokenizer.json`, given as the text of that file.
+    ///
+    /// The decoder that the file describes says whether the text of a stream is made from the bytes of single ids: so
+    /// it is for byte-level BPE, and for SentencePiece with byte fallback or without.
+    ///
+    /// # Errors
+    /// [`VocabularyError::NotNative`] for any other decoder, such as WordPiece's, and
+    /// [`VocabularyError::NoTokenizer`] for what is no such file.
+    ///
+    /// ```
+    /// use stopscan::{TokenDecoder, Vocabulary};
+    ///
+    /// let vocabulary = Vocabulary::from_tokenizer_json(
+    ///     r#"{"added_tokens": [{"id": 2, "content": "</s>", "special": true}],
+    ///         "decoder": {"type": "ByteLevel"},
+    ///         "model": {"type": "BPE", "vocab": {"Hi": 0, "Ġthere": 1}, "merges": []}}"#,
+    /// )?;
+    /// let mut decoder = TokenDecoder::new(&vocabulary);
+    /// let text: String = [0, 1, 2].iter().map(|&id| decoder.feed(id).unwrap().to_string()).collect();
+    /// assert_eq!(text, "Hi there");
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    #[cfg(feature = "serde")]
+    pub fn from_tokenizer_json(json: &str) -> Result<Vocabulary, VocabularyError> {
+        tokenizer_json::read(json.as_bytes(), false)
+    }
+
+    /// How many ids there are, gaps included.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert_eq!(Vocabulary::builder().text("a").gap().text("b").build()?.len(), 3);
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.0.kinds.len()
+    }
+
+    /// Whether there is no id at all.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// assert!(Vocabulary::builder().build()?.is_empty());
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a token has this id.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().text("a").gap().build()?;
+    /// assert!(vocabulary.contains(0) && !vocabulary.contains(1) && !vocabulary.contains(2));
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn contains(&self, id: u32) -> bool {
+        self.kind(id).is_some()
+    }
+
+    /// The bytes of a token; `None` if no token has this id.
+    ///
+    /// ```
+    /// use stopscan::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::builder().special("</s>").text(b"\xE4\xBD").build()?;
+    /// assert_eq!(vocabulary.bytes(1), Some(&b"\xE4\xBD"[..]));
+    /// assert_eq!(vocabulary.bytes(2), None);
+    /// # Ok::<(), stopscan::VocabularyError>(())
+    /// ```
+    pub fn bytes(&self, id: u32) -> Option<&[u8]> {
+        let kind = self.kind(id)?;
+        Some(if kind.has(TokenKind::WHOLE) { self.text(id).as_bytes() } else { self.half(id) })
+    }
+
+    #[inline]
+    #[doc(hidden)]
+    pub fn kind(&self, id: u32) -> Option<TokenKind> {
+        self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(TokenKind::GAP))
+    }
+
+    /// The text of a token of whole characters; of any other it is empty.
+    #[inline(always)]
+    pub fn text(&self, id: u32) -> &str {
+        let table = &*self.0;
+        match table.starts.get(id as usize..id as usize + 2) {
+            Some(&[start, end]) => &table.text[start as usize..end as usize],
+            _ => "",
+        }
+    }
+
+    /// The bytes of a token that is not whole characters.
+    pub(crate) fn half(&self, id: u32) -> &[u8] {
+        lookup(&self.0.halves, id).map_or(&[], |bytes| bytes)
+    }
+
+    /// The bytes of a token at the start of a stream, where some tokens have other bytes.
+    pub(crate) fn first(&self, id: u32) -> &[u8] {
+        let bytes = self.bytes(id).unwrap_or_default();
+        lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
+    }
+
+    /// What was said of tokens at the start of a stream.
+    #[doc(hidden)]
+    pub fn firsts(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.0.firsts.iter().map(|(id, text)| (*id, &**text))
+    }
+    #[doc(hidden)]
+    pub fn strips_first_space(&self) -> bool {
+        self.0.strips_first_space
+    }
+
+    /// Whether some tokens are something else at the start of a stream.
+    pub(crate) fn has_firsts(&self) -> bool {
+        self.0.has_firsts
+    }
+
+    /// Whether a special token has a part in a text that is not one itself.
+    pub(crate) fn spells_with_special(&self, text: &str) -> bool {
+        let automaton = match self.0.special.get() {
+            Some(automaton) => automaton,
+            None => match self.special_texts() {
+                Ok(automaton) => self.0.special.get_or_init(|| automaton),
+                Err(_) => return self.special().any(|special| special != text && text.contains(special)),
+            },
+        };
+        let is_one = automaton.words().iter().any(|special| special == text);
+        !is_one && automaton.read(&mut { ROOT }, text, true).is_some()
+    }
+
+    fn special_texts(&self) -> Result<Automaton, TryReserveError> {
+        let mut texts = room::list(self.special().count())?;
+        texts.extend(self.special());
+        texts.sort_unstable();
+        texts.dedup();
+        let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
+        Ok(Automaton::new(Words::new(&texts, &[], [].into_iter())?, &[], config)?.0)
+    }
+
+    /// The texts of the special tokens that have any.
+    fn special(&self) -> impl Iterator<Item = &str> {
+        let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));
+        (0..self.len() as u32).filter(special).map(|id| self.text(id)).filter(|text| !text.is_empty())
+    }
+
+    #[doc(hidden)]
+    pub fn strays(&self) -> Strays {
+        self.0.strays
+    }
+
+    /// Whether a special token ends a character that was begun, even if it is skipped.
+    #[doc(hidden)]
+    pub fn special_ends_character(&self) -> bool {
+        self.0.special_ends_character
+    }
+}
+
+fn lookup<T>(table: &[(u32, T)], id: u32) -> Option<&T> {
+    let at = table.binary_search_by_key(&id, |entry| entry.0).ok()?;
+    Some(&table[at].1)
+}
+
+impl fmt::Debug for Vocabulary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Vocabulary").field("len", &self.len()).field("strays", &self.strays()).finish_non_exhaustive()
+    }
+}

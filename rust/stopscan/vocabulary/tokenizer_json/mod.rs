@@ -1,0 +1,103 @@
+//! Hugging Face's `tokenizer.json`: the tokens, and what its decoder makes of them.
+
+use std::collections::{HashMap, HashSet};
+
+use super::byte_level::Spelling;
+use super::{Strays, TokenKind, Vocabulary, VocabularyBuilder, VocabularyError};
+
+mod decoder;
+mod file;
+
+use decoder::{Decoding, Pieces};
+use file::{Added, File, Tokens};
+
+/// The vocabulary of a `tokenizer.json`. The ids of its added tokens are those that the library gives them when it reads
+/// the file, or, if they were `given` by the library already, as they are.
+pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
+    let File { added_tokens, decoder, model } =
+        serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
+    let decoding = Decoding::of(decoder.as_ref()).map_err(VocabularyError::NotNative)?;
+    let mut tokens = model.vocab.0;
+    if !given {
+        check_ids(&added_tokens, &tokens)?;
+    }
+    for added in &added_tokens {
+        tokens.put(added.id, added.content.clone()).map_err(VocabularyError::NoTokenizer)?;
+    }
+    // The library leaves out by the text: of several ids with one text all are special, or none is.
+    let special = added_tokens.iter().filter(|added| added.special).map(|added| &*added.content).collect();
+    let tokens = tokens.iter();
+    match decoding {
+        Decoding::ByteLevel => byte_level(tokens, &special),
+        Decoding::Pieces(pieces) => in_pieces(tokens, &special, &pieces)?,
+    }
+    .build()
+}
+
+/// Whether the library gives each added token the id that the file says: that of its text in the model, else the next one.
+/// It counts the model's tokens, so that of a model whose ids have gaps nothing is said.
+fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
+    let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
+    let size = of_model.len() as u32;
+    if model.iter().any(|token| token.is_none()) {
+        return Ok(());
+    }
+    let mut given: HashSet<&str> = HashSet::new();
+    let mut next = size;
+    for Added { id, content, .. } in added_tokens {
+        if content.is_empty() || !given.insert(content) {
+            continue;
+        }
+        let expected = of_model.get(&**content).copied().unwrap_or(next);
+        if *id != expected {
+            let problem = format!("the library gives the added token {content:?} the id {expected}, and the file {id}");
+            return Err(VocabularyError::NoTokenizer(problem));
+        }
+        next = next.max(id + 1);
+    }
+    Ok(())
+}
+
+fn byte_level<'a>(tokens: impl Iterator<Item = Option<&'a str>>, special: &HashSet<&str>) -> VocabularyBuilder {
+    let spelling = Spelling::new();
+    tokens.fold(Vocabulary::builder(), |builder, token| match token {
+        Some(token) => builder.token(&spelling.bytes(token), kind(token, special)),
+        None => builder.gap(),
+    })
+}
+
+fn in_pieces<'a>(
+    tokens: impl Iterator<Item = Option<&'a str>>,
+    special: &HashSet<&str>,
+    pieces: &Pieces,
+) -> Result<VocabularyBuilder, VocabularyError> {
+    let builder = Vocabulary::builder()
+        .strays(if pieces.byte_fallback { Strays::Runs } else { Strays::Parts })
+        .strip_first_space(pieces.strips || pieces.dropped.is_some());
+    let mut tokens = tokens;
+    tokens.try_fold(builder, |builder, token| match token {
+        Some(token) if pieces.is_byte_at_start(token) => {
+            let steps = "Metaspace before ByteFallback, with a token that is a byte at the start of a text alone";
+            Err(VocabularyError::NotNative(steps.into()))
+        }
+        Some(token) => Ok(piece(builder, token, kind(token, special), pieces)),
+        None => Ok(builder.gap()),
+    })
+}
+
+fn piece(builder: VocabularyBuilder, token: &str, kind: TokenKind, pieces: &Pieces) -> VocabularyBuilder {
+    let text = pieces.text(token);
+    if let Some(byte) = pieces.byte(&text) {
+        let builder = builder.byte(byte);
+        return if pieces.strips && byte == b' ' { builder.at_start("") } else { builder };
+    }
+    let builder = builder.token(text.as_bytes(), kind);
+    match pieces.first(token) {
+        Some(first) => builder.at_start(first),
+        None => builder,
+    }
+}
+
+fn kind(token: &str, special: &HashSet<&str>) -> TokenKind {
+    if special.contains(token) { TokenKind::SPECIAL } else { TokenKind::default() }
+}
