@@ -6,7 +6,7 @@ use super::decoder::{Decode, Native};
 use super::ledger::{Ledger, Tally};
 use super::options::{EndReason, Finish, Limits, TokenOptions, TokenOptionsError};
 use crate::snapshot::{Snapshot, SnapshotError};
-use crate::stream::{Emit, Segmented, Settled, SettledText, StopMatch, Stream, Text};
+use crate::stream::{Emit, Part, Segmented, Settled, SettledText, StopMatch, Stream, Text};
 use crate::text::{Released, code_points};
 use crate::vocabulary::{UnknownToken, Vocabulary};
 
@@ -541,7 +541,7 @@ impl<E: Emit> Decoded<E> {
     /// Counts tokens that were read while nothing was held.
     #[inline]
     pub(crate) fn pass(&mut self, tokens: usize) {
-        self.ledger.pass(self.stream.open(), tokens);
+        self.ledger.pass(self.stream.open().region, tokens);
     }
 
     /// Reads a piece of text; `token` is the last that has a part in it. After a match nothing is read.
@@ -552,9 +552,9 @@ impl<E: Emit> Decoded<E> {
         let Decoded { stream, ledger, out, .. } = self;
         ledger.read(code_points(text), token);
         stream.settle(text, armed, &mut |settled| match settled {
-            Settled::Text(region, text) => {
-                ledger.emit(region, code_points(text));
-                out.push(region, text);
+            Settled::Text(part, text) => {
+                ledger.emit(part.region, code_points(text));
+                out.push(part, text);
             }
             Settled::Marker(length) => ledger.cut(length),
         });
@@ -566,9 +566,9 @@ impl<E: Emit> Decoded<E> {
         if self.is_over() {
             return;
         }
-        let (number, region) = (self.number(), self.stream.open());
+        let (number, part) = (self.number(), self.stream.open());
         if let Some(released) = self.stream.pass_special(special, armed) {
-            self.release(region, released);
+            self.release(part, released);
             self.ledger.mark(number);
             self.note_stop();
         }
@@ -586,12 +586,12 @@ impl<E: Emit> Decoded<E> {
         if self.is_over() {
             return;
         }
-        let region = self.stream.open();
+        let part = self.stream.open();
         let released = match finish {
             Finish::Ended(EndReason::Abort) => self.stream.pass_over(""),
             _ => self.stream.end(),
         };
-        self.release(region, released);
+        self.release(part, released);
         self.finish = Some(finish);
         self.note_stop();
     }
@@ -609,9 +609,9 @@ impl<E: Emit> Decoded<E> {
     }
 
     /// Emits text that was held.
-    fn release(&mut self, region: u32, released: Released) {
+    fn release(&mut self, part: Part, released: Released) {
         let text = self.stream.held.text(released, "");
-        self.ledger.emit(region, code_points(text));
-        self.out.push(region, text);
+        self.ledger.emit(part.region, code_points(text));
+        self.out.push(part, text);
     }
 }
