@@ -207,8 +207,9 @@ def ids(given: Ids) -> tuple[int, ...]:
 
 
 def joined(segments: Iterable[Segment]) -> list[Segment]:
-    """The same with neighbours of one region as one segment."""
-    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, itemgetter(0))]
+    """The same with neighbours of one part as one segment."""
+    parts = groupby(segments, itemgetter(0, 2))
+    return [(region, "".join(text for _, text, _ in run), part) for (region, part), run in parts]
 
 
 def _piece(written: Any) -> Any:

@@ -6,7 +6,7 @@ use super::decoder::{Decode, Native};
 use super::ledger::{Ledger, NO_REGION, Tally};
 use super::options::{EndReason, Finish, Limits, Role, TokenOptions, TokenOptionsError, UnknownIds};
 use crate::snapshot::{Snapshot, SnapshotError};
-use crate::stream::{Emit, Segmented, Settled, SettledText, StopMatch, Stream, Text};
+use crate::stream::{Emit, Part, Segmented, Settled, SettledText, StopMatch, Stream, Text};
 use crate::text::{Released, code_points};
 use crate::vocabulary::{UnknownToken, Vocabulary};
 
@@ -546,7 +546,7 @@ impl<E: Emit> Decoded<E> {
     /// Counts tokens that were read while nothing was held.
     #[inline]
     pub(crate) fn pass(&mut self, tokens: usize) {
-        self.ledger.pass(self.stream.open(), tokens);
+        self.ledger.pass(self.stream.open().region, tokens);
     }
 
     /// Reads a piece of text. `token` is the last token that has a part in it. After a match nothing is read.
@@ -584,9 +584,9 @@ impl<E: Emit> Decoded<E> {
     fn settle(&mut self, read: impl FnOnce(&mut Stream<E>, &mut dyn FnMut(Settled<'_>))) {
         let Decoded { stream, ledger, out, .. } = self;
         read(stream, &mut |settled| match settled {
-            Settled::Text(region, text) => {
+            Settled::Text(part, text) => {
                 ledger.emit(code_points(text));
-                out.push(region, text);
+                out.push(part, text);
             }
             Settled::Marker(length) => ledger.cut(length),
         });
@@ -597,9 +597,9 @@ impl<E: Emit> Decoded<E> {
         if self.is_over() {
             return;
         }
-        let (number, region) = (self.number(), self.stream.open());
+        let (number, part) = (self.number(), self.stream.open());
         if let Some(released) = self.stream.pass_special(special, armed) {
-            self.release(region, released);
+            self.release(part, released);
             self.note_stop();
             if !self.is_over() {
                 self.marker_ends = true;
@@ -610,7 +610,7 @@ impl<E: Emit> Decoded<E> {
 
     /// Counts the token whose text was read. Returns whether it is the last token that is wanted.
     pub(super) fn count(&mut self) -> bool {
-        let region = if std::mem::take(&mut self.marker_ends) { NO_REGION } else { self.stream.open() };
+        let region = if std::mem::take(&mut self.marker_ends) { NO_REGION } else { self.stream.open().region };
         self.ledger.count(region);
         self.ledger.seen >= self.limits.max_tokens && !self.is_over()
     }
@@ -621,12 +621,12 @@ impl<E: Emit> Decoded<E> {
         if self.is_over() {
             return;
         }
-        let region = self.stream.open();
+        let part = self.stream.open();
         let released = match finish {
             Finish::Ended(EndReason::Abort) => self.stream.pass_over(""),
             _ => self.stream.end(),
         };
-        self.release(region, released);
+        self.release(part, released);
         self.finish = Some(finish);
         self.note_stop();
     }
@@ -639,9 +639,9 @@ impl<E: Emit> Decoded<E> {
     }
 
     /// Emits text that was held.
-    fn release(&mut self, region: u32, released: Released) {
+    fn release(&mut self, part: Part, released: Released) {
         let text = self.stream.held.text(released, "");
         self.ledger.emit(code_points(text));
-        self.out.push(region, text);
+        self.out.push(part, text);
     }
 }

@@ -128,6 +128,6 @@ def test_segments_are_joined(vocabulary: Vocabulary, reciter: Reciter) -> None:
     make = partial(TokenSegmenter, vocabulary, SegmentSet({"answer": {"<x>": "call"}, "call": {}}))
     tokens: Any = EngineTokens(make, None, {"min_tokens": 3}, model_eos_ids=())
     ids = reciter.token_ids("count")
-    assert tokens.feed_many([UNKNOWN, *ids[:6], UNKNOWN]) == [("answer", "1, 2, 3 hello wor")]
+    assert tokens.feed_many([UNKNOWN, *ids[:6], UNKNOWN]) == [("answer", "1, 2, 3 hello wor", 0)]
     assert tokens.feed_many([UNKNOWN]) == []
     assert tokens.tokens_seen == 9

@@ -16,7 +16,7 @@ from test_token_streams import WORDS, streams
 from vocabularies import Vocabulary as Known
 from whole import REASONS, Whole
 
-from stopscan.segments import SegmentSet
+from stopscan.segments import Segment, SegmentSet
 from stopscan.tokens import TokenSegmenter
 
 KINDS = over([claude, small_bytes, small_fallback, reciting, gemma, partial(tekken, "tekken_240911.json")])
@@ -31,17 +31,17 @@ class Labelled(SegmentReference):
         self.labels: tuple[str | None, ...] = ()
         self.marks: tuple[int, ...] = ()  # tokens without text that were markers
 
-    def pass_marker(self, marker: str, number: int) -> list[tuple[str, str]]:
+    def pass_marker(self, marker: str, number: int) -> list[Segment]:
         if self.match or marker not in self.markers[self.state]:
             return []
         segments = self.flush()
-        self.state = self.markers[self.state][marker]
+        self.follow(marker)
         self.marks += (number,)
         return segments
 
-    def _send(self, region: str, withheld: int, segments: list[tuple[str, str]]) -> None:
+    def _send(self, region: str, part: int, withheld: int, segments: list[Segment]) -> None:
         self.labels += (None,) * (self.sent - len(self.labels))
-        super()._send(region, withheld, segments)
+        super()._send(region, part, withheld, segments)
         self.labels += (region,) * (self.sent - len(self.labels))
 
 
@@ -67,16 +67,16 @@ def kept(whole: Whole) -> int:
     return max((number for number, label in numbers if label), default=0)
 
 
-def joined(segments: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    whole: list[tuple[str, str]] = []
-    for region, text in segments:
-        if whole and whole[-1][0] == region:
+def joined(segments: Sequence[Segment]) -> list[Segment]:
+    whole: list[Segment] = []
+    for region, text, part in segments:
+        if whole and whole[-1][2] == part:
             text = whole.pop()[1] + text
-        whole.append((region, text))
+        whole.append((region, text, part))
     return whole
 
 
-def run(segmenter: TokenSegmenter, token_ids: Sequence[int], reason: Any = "eos") -> list[list[tuple[str, str]]]:
+def run(segmenter: TokenSegmenter, token_ids: Sequence[int], reason: Any = "eos") -> list[list[Segment]]:
     outputs = []
     for token_id in token_ids:
         outputs.append(segmenter.feed(token_id))

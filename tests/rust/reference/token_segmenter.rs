@@ -91,16 +91,16 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
 }
 
 fn owned(segments: Segments<'_>) -> Vec<segments::Segment> {
-    segments.into_iter().map(|segment| (segment.region.into(), segment.text.into())).collect()
+    segments.into_iter().map(|segment| (segment.region.into(), segment.text.into(), segment.part)).collect()
 }
 
-/// Neighbours of one region together.
+/// Neighbours of one part together.
 fn joined(segments: Vec<segments::Segment>) -> Vec<segments::Segment> {
     let mut out: Vec<segments::Segment> = Vec::new();
-    for (region, text) in segments {
-        match out.last_mut().filter(|last| last.0 == region) {
+    for (region, text, part) in segments {
+        match out.last_mut().filter(|last| last.2 == part) {
             Some(last) => last.1.push_str(&text),
-            None => out.push((region, text)),
+            None => out.push((region, text, part)),
         }
     }
     out
