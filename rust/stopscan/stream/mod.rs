@@ -474,7 +474,23 @@ impl<E: Emit> Stream<E> {
             return step(Released::default());
         }
         let Stream { set, cursor, beside, read, .. } = self;
-        match set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed) {
+        let found = set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed);
+        self.conclude(delta, found, part)
+    }
+
+    /// Reads `text`, which is all of a live `marker` and came as one token: nothing completes before its last character.
+    pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
+        let part = self.open();
+        let Stream { set, cursor, beside, read, .. } = self;
+        let found = set.graph().read_marker(cursor, beside.as_deref_mut(), (text, marker), *read, armed);
+        self.conclude(text, found, part)
+    }
+
+    /// The step in which `delta` was read from `part` on, and `found` completed.
+    #[inline]
+    fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
+        let step = |released| Step { part, released, marker: None };
+        match found {
             None => step(self.pass(delta)),
             Some(Completion { completed: Completed::Marker(word), end }) => {
                 self.pass_through(&delta[..end], word, part)
@@ -582,6 +598,16 @@ impl<E: Emit> Stream<E> {
         }
     }
 
+    /// The marker that `text` is here.
+    pub(crate) fn marker(&self, text: &str) -> Option<Word> {
+        self.graph().marker(self.cursor.node, text)
+    }
+
+    /// Whether a marker completes if `text` comes next.
+    pub(crate) fn completes_marker(&self, text: &str) -> bool {
+        self.graph().completes_marker(self.cursor, text)
+    }
+
     /// The stop that a special token is here.
     pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
         self.graph().stop(self.cursor.node, special)
@@ -593,15 +619,14 @@ impl<E: Emit> Stream<E> {
         if self.has_fired() {
             return None;
         }
-        let node = self.cursor.node;
         if let Some(word) = self.stop_of(special).filter(|_| armed) {
             let released = self.pass_over("");
             self.fire(FiredStop::Special(word), "");
             return Some(released);
         }
-        let lead = self.graph().lead(node, special)?;
+        let marker = self.marker(special)?;
         let released = self.pass_over("");
-        self.follow(node, lead);
+        self.follow(marker.node, self.graph().lead_of(marker));
         Some(released)
     }
 }
