@@ -1,6 +1,6 @@
 """Exact, fast streaming stop sequences for LLM servers and token loops."""
 
-from stopscan._stopscan import Repeat, StopMatch, StopScanner, StopSet, StopStream, scan, truncate
+from stopscan._stopscan import Repeat, StopMatch, StopScanner, StopSet, StopStream, __version__, scan, truncate
 
 TYPE_CHECKING = False  # as typing has it, which takes longer to import than all of this package
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ __all__ = [
     "StopScanner",
     "StopSet",
     "StopStream",
+    "__version__",
     "ascan",
     "scan",
     "truncate",

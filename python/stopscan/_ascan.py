@@ -17,6 +17,8 @@ class AsyncStopStream(AsyncDeltaStream[str]):
 
     __slots__ = ()
 
+    _synchronous = "scan"
+
     _reader: StopScanner
 
     def _feed(self, delta: str) -> list[str]:
@@ -32,14 +34,15 @@ def _not_empty(text: str) -> list[str]:
 
 def ascan(
     deltas: AsyncIterable[str],
-    stop: StopSet | str | Iterable[str] | None,
     /,
+    stop: StopSet | str | Iterable[str] | None,
     *,
     include_stop: bool = False,
     start_protected: bool = False,
     region: str | None = None,
 ) -> AsyncStopStream:
-    """Returns an async iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
+    """Returns an async iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region``
+    and ``closes``.
 
     As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 

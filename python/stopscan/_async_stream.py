@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Awaitable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable
 from types import TracebackType
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
 from stopscan._stopscan import Segmenter, StopMatch, StopScanner
 
@@ -29,9 +29,11 @@ class AsyncDeltaStream(Generic[Item]):
         "_running",
     )
 
+    _synchronous: ClassVar[str]  # the function for a source that is not async
+
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter, /) -> None:
         self._deltas = deltas
-        self._iterator = aiter(deltas)
+        self._iterator = self._iterate(deltas)
         self._reader = reader
         self._ready: list[Item] = []  # the last first
         self._running = False  # whether a task is in the source's code
@@ -96,8 +98,28 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def unused(self) -> str:
-        """What followed the stop in the delta that completed it."""
+        """The text after the stop in the delta that completed the stop."""
         return self._reader.unused
+
+    @property
+    def region(self) -> str:
+        """The region that is open."""
+        return self._reader.region
+
+    @property
+    def closes(self) -> bool:
+        """Whether the source can be closed. If not, its generation goes on after a stop."""
+        return any(_close_of(source) is not None for source in (self._iterator, self._deltas))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} region={self.region!r} held={self.held!r} match={self.match!r}>"
+
+    @classmethod
+    def _iterate(cls, deltas: AsyncIterable[str]) -> AsyncIterator[str]:
+        if hasattr(type(deltas), "__aiter__"):
+            return aiter(deltas)
+        hint = f"; {cls._synchronous} takes an iterable" if hasattr(deltas, "__iter__") else ""
+        raise TypeError(f"deltas: expected an async iterable of str, got {type(deltas).__name__}{hint}")
 
     def _begin(self) -> None:
         if self._running:
@@ -152,9 +174,13 @@ class AsyncDeltaStream(Generic[Item]):
         raise NotImplementedError
 
 
+def _close_of(source: Any) -> Any:
+    """The method that closes a source: the official clients' streams have an async `close` and no `aclose`."""
+    return getattr(source, "aclose", None) or getattr(source, "close", None)
+
+
 async def _close(source: Any) -> None:
-    # The official clients' streams have an async `close` and no `aclose`.
-    close = getattr(source, "aclose", None) or getattr(source, "close", None)
+    close = _close_of(source)
     if close is not None:
         closed = close()
         if isinstance(closed, Awaitable):

@@ -6,6 +6,8 @@ from typing_extensions import Self, disjoint_base
 
 from stopscan.finish import EndReason, Finish
 
+__version__: str
+
 __all__ = [
     "Repeat",
     "SegmentSet",
@@ -88,6 +90,10 @@ class _Stream(Iterator[_Out]):
     def held(self) -> str: ...
     @property
     def unused(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def closes(self) -> bool: ...
 
 @final
 class StopMatch:
@@ -125,7 +131,6 @@ class StopSet(_Set):
     def __new__(
         cls,
         stop: StopSet | str | Iterable[str] | None = None,
-        /,
         *,
         patterns: str | Iterable[str] | None = None,
         visible: str | Iterable[str] | None = None,
@@ -151,7 +156,6 @@ class StopScanner(_Scanner):
     def __new__(
         cls,
         stop: StopSet | str | Iterable[str] | None,
-        /,
         *,
         include_stop: bool = False,
         start_protected: bool = False,
@@ -234,8 +238,8 @@ class TokenSegmenter(_OfTokens):
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]: ...
 def scan(
     deltas: Iterable[str],
-    stop: StopSet | str | Iterable[str] | None,
     /,
+    stop: StopSet | str | Iterable[str] | None,
     *,
     include_stop: bool = False,
     start_protected: bool = False,
@@ -243,8 +247,8 @@ def scan(
 ) -> StopStream: ...
 def truncate(
     text: str,
-    stop: StopSet | str | Iterable[str] | None,
     /,
+    stop: StopSet | str | Iterable[str] | None,
     *,
     include_stop: bool = False,
     start_protected: bool = False,
@@ -257,8 +261,8 @@ class SegmentSet(_Set):
         cls,
         markers: SegmentSet | Mapping[str, Mapping[str, str]],
         /,
-        *,
         stop: str | Iterable[str] | None = None,
+        *,
         visible: str | Iterable[str] | None = None,
         patterns: str | Iterable[str] | None = None,
         stop_in: Iterable[str] | None = None,
@@ -288,9 +292,7 @@ class Segmenter(_Scanner):
     def flush(self) -> list[tuple[str, str, int]]: ...
 
 @final
-class SegmentStream(_Stream[tuple[str, str, int]]):
-    @property
-    def region(self) -> str: ...
+class SegmentStream(_Stream[tuple[str, str, int]]): ...
 
 def split(
     deltas: Iterable[str],

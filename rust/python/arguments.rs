@@ -123,10 +123,13 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
 /// From so many code points on, CPython is not asked for the UTF-8 of a string: it would keep that as long as the string.
 const KEPT: usize = 256;
 
-/// The text of `string`, if it is short.
+/// The text of `string`, if it is short, and no subclass: that may have a length of its own.
 #[inline(always)]
 pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
-    if string.len()? <= KEPT { string.to_str().map(Some) } else { Ok(None) }
+    match string.is_exact_instance_of::<PyString>() && string.len()? <= KEPT {
+        true => string.to_str().map(Some),
+        false => Ok(None),
+    }
 }
 
 /// What `action` does with the text of `string`. Nothing of a long one is left in memory afterwards.
@@ -141,7 +144,13 @@ pub(crate) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&st
 #[cold]
 #[inline(never)]
 fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
-    if string.call_method0(intern!(string.py(), "isascii"))?.is_truthy()? {
+    let py = string.py();
+    if !string.is_exact_instance_of::<PyString>() {
+        // A copy as an ordinary string: no method of the subclass runs.
+        let plain = py.get_type::<PyString>().call_method1(intern!(py, "__str__"), (string,))?;
+        return with_text(plain.cast_exact::<PyString>()?, action);
+    }
+    if string.call_method0(intern!(py, "isascii"))?.is_truthy()? {
         return action(string.to_str()?); // it is its own UTF-8
     }
     let bytes = string.encode_utf8()?;

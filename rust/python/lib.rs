@@ -10,10 +10,14 @@ mod sets;
 mod sources;
 mod streams;
 mod tokens;
+mod turns;
 mod vocabulary;
 
 #[pymodule]
 mod _stopscan {
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
     use super::matches::StopMatch;
     #[pymodule_export]

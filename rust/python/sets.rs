@@ -110,7 +110,7 @@ pub(crate) struct StopSet {
 impl StopSet {
     #[new]
     #[pyo3(signature = (
-        stop = None, /, *, patterns = None, visible = None, protect = None, regions = None, stop_in = None,
+        stop = None, *, patterns = None, visible = None, protect = None, regions = None, stop_in = None,
         max_held = None, repeat = None
     ))]
     #[allow(clippy::too_many_arguments)]
@@ -223,7 +223,7 @@ impl StopSet {
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        shown("StopSet", self.stop.bind(py), &self.options(py)?)
+        set_repr("StopSet", self.stop.bind(py), &self.options(py)?)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -282,7 +282,7 @@ fn pair_of<'py>(py: Python<'py>, (open, close): (&str, &str)) -> PyResult<Bound<
 /// >>> truncate("The END.", "END")
 /// ('The ', StopMatch('END', 4))
 #[pyfunction]
-#[pyo3(signature = (text, stop, /, *, include_stop = false, start_protected = false, region = None))]
+#[pyo3(signature = (text, /, stop, *, include_stop = false, start_protected = false, region = None))]
 pub(crate) fn truncate<'py>(
     text: &Bound<'py, PyAny>,
     stop: &Bound<'py, PyAny>,
@@ -343,7 +343,7 @@ pub(crate) struct SegmentSet {
 #[pymethods]
 impl SegmentSet {
     #[new]
-    #[pyo3(signature = (markers, /, *, stop = None, visible = None, patterns = None, stop_in = None, max_held = None, repeat = None))]
+    #[pyo3(signature = (markers, /, stop = None, *, visible = None, patterns = None, stop_in = None, max_held = None, repeat = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         markers: &Bound<'_, PyAny>,
@@ -380,7 +380,7 @@ impl SegmentSet {
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        shown("SegmentSet", self.markers(py)?.as_any(), &self.options(py)?)
+        set_repr("SegmentSet", self.markers(py)?.as_any(), &self.options(py)?)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
@@ -674,19 +674,32 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
     Ok(leads)
 }
 
+/// A longer `repr` of an argument is cut: sets of thousands of stops come up in tracebacks.
+const LONG_REPR: usize = 200;
+
 /// The `repr` of a set.
-pub(crate) fn shown<'py>(
+pub(crate) fn set_repr<'py>(
     class: &str,
     first: &Bound<'py, PyAny>,
     options: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyString>> {
-    let mut shown = format!("{class}({}", first.repr()?.to_str()?);
+    let mut repr = format!("{class}({}", short_repr(first)?);
     for (name, value) in options {
         let name = name.cast::<PyString>()?.to_str()?;
         let empty = value.is_none() || value.cast::<PyTuple>().is_ok_and(|value| value.is_empty() && name != "stop_in");
         if !empty {
-            shown += &format!(", {name}={}", value.repr()?.to_str()?);
+            repr += &format!(", {name}={}", short_repr(&value)?);
         }
     }
-    new_string(first.py(), &(shown + ")"))
+    new_string(first.py(), &(repr + ")"))
+}
+
+/// The `repr` of an argument, or the beginning of a long one.
+pub(crate) fn short_repr(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let repr = value.repr()?;
+    let repr = repr.to_str()?;
+    Ok(match repr.char_indices().nth(LONG_REPR) {
+        None => owned(repr)?,
+        Some((end, _)) => format!("{}...", &repr[..end]),
+    })
 }

@@ -1,10 +1,9 @@
 //! Where the deltas of a stream come from: an iterable that is read, and closed when a stop fires.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
-use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Mutex, MutexGuard};
 
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -12,10 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 use stopscan::{Segmented, Text};
 
-use crate::arguments::{string, with_text};
+use crate::arguments::{iterated, string, unexpected, with_text};
 use crate::matches::StopMatch;
 use crate::objects::new_string;
-use crate::streams::{Deltas, GIL, Segmenter, StopScanner, in_use, lock, segment};
+use crate::streams::{Deltas, GIL, Segmenter, StopScanner, segment, stream_repr};
+use crate::turns::{NOBODY, in_use, this_thread};
 
 /// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
 ///
@@ -24,14 +24,14 @@ use crate::streams::{Deltas, GIL, Segmenter, StopScanner, in_use, lock, segment}
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
-/// An iterator of the safe text of ``deltas``, with ``match``, ``held`` and ``unused``.
+/// An iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
 ///
 /// As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 ///
 /// >>> list(scan(["The E", "ast. EN", "D."], "END"))
 /// ['The ', 'East. ']
 #[pyfunction]
-#[pyo3(signature = (deltas, stop, /, *, include_stop = false, start_protected = false, region = None))]
+#[pyo3(signature = (deltas, /, stop, *, include_stop = false, start_protected = false, region = None))]
 pub(crate) fn scan(
     deltas: &Bound<'_, PyAny>,
     stop: &Bound<'_, PyAny>,
@@ -40,7 +40,7 @@ pub(crate) fn scan(
     region: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<StopStream>> {
     let scanner = StopScanner::new(stop, include_stop, start_protected, region)?;
-    let stream = DeltaStream::new(Reader::Text(scanner.stream), deltas)?;
+    let stream = DeltaStream::new(Reader::Text(scanner.stream), deltas, "ascan")?;
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
 }
 
@@ -51,16 +51,7 @@ pub(crate) fn scan(
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
-#[pymethods]
-impl SegmentStream {
-    /// The name of the open region.
-    #[getter]
-    fn region(slf: &Bound<'_, Self>) -> PyResult<Py<PyString>> {
-        slf.as_super().get().region(slf.py())
-    }
-}
-
-/// An iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
+/// An iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
 ///
 /// As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 ///
@@ -76,7 +67,7 @@ pub(crate) fn split(
     include_stop: bool,
 ) -> PyResult<Py<SegmentStream>> {
     let segmenter = Segmenter::new(segments, region, include_stop)?;
-    let stream = DeltaStream::new(Reader::Segments(segmenter.stream, Mutex::default()), deltas)?;
+    let stream = DeltaStream::new(Reader::Segments(segmenter.stream, Mutex::default()), deltas, "asplit")?;
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
 }
 
@@ -105,7 +96,7 @@ impl DeltaStream {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _running = self.source.run()?;
         if let Reader::Segments(_, ready) = &self.reader
-            && let Some(segment) = take(ready)?
+            && let Some(segment) = lock(ready).pop_front()
         {
             return Ok(Some(segment.into_bound(py)));
         }
@@ -116,12 +107,10 @@ impl DeltaStream {
             let delta = delta?;
             let delta = string(&delta, "delta")?;
             let safe = with_text(delta, |text| match &self.reader {
-                Reader::Text(stream)
-                    if !text.is_empty() && stream.pass(text, |_, _| Ok::<_, Infallible>(())) != Ok(None) =>
-                {
+                Reader::Text(stream) if !text.is_empty() && stream.feed_plain(text).is_some() => {
                     Ok(Some(delta.clone().into_any()))
                 }
-                _ => self.read(delta, text),
+                _ => self.feed(delta, text),
             });
             if let Some(safe) = safe? {
                 return Ok(Some(safe));
@@ -154,7 +143,7 @@ impl DeltaStream {
     /// The stop that fired, or ``None``.
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        match &self.reader {
+        match self.looked_at()? {
             Reader::Text(stream) => stream.found(py),
             Reader::Segments(stream, _) => stream.found(py),
         }
@@ -163,7 +152,7 @@ impl DeltaStream {
     /// The text that is withheld because it may be the beginning of a hidden stop or of a marker.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        match &self.reader {
+        match self.looked_at()? {
             Reader::Text(stream) => stream.held(py),
             Reader::Segments(stream, _) => stream.held(py),
         }
@@ -172,45 +161,67 @@ impl DeltaStream {
     /// The text after the stop in the delta that completed the stop.
     #[getter]
     fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        match &self.reader {
+        match self.looked_at()? {
             Reader::Text(stream) => stream.unused(py),
             Reader::Segments(stream, _) => stream.unused(py),
         }
     }
-}
 
-impl DeltaStream {
-    pub(crate) fn new(reader: Reader, deltas: &Bound<'_, PyAny>) -> PyResult<DeltaStream> {
-        Ok(DeltaStream { reader, source: Source::new(deltas)? })
-    }
-
-    pub(crate) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        match &self.reader {
+    /// The region that is open.
+    #[getter]
+    fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
+        match self.looked_at()? {
             Reader::Text(stream) => stream.region(py),
             Reader::Segments(stream, _) => stream.region(py),
         }
     }
 
+    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes on
+    /// after a stop.
+    #[getter]
+    fn closes(&self, py: Python<'_>) -> PyResult<bool> {
+        self.source.closes(py)
+    }
+
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
+        let (py, stream) = (slf.py(), slf.get());
+        let class = slf.get_type().name()?;
+        stream_repr(py, class.to_str()?, stream.region(py)?, stream.held(py)?, stream.r#match(py)?)
+    }
+}
+
+impl DeltaStream {
+    /// `asynchronous` is the function for an async source.
+    pub(crate) fn new(reader: Reader, deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<DeltaStream> {
+        Ok(DeltaStream { reader, source: Source::new(deltas, asynchronous)? })
+    }
+
+    /// What reads the text, for a getter. Another thread may look while the source runs; the source itself may not.
+    fn looked_at(&self) -> PyResult<&Reader> {
+        self.source.refuse_own_thread()?;
+        Ok(&self.reader)
+    }
+
+    /// What a delta gives of which more is to be known than that nothing begins in it.
     #[inline(never)]
-    fn read<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
             Reader::Text(stream) => {
-                let (safe, stopped) = stream.read(delta, text, true)?;
+                let (safe, stopped) = stream.feed_locked(delta, text, true)?;
                 (not_empty(safe), stopped)
             }
             Reader::Segments(stream, ready) => {
                 if !text.is_empty()
-                    && let Some(segment) =
-                        stream.pass(text, |node, part| segment(stream.set.get(), node, part, delta))?
+                    && let Some((node, part)) = stream.feed_plain(text)
                 {
-                    return Ok(Some(segment.into_any()));
+                    return Ok(Some(segment(stream.set.get(), node, part, delta)?.into_any()));
                 }
-                let (segments, stopped) = stream.read(delta, text, true)?;
-                (first(segments, ready)?, stopped)
+                let (segments, stopped) = stream.feed_locked(delta, text, true)?;
+                (first(segments, ready), stopped)
             }
         };
         if stopped {
-            self.source.close_after_stop(delta.py())?;
+            self.source.close_after_stop(delta.py());
         }
         Ok(safe)
     }
@@ -218,35 +229,32 @@ impl DeltaStream {
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.reader {
             Reader::Text(stream) => Ok(not_empty(stream.flush(py)?)),
-            Reader::Segments(stream, ready) => first(stream.flush(py)?, ready),
+            Reader::Segments(stream, ready) => Ok(first(stream.flush(py)?, ready)),
         }
     }
 }
 
+/// `text`, unless it is empty. A string is true unless it is empty, whatever its class says.
 fn not_empty(text: Bound<'_, PyString>) -> Option<Bound<'_, PyAny>> {
-    (!text.len().is_ok_and(|length| length == 0)).then(|| text.into_any())
+    let is_empty = text.to_cow().is_ok_and(|text| text.is_empty());
+    (!is_empty).then(|| text.into_any())
 }
 
 /// The first of `segments`; the others are ready for the next calls.
-fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) -> Option<Bound<'py, PyAny>> {
     let mut segments = segments.iter();
     let first = segments.next();
     if segments.len() > 0 {
-        let mut ready = lock(ready)?;
-        ready.extend(segments.map(Bound::unbind));
+        lock(ready).extend(segments.map(Bound::unbind));
     }
-    Ok(first)
-}
-
-fn take(ready: &Mutex<VecDeque<Py<PyAny>>>) -> PyResult<Option<Py<PyAny>>> {
-    Ok(lock(ready)?.pop_front())
+    first
 }
 
 pub(crate) struct Source {
     deltas: Py<PyAny>,
     iterator: Py<PyIterator>,
-    /// Whether a thread is in the source's code.
-    running: AtomicBool,
+    /// The thread that runs the source's code, or `NOBODY`.
+    running: AtomicU32,
     /// Whether nothing more is read: it has ended, a stop has fired, or it was closed.
     ended: AtomicBool,
     closed: AtomicBool,
@@ -255,21 +263,27 @@ pub(crate) struct Source {
 }
 
 /// Held while a thread is in the source's code.
-pub(crate) struct Running<'a>(&'a AtomicBool);
+pub(crate) struct Running<'a>(&'a AtomicU32);
 
 impl Drop for Running<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.store(false, Relaxed);
+        self.0.store(NOBODY, Relaxed);
     }
 }
 
 impl Source {
-    pub(crate) fn new(deltas: &Bound<'_, PyAny>) -> PyResult<Source> {
+    /// `asynchronous` is the function for an async source.
+    pub(crate) fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
+        let iterator = iterated(deltas, || {
+            let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
+            let hint = if is_async { format!("; {asynchronous} takes an async iterable") } else { String::new() };
+            unexpected(deltas, "deltas", "an iterable of str", &hint)
+        })?;
         Ok(Source {
             deltas: deltas.clone().unbind(),
-            iterator: deltas.try_iter()?.unbind(),
-            running: AtomicBool::new(false),
+            iterator: iterator.unbind(),
+            running: AtomicU32::new(NOBODY),
             ended: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             error: Mutex::new(None),
@@ -279,12 +293,29 @@ impl Source {
     /// Keeps other threads, and the source itself, out until it is dropped.
     #[inline(always)]
     pub(crate) fn run(&self) -> PyResult<Running<'_>> {
-        let running = if GIL { self.running.load(Relaxed) } else { self.running.swap(true, Relaxed) };
-        if running {
-            return Err(in_use("stream", "thread"));
+        let thread = this_thread();
+        if GIL {
+            // No other thread runs between the two.
+            self.check_free(self.running.load(Relaxed), thread)?;
+            self.running.store(thread, Relaxed);
+        } else if let Err(other) = self.running.compare_exchange(NOBODY, thread, Relaxed, Relaxed) {
+            self.check_free(other, thread)?;
         }
-        self.running.store(true, Relaxed);
         Ok(Running(&self.running))
+    }
+
+    #[inline(always)]
+    fn check_free(&self, running: u32, thread: u32) -> PyResult<()> {
+        match running {
+            NOBODY => Ok(()),
+            other => Err(in_use("stream", if other == thread { "a call on this thread" } else { "another thread" })),
+        }
+    }
+
+    /// Refuses the source itself. Other threads may look at the stream while the source runs.
+    pub(crate) fn refuse_own_thread(&self) -> PyResult<()> {
+        let running = self.running.load(Relaxed);
+        if running == this_thread() { self.check_free(running, running) } else { Ok(()) }
     }
 
     #[inline(always)]
@@ -312,16 +343,15 @@ impl Source {
 
     /// Closes the source because a stop fired; the error of that comes at the end.
     #[cold]
-    pub(crate) fn close_after_stop(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn close_after_stop(&self, py: Python<'_>) {
         self.ended.store(true, Relaxed);
         let closed = self.close_once(py);
-        *lock(&self.error)? = closed.err().map(|error| error.into_value(py));
-        Ok(())
+        *lock(&self.error) = closed.err().map(|error| error.into_value(py));
     }
 
     /// The error of closing the source after a stop, once.
     pub(crate) fn take_error(&self, py: Python<'_>) -> PyResult<()> {
-        let error = lock(&self.error)?.take();
+        let error = lock(&self.error).take();
         error.map_or(Ok(()), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
@@ -330,6 +360,11 @@ impl Source {
         visit.call(&self.iterator)?;
         // Its traceback has the frames of those who called.
         self.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
+    }
+
+    /// Whether the source, or its iterator, has a method that closes it.
+    pub(crate) fn closes(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(close_of(self.iterator.bind(py))?.is_some() || close_of(self.deltas.bind(py))?.is_some())
     }
 
     fn close_once(&self, py: Python<'_>) -> PyResult<()> {
@@ -349,8 +384,15 @@ impl Source {
 }
 
 fn close(source: &Bound<'_, PyAny>) -> PyResult<()> {
-    match source.getattr_opt(new_string(source.py(), "close")?)? {
-        Some(close) if !close.is_none() => close.call0().map(|_| ()),
-        _ => Ok(()),
-    }
+    close_of(source)?.map_or(Ok(()), |close| close.call0().map(|_| ()))
+}
+
+/// The method that closes a source, if it has one.
+fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(source.getattr_opt(new_string(source.py(), "close")?)?.filter(|close| !close.is_none()))
+}
+
+/// What a mutex has; only the thread that runs the source asks for it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

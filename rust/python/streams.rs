@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use pyo3::PyClass;
 use pyo3::prelude::*;
@@ -12,10 +11,11 @@ use stopscan::host::{NOTHING_PASSES, Place, Shape};
 use stopscan::{Emit, Options, Output, Segmented, Segments, Set, Snapshot, Stream, Text};
 
 use crate::arguments::{SNAPSHOT, options, read_snapshot, read_text, short_text, string, with_text};
-use crate::errors::{OrRaise, runtime_error};
+use crate::errors::OrRaise;
 use crate::matches::StopMatch;
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item};
-use crate::sets::{SegmentSet, StopSet};
+use crate::sets::{SegmentSet, StopSet, short_repr};
+use crate::turns::{Turn, Turns};
 
 /// The methods that all four classes of streams have.
 macro_rules! stream_methods {
@@ -62,6 +62,17 @@ macro_rules! stream_methods {
                 self.stream.held(py)
             }
 
+            fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+                let found = self.stream.found(py)?;
+                crate::streams::stream_repr(
+                    py,
+                    stringify!($class),
+                    self.stream.region(py)?,
+                    self.stream.held(py)?,
+                    found,
+                )
+            }
+
             fn __copy__(&self, py: Python<'_>) -> PyResult<$class> {
                 self.copy(py)
             }
@@ -82,6 +93,19 @@ macro_rules! stream_methods {
     };
 }
 pub(crate) use stream_methods;
+
+/// The `repr` of a stream.
+pub(crate) fn stream_repr<'py>(
+    py: Python<'py>,
+    class: &str,
+    region: Py<PyString>,
+    held: Bound<'py, PyString>,
+    found: Option<Py<StopMatch>>,
+) -> PyResult<Bound<'py, PyString>> {
+    let found = found.map_or_else(|| py.None(), Py::into_any).into_bound(py);
+    let (region, held, found) = (short_repr(region.bind(py))?, short_repr(&held)?, short_repr(&found)?);
+    new_string(py, &format!("<{class} region={region} held={held} match={found}>"))
+}
 
 /// The methods that both classes of streams of deltas have.
 macro_rules! delta_methods {
@@ -143,7 +167,7 @@ impl StopScanner {
 #[pymethods]
 impl StopScanner {
     #[new]
-    #[pyo3(signature = (stop, /, *, include_stop = false, start_protected = false, region = None))]
+    #[pyo3(signature = (stop, *, include_stop = false, start_protected = false, region = None))]
     pub(crate) fn new(
         stop: &Bound<'_, PyAny>,
         include_stop: bool,
@@ -166,6 +190,12 @@ impl StopScanner {
     #[pyo3(signature = (delta, /, *, armed = true))]
     #[inline]
     fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, PyString>> {
+        let delta = string(delta, "delta")?;
+        if let Some(text) = short_text(delta)?
+            && self.stream.feed_plain(text).is_some()
+        {
+            return Ok(delta.clone());
+        }
         self.stream.feed(delta, armed)
     }
 
@@ -247,6 +277,13 @@ impl Segmenter {
     #[pyo3(signature = (delta, /, *, armed = true))]
     #[inline]
     fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, PyList>> {
+        let delta = string(delta, "delta")?;
+        if let Some(text) = short_text(delta)?
+            && !text.is_empty()
+            && let Some((node, part)) = self.stream.feed_plain(text)
+        {
+            return Segmented::whole(self.stream.set.get(), node, part, delta);
+        }
         self.stream.feed(delta, armed)
     }
 
@@ -260,7 +297,7 @@ impl Segmenter {
 delta_methods!(Segmenter, PyList);
 
 #[repr(C)]
-pub(crate) struct Deltas<E: Show> {
+pub(crate) struct Deltas<E: PyEmit> {
     pub(crate) set: Py<E::Class>,
     guarded: Guarded<Stream<E>>,
 }
@@ -281,48 +318,36 @@ impl<E: Emit> Core for Stream<E> {
     }
 }
 
-impl<E: Show> Deltas<E> {
+impl<E: PyEmit> Deltas<E> {
     pub(crate) fn new(set: Py<E::Class>, options: &Options) -> PyResult<Deltas<E>> {
         let stream = Stream::with_options(E::core(set.get()), options).or_raise()?;
         Ok(Deltas { set, guarded: Guarded::new(stream, None) })
     }
 
-    /// What `whole` makes of `text` at its node and part, if reading the text changes nothing but counters; then it is read.
+    /// Fast path: if nothing begins in `text`, counts it as read, without the lock, and returns its node and part. All of
+    /// the text is safe then. Otherwise returns `None` and changes nothing: the caller then calls `feed_locked`.
     #[inline(always)]
-    pub(crate) fn pass<T, X>(&self, text: &str, whole: impl FnOnce(u32, u32) -> Result<T, X>) -> Result<Option<T>, X> {
-        let Some((node, length)) = self.guarded.plain(E::core(self.set.get()), text) else {
-            return Ok(None);
-        };
-        let whole = whole(node, self.guarded.part())?;
-        Ok(self.guarded.pass(text, length).then_some(whole))
+    pub(crate) fn feed_plain(&self, text: &str) -> Option<(u32, u32)> {
+        let (node, length) = self.guarded.plain(E::core(self.set.get()), text)?;
+        let part = self.guarded.part();
+        self.guarded.pass(text, length).then_some((node, part))
     }
 
-    #[inline(always)]
-    pub(crate) fn feed<'py>(&self, delta: &Bound<'py, PyAny>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
-        let delta = string(delta, "delta")?;
-        if let Some(text) = short_text(delta)?
-            && (E::EMPTY || !text.is_empty())
-            && let Some(safe) = self.pass(text, |node, part| E::whole(self.set.get(), node, part, delta))?
-        {
-            return Ok(safe);
-        }
-        self.read_any(delta, armed)
-    }
-
+    /// What any delta gives.
     #[cold]
-    fn read_any<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
-        with_text(delta, |text| self.read(delta, text, armed).map(|read| read.0))
+    pub(crate) fn feed<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
+        with_text(delta, |text| self.feed_locked(delta, text, armed).map(|fed| fed.0))
     }
 
-    /// What `delta` gives, and whether a stop has fired.
+    /// What `delta` gives, whose text is `text`, and whether a stop has fired.
     #[cold]
-    pub(crate) fn read<'py>(
+    pub(crate) fn feed_locked<'py>(
         &self,
         delta: &Bound<'py, PyString>,
         text: &str,
         armed: bool,
     ) -> PyResult<(Bound<'py, E::Out>, bool)> {
-        self.guarded.with(|state| {
+        self.guarded.change(|state| {
             let stream = &mut state.core;
             stream.ask_memory(text.len()).or_raise()?;
             let output = read_text(delta.py(), text, || match armed {
@@ -336,7 +361,7 @@ impl<E: Show> Deltas<E> {
     }
 
     pub(crate) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, E::Out>> {
-        self.guarded.with(|state| {
+        self.guarded.change(|state| {
             let none = new_string(py, "")?;
             state.core.ask_memory(0).or_raise()?;
             let safe = E::delta(self.set.get(), state.core.flush(), &none, "\0")?;
@@ -346,7 +371,7 @@ impl<E: Show> Deltas<E> {
     }
 
     pub(crate) fn reset(&self) -> PyResult<()> {
-        self.guarded.with(|state| {
+        self.guarded.change(|state| {
             state.core.reset();
             state.found = None;
         })
@@ -357,14 +382,14 @@ impl<E: Show> Deltas<E> {
     }
 
     pub(crate) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
-        self.guarded.with(|state| {
+        self.guarded.read(|state| {
             objects::room(SNAPSHOT * state.core.size())?;
             Ok(state.core.snapshot())
         })?
     }
 
     pub(crate) fn restore(&self, py: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
-        self.guarded.with(|state| {
+        self.guarded.change(|state| {
             state.core.restore(snapshot).or_raise()?;
             state.found = None;
             state.note_match(py)
@@ -372,7 +397,7 @@ impl<E: Show> Deltas<E> {
     }
 
     pub(crate) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        let node = self.guarded.with(|state| state.core.node())?;
+        let node = self.guarded.read(|state| state.core.node())?;
         Ok(E::names(self.set.get())[node as usize].clone_ref(py))
     }
 
@@ -381,17 +406,17 @@ impl<E: Show> Deltas<E> {
     }
 
     pub(crate) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.guarded.with(|state| new_string(py, state.core.held()))?
+        self.guarded.read(|state| new_string(py, state.core.held()))?
     }
 
     pub(crate) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.guarded.with(|state| new_string(py, state.core.unused()))?
+        self.guarded.read(|state| new_string(py, state.core.unused()))?
     }
 
     /// What makes such a stream again.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = objects::dict(py)?;
-        self.guarded.with(|state| set_options(&options, &state.core.options()))??;
+        self.guarded.read(|state| set_options(&options, &state.core.options()))??;
         Ok((objects::tuple(py, [Ok(self.set.bind(py).clone())])?, options))
     }
 }
@@ -400,7 +425,7 @@ impl Deltas<stopscan::Text> {
     pub(crate) fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
         let delta = string(text, "text")?;
         with_text(delta, |text| {
-            self.guarded.with(|state| {
+            self.guarded.change(|state| {
                 state.core.ask_memory(text.len()).or_raise()?;
                 same_or_new(delta, text, state.core.bypass(text).text)
             })?
@@ -421,12 +446,9 @@ pub(crate) fn set_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
 }
 
 /// What a stream emits, and the Python class of its sets.
-pub(crate) trait Show: Emit {
+pub(crate) trait PyEmit: Emit {
     type Class: PyClass<Frozen = True> + Sync;
     type Out;
-
-    /// Whether an empty text comes out.
-    const EMPTY: bool;
 
     fn core(set: &Self::Class) -> &Set<Self>;
 
@@ -456,11 +478,9 @@ pub(crate) trait Show: Emit {
     fn safe<'py>(py: Python<'py>, set: &Self::Class, tokens: Self::Tokens<'_>) -> PyResult<Bound<'py, Self::Out>>;
 }
 
-impl Show for Text {
+impl PyEmit for Text {
     type Class = StopSet;
     type Out = PyString;
-
-    const EMPTY: bool = true;
 
     #[inline(always)]
     fn core(set: &StopSet) -> &Set<Text> {
@@ -494,11 +514,9 @@ impl Show for Text {
     }
 }
 
-impl Show for Segmented {
+impl PyEmit for Segmented {
     type Class = SegmentSet;
     type Out = PyList;
-
-    const EMPTY: bool = false;
 
     #[inline(always)]
     fn core(set: &SegmentSet) -> &Set<Segmented> {
@@ -595,7 +613,7 @@ pub(crate) struct Guarded<C> {
     part: AtomicU32,
     /// Whether the core has to see the text that passes.
     shows_text: bool,
-    state: Mutex<State<C>>,
+    state: Turns<State<C>>,
 }
 
 const NOT_IDLE: u32 = u32::MAX;
@@ -619,22 +637,32 @@ impl<C: Core> Guarded<C> {
             node: AtomicU32::new(NOT_IDLE),
             part: AtomicU32::new(0),
             shows_text: core.stream().set().needs_text(),
-            state: Mutex::new(State { core, found }),
+            state: Turns::new(State { core, found }),
         };
         // Nobody else has it yet.
-        let _ = guarded.with(|_| ());
+        let _ = guarded.read(|_| ());
         guarded
     }
 
-    /// What `action` does with the state, unless another thread is at it.
-    pub(crate) fn with<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
-        let mut state = lock_of(&self.state, "scanner")?;
+    /// What `action` does with the state, for a call that changes it. Raises `RuntimeError` if another such call runs.
+    #[inline]
+    pub(crate) fn change<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
+        Ok(self.with(self.state.change("scanner")?, action))
+    }
+
+    /// What `action` does with the state, for a call that only reads it. Waits for the call that runs.
+    pub(crate) fn read<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
+        Ok(self.with(self.state.read("scanner")?, action))
+    }
+
+    #[inline]
+    fn with<T>(&self, mut state: Turn<'_, State<C>>, action: impl FnOnce(&mut State<C>) -> T) -> T {
         self.tell(state.core.stream_mut());
         let result = action(&mut state);
         if GIL && state.core.is_idle() {
             self.open(state.core.stream());
         }
-        Ok(result)
+        result
     }
 
     /// Tells the core what passed; nothing passes then.
@@ -685,8 +713,7 @@ impl<C: Core> Guarded<C> {
 
     #[inline(never)]
     fn show(&self, text: &str, length: Place) -> bool {
-        let state = self.state.try_lock();
-        state.is_ok_and(|mut state| state.core.stream_mut().skip_text(text, length))
+        self.state.if_free(|state| state.core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
     /// The node at which a text is of which the shape tells that nothing begins in it.
@@ -722,7 +749,7 @@ impl<C: Core> Guarded<C> {
     where
         C: Clone,
     {
-        self.with(|state| {
+        self.read(|state| {
             room(2 * state.core.stream().size())?;
             Ok(Guarded::new(state.core.clone(), state.found.as_ref().map(|found| found.clone_ref(py))))
         })?
@@ -731,7 +758,7 @@ impl<C: Core> Guarded<C> {
     pub(crate) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
         match self.is_idle() {
             true => Ok(None),
-            false => self.with(|state| {
+            false => self.read(|state| {
                 state.note_match(py)?;
                 Ok(state.found.as_ref().map(|found| found.clone_ref(py)))
             })?,
@@ -747,23 +774,4 @@ impl<C: Core> State<C> {
         }
         Ok(())
     }
-}
-
-/// What is behind the lock of a stream, unless another thread has it. A call that failed leaves no lock behind.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
-    lock_of(mutex, "stream")
-}
-
-#[inline]
-fn lock_of<'a, T>(mutex: &'a Mutex<T>, name: &str) -> PyResult<MutexGuard<'a, T>> {
-    match mutex.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(in_use(name, "thread")),
-    }
-}
-
-#[cold]
-pub(crate) fn in_use(name: &str, by: &str) -> PyErr {
-    runtime_error(format!("the {name} is in use by another {by}"))
 }

@@ -17,7 +17,7 @@ use crate::errors::{OrRaise, value_error};
 use crate::matches::{StopMatch, finished, reason_of};
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item, some_int};
 use crate::sets::{SegmentSet, StopSet};
-use crate::streams::{Core, Guarded, Show, set_options, stream_methods};
+use crate::streams::{Core, Guarded, PyEmit, State, set_options, stream_methods};
 use crate::vocabulary::{Ready, Vocabulary};
 
 /// The methods that both classes of streams of tokens have.
@@ -273,7 +273,7 @@ token_methods!(TokenSegmenter, PyList);
 /// What most tokens need comes first, as in `Guarded`, and the stream is elsewhere: so the objects of a server's streams
 /// lie close together, and a token that passes the lock fetches one or two lines of memory.
 #[repr(C)]
-pub(crate) struct Tokens<E: Show> {
+pub(crate) struct Tokens<E: PyEmit> {
     /// How many tokens were fed.
     pub(crate) seen: AtomicUsize,
     pub(crate) max_tokens: usize,
@@ -303,7 +303,7 @@ impl<E: Emit> Core for Box<TokenStream<E, Decoding>> {
     }
 }
 
-impl<E: Show> Tokens<E> {
+impl<E: PyEmit> Tokens<E> {
     pub(crate) fn new(
         tokenizer: &Bound<'_, PyAny>,
         set: Py<E::Class>,
@@ -337,7 +337,7 @@ impl<E: Show> Tokens<E> {
 
     #[cold]
     pub(crate) fn read<'py>(&self, token: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
-        self.with(|stream| {
+        self.change(|stream| {
             if stream.finish().is_some() {
                 return E::nothing(token.py());
             }
@@ -361,7 +361,7 @@ impl<E: Show> Tokens<E> {
             }
         }
         let Vocabulary { core, native, .. } = self.vocabulary.get();
-        self.with(|stream| {
+        self.change(|stream| {
             // What comes out, and what is kept of each token.
             let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
             room(4 * bytes + 2 * stream.text().size())?;
@@ -385,7 +385,7 @@ impl<E: Show> Tokens<E> {
         reason: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason.map_or(Ok(EndReason::Eos), |reason| reason_of(&reason))?;
-        self.with(|stream| self.safe(py, stream.try_flush(reason)?))?
+        self.change(|stream| self.safe(py, stream.try_flush(reason)?))?
     }
 
     fn safe<'py>(&self, py: Python<'py>, safe: E::Tokens<'_>) -> PyResult<Bound<'py, E::Out>> {
@@ -393,7 +393,7 @@ impl<E: Show> Tokens<E> {
     }
 
     pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<Tokens<E>> {
-        let stream = self.with(|stream| {
+        let stream = self.look(|stream| {
             room(2 * stream.text().size())?;
             stream.try_clone()
         })??;
@@ -401,38 +401,38 @@ impl<E: Show> Tokens<E> {
     }
 
     pub(crate) fn reset(&self) -> PyResult<()> {
-        self.with(|stream| stream.try_reset())?
+        self.change(|stream| stream.try_reset())?
     }
 
     pub(crate) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
-        self.with(|stream| {
+        self.look(|stream| {
             room(SNAPSHOT * stream.text().size())?;
             stream.try_snapshot()
         })?
     }
 
     pub(crate) fn restore(&self, _: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
-        self.with(|stream| stream.try_restore(snapshot)?.or_raise())?
+        self.change(|stream| stream.try_restore(snapshot)?.or_raise())?
     }
 
     pub(crate) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        let node = self.with(|stream| stream.text().node())?;
+        let node = self.look(|stream| stream.text().node())?;
         Ok(E::names(self.set.get())[node as usize].clone_ref(py))
     }
 
     pub(crate) fn finish(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         match self.guarded.is_idle() {
             true => Ok(None),
-            false => self.with(|stream| finished(py, stream))?,
+            false => self.look(|stream| finished(py, stream))?,
         }
     }
 
     pub(crate) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        self.with(|stream| stream.stop_match().map(|found| StopMatch::from_core(py, found)).transpose())?
+        self.look(|stream| stream.stop_match().map(|found| StopMatch::from_core(py, found)).transpose())?
     }
 
     pub(crate) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.with(|stream| new_string(py, stream.held()))?
+        self.look(|stream| new_string(py, stream.held()))?
     }
 
     pub(crate) fn seen(&self) -> usize {
@@ -440,12 +440,12 @@ impl<E: Show> Tokens<E> {
     }
 
     pub(crate) fn kept(&self) -> PyResult<usize> {
-        self.with(|stream| stream.tokens_kept())
+        self.look(|stream| stream.tokens_kept())
     }
 
     pub(crate) fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let counts = objects::dict(py)?;
-        self.with(|stream| {
+        self.look(|stream| {
             stream.tokens_in().try_for_each(|(name, count)| counts.set_item(new_string(py, name)?, int(py, count)?))
         })??;
         Ok(counts)
@@ -464,7 +464,7 @@ impl<E: Show> Tokens<E> {
         set_item(&options, "eos_ends_early", self.limits.eos_ends_early)?;
         set_item(&options, "min_tokens", int(py, self.limits.min_tokens)?)?;
         set_item(&options, "max_tokens", some_int(py, Some(self.limits.max_tokens).filter(|&max| max != usize::MAX))?)?;
-        self.with(|stream| {
+        self.look(|stream| {
             set_item(&options, "skip_special_tokens", stream.decoder().skips_special())?;
             set_options(&options, &stream.text().options())
         })??;
@@ -472,20 +472,32 @@ impl<E: Show> Tokens<E> {
         Ok((objects::tuple(py, arguments.map(Ok))?, options))
     }
 
-    /// What `action` does with the state, unless another thread is at it.
-    pub(crate) fn with<T>(&self, action: impl FnOnce(&mut TokenStream<E, Decoding>) -> T) -> PyResult<T> {
-        self.guarded.with(|state| {
-            let stream = &mut state.core;
-            let begun = self.unread.ids();
-            stream.skip_tokens(self.seen.load(Relaxed) - begun.len() - stream.tokens_seen());
-            for id in begun {
-                let _ = stream.try_feed(id); // the vocabulary has it
-            }
-            self.unread.forget();
-            let result = action(stream);
-            self.seen.store(stream.tokens_seen(), Relaxed);
-            result
-        })
+    /// What `action` does with the stream, for a call that changes it. Raises `RuntimeError` if another such call runs.
+    pub(crate) fn change<T>(&self, action: impl FnOnce(&mut TokenStream<E, Decoding>) -> T) -> PyResult<T> {
+        self.guarded.change(|state| self.with(state, action))
+    }
+
+    /// What `action` does with the stream, for a call that only reads it. Waits for the call that runs.
+    pub(crate) fn look<T>(&self, action: impl FnOnce(&mut TokenStream<E, Decoding>) -> T) -> PyResult<T> {
+        self.guarded.read(|state| self.with(state, action))
+    }
+
+    /// What `action` does with the stream, which first reads the tokens that passed the lock.
+    fn with<T>(
+        &self,
+        state: &mut State<Box<TokenStream<E, Decoding>>>,
+        action: impl FnOnce(&mut TokenStream<E, Decoding>) -> T,
+    ) -> T {
+        let stream = &mut state.core;
+        let begun = self.unread.ids();
+        stream.skip_tokens(self.seen.load(Relaxed) - begun.len() - stream.tokens_seen());
+        for id in begun {
+            let _ = stream.try_feed(id); // the vocabulary has it
+        }
+        self.unread.forget();
+        let result = action(stream);
+        self.seen.store(stream.tokens_seen(), Relaxed);
+        result
     }
 }
 
@@ -494,7 +506,7 @@ pub(crate) fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<
     Ok(Some(argument.clone()))
 }
 
-impl<E: Show> Tokens<E> {
+impl<E: PyEmit> Tokens<E> {
     #[inline(always)]
     pub(crate) fn feed<'py>(&self, token_id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, E::Out>> {
         let Some((id, seen, Ready { shape, text })) = self.ready(token_id) else {

@@ -70,6 +70,7 @@ impl StopSetError {
             ErrorKind::Unreachable { .. } => StopSetErrorKind::Unreachable,
             ErrorKind::UnknownRegion { .. }
             | ErrorKind::TwoRegions { .. }
+            | ErrorKind::NamelessRegion { .. }
             | ErrorKind::NoRegions
             | ErrorKind::RegionsAndPairs => StopSetErrorKind::Region,
             ErrorKind::NothingProtected | ErrorKind::TwoStarts => StopSetErrorKind::Start,
@@ -105,6 +106,7 @@ pub(crate) enum ErrorKind {
     Unreachable { marker: String, inner: String, region: String },
     UnknownRegion { name: String, given_by: String },
     TwoRegions { name: String },
+    NamelessRegion { name: String },
     NoRegions,
     NothingProtected,
     TwoStarts,
@@ -145,6 +147,7 @@ impl fmt::Display for StopSetError {
                 write!(f, "marker {marker:?} of region {region:?} can never be reached: {inner:?} ends inside it")
             }
             ErrorKind::UnknownRegion { name, given_by } => write!(f, "{given_by}: there is no region {name:?}"),
+            ErrorKind::NamelessRegion { name } => write!(f, "region {name:?} has no name before its first slash"),
             ErrorKind::TwoRegions { name } => write!(f, "there are two regions {name:?}"),
             ErrorKind::NoRegions => write!(f, "there are no regions"),
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),

@@ -18,12 +18,9 @@ class AsyncSegmentStream(AsyncDeltaStream[Segment]):
 
     __slots__ = ()
 
-    _reader: Segmenter
+    _synchronous = "split"
 
-    @property
-    def region(self) -> str:
-        """The name of the open region."""
-        return self._reader.region
+    _reader: Segmenter
 
     def _feed(self, delta: str) -> list[Segment]:
         return self._reader.feed(delta)
@@ -40,7 +37,8 @@ def asplit(
     region: str | None = None,
     include_stop: bool = False,
 ) -> AsyncSegmentStream:
-    """Returns an async iterator of the segments of ``deltas``, with ``region``, ``match``, ``held`` and ``unused``.
+    """Returns an async iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and
+    ``closes``.
 
     As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 

@@ -179,6 +179,9 @@ impl<'a> Plan<'a> {
 pub(super) fn of_regions(regions: &[Draft]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
     for (number, Draft { name, .. }) in regions.iter().enumerate() {
+        if region_of(name).is_empty() {
+            return Err(ErrorKind::NamelessRegion { name: name.clone() }.into());
+        }
         if numbers.insert(name.as_str(), number).is_some() {
             return Err(ErrorKind::TwoRegions { name: name.clone() }.into());
         }

@@ -354,9 +354,7 @@ impl Threads {
             replay(&mut threads.places, machine?, begun, start, &starts?)?;
         }
         threads.places.before = kind(before)?;
-        if !hides_stops {
-            threads.keep(text, text.len());
-        }
+        threads.keep(if hides_stops { "" } else { text }, text.len());
         if !markers.is_empty() {
             threads.follow_markers(automaton, automaton.state(markers)?);
         }

@@ -624,9 +624,9 @@ impl<E: Emit> Stream<E> {
             self.fire(FiredStop::Special(word), "");
             return Some(released);
         }
-        let lead = self.graph().lead_of(self.marker(special)?);
+        let marker = self.marker(special)?;
         let released = self.pass_over("");
-        self.follow(self.cursor.node, lead);
+        self.follow(marker.node, self.graph().lead_of(marker));
         Some(released)
     }
 }

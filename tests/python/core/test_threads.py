@@ -154,19 +154,6 @@ def test_a_source_that_closes_its_own_stream() -> None:
     assert next(streams[0]) == "two"
 
 
-def test_a_source_may_look_at_its_own_stream() -> None:
-    streams: list[StopStream] = []
-    seen: list[object] = []
-
-    def deltas() -> Iterator[str]:
-        yield "a E"
-        seen.append((streams[0].held, streams[0].match, streams[0].unused))
-        yield "ND"
-
-    streams.append(scan(deltas(), "END"))
-    assert (list(streams[0]), seen) == (["a "], [("E", None, "")])
-
-
 def test_a_source_that_feeds_another_scanner_of_the_same_set() -> None:
     stops = StopSet("END")
 
