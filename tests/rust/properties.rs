@@ -5,8 +5,8 @@ use std::fs;
 use arbitrary::{Arbitrary, Unstructured};
 
 use crate::case::{segments, stops, tokens};
-use crate::reference::stops::{Pair, Rules};
 use crate::random::Random;
+use crate::reference::stops::{Pair, Rules};
 use crate::reference::{Match, Op};
 
 fn check_bytes(bytes: &[u8]) {

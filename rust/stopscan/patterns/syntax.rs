@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::compile::{MOST_POSITIONS, TooLarge, Work};
+use super::work::{MAX_POSITIONS, TooLarge, Work};
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{
     Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags,
@@ -184,7 +184,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
 
 /// Says which part of a pattern is too large.
 pub(super) fn check_size(pattern: &str, ast: &Ast) -> Result<(), String> {
-    match positions(ast) > MOST_POSITIONS {
+    match positions(ast) > MAX_POSITIONS {
         true => {
             let (part, positions) = large_part(ast);
             Err(too_large(pattern, part, positions))
@@ -259,7 +259,7 @@ fn children(ast: &Ast) -> impl Iterator<Item = &Ast> {
 
 /// The smallest part that is too large alone.
 fn large_part(ast: &Ast) -> (&Span, usize) {
-    match children(ast).find(|child| positions(child) > MOST_POSITIONS) {
+    match children(ast).find(|child| positions(child) > MAX_POSITIONS) {
         Some(child) => large_part(child),
         None => (ast.span(), positions(ast)),
     }

@@ -7,7 +7,6 @@ pub mod repeat;
 pub mod segments;
 pub mod stops;
 pub mod tokens;
-pub mod user_patterns;
 mod words;
 
 use arbitrary::{Result, Unstructured};

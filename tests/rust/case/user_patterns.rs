@@ -5,19 +5,69 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use stopscan::{SegmentSet, StopSet, StopSetError};
 
 const WORDS: [&str; 24] = [
-    "sk", "api", "key", "ghp", "token", "secret", "user", "human", "assistant", "system", "tool", "call", "think",
-    "answer", "final", "stop", "end", "note", "step", "page", "ERROR", "Bearer", "пользователь", "用户",
+    "sk",
+    "api",
+    "key",
+    "ghp",
+    "token",
+    "secret",
+    "user",
+    "human",
+    "assistant",
+    "system",
+    "tool",
+    "call",
+    "think",
+    "answer",
+    "final",
+    "stop",
+    "end",
+    "note",
+    "step",
+    "page",
+    "ERROR",
+    "Bearer",
+    "пользователь",
+    "用户",
 ];
 const CLASSES: [&str; 18] = [
-    "[a-z0-9]", "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[0-9a-f]", "[a-f0-9]", "[A-Z2-7]", r"\w", r"\d", "[A-Z]", "[a-z]",
-    "[^:]", r#"[^\s"']"#, r"[^\n]", "[A-Za-z0-9+/]", "[а-я]", "[一-龥]", r"[\w.-]", "[ -~]",
+    "[a-z0-9]",
+    "[A-Za-z0-9]",
+    "[A-Za-z0-9_-]",
+    "[0-9a-f]",
+    "[a-f0-9]",
+    "[A-Z2-7]",
+    r"\w",
+    r"\d",
+    "[A-Z]",
+    "[a-z]",
+    "[^:]",
+    r#"[^\s"']"#,
+    r"[^\n]",
+    "[A-Za-z0-9+/]",
+    "[а-я]",
+    "[一-龥]",
+    r"[\w.-]",
+    "[ -~]",
 ];
 const SEPARATORS: [&str; 13] =
     ["", "-", "_", "[-_]", "[-_.]?", ":", r"\s?", " ?", r"\s{0,4}", "=", r"[:=]\s{0,3}", "/", ": "];
 const EDGES: [&str; 6] = ["", "", r"\b", r"\n", "(?m:^)", r"\s"];
 const ENDS: [&str; 7] = ["", r"\b", "!", r"\n", r"(?m:$)", ":", "[.!?]"];
 const STRINGS: [&str; 14] = [
-    "END", "User:", "abc", "\n\nHuman:", "<|im_end|>", "</s>", "Observation:", "```", "\n\n", "###", "STOP", ".", "a",
+    "END",
+    "User:",
+    "abc",
+    "\n\nHuman:",
+    "<|im_end|>",
+    "</s>",
+    "Observation:",
+    "```",
+    "\n\n",
+    "###",
+    "STOP",
+    ".",
+    "a",
     "\nQ:",
 ];
 
@@ -48,7 +98,8 @@ impl UserSet {
         }
         let mut set = SegmentSet::builder().stop(&self.strings).patterns(&self.patterns);
         for region in 0..self.regions {
-            set = set.region(format!("r{region}"), [(format!("<r{region}>"), format!("r{}", (region + 1) % self.regions))]);
+            set = set
+                .region(format!("r{region}"), [(format!("<r{region}>"), format!("r{}", (region + 1) % self.regions))]);
         }
         match self.max_held {
             Some(most) => set.max_held(most).build().map(drop),
@@ -113,9 +164,12 @@ fn shape(u: &mut Unstructured<'_>) -> Result<String> {
 }
 
 const NUMBERS: [&str; 6] = [
-    r"\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?\b", r"(?:\d{1,3}\.){3}\d{1,3}",
-    r"\b(?:\d[ -]?){13,19}\b", "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}",
-    r"\+?\d{1,3}[ -]?(?:\(\d{1,4}\)[ -]?)?\d{3,4}(?:[ -]?\d{2,4}){1,3}", r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}",
+    r"\b\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?Z?)?\b",
+    r"(?:\d{1,3}\.){3}\d{1,3}",
+    r"\b(?:\d[ -]?){13,19}\b",
+    "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}",
+    r"\+?\d{1,3}[ -]?(?:\(\d{1,4}\)[ -]?)?\d{3,4}(?:[ -]?\d{2,4}){1,3}",
+    r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}",
 ];
 
 fn one<'t>(u: &mut Unstructured<'_>, texts: &[&'t str]) -> Result<&'t str> {
@@ -182,7 +236,8 @@ fn secret(u: &mut Unstructured<'_>) -> Result<String> {
 }
 
 fn log_line(u: &mut Unstructured<'_>) -> Result<String> {
-    let time = one(u, &[r"\d{2}:\d{2}:\d{2}", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{3,6})?", r"\[\d{1,10}\.\d{6}\]"])?;
+    let time =
+        one(u, &[r"\d{2}:\d{2}:\d{2}", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{3,6})?", r"\[\d{1,10}\.\d{6}\]"])?;
     let level = one(u, &["(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL)", "(?i:error|warning)", r"\[[a-z]{1,12}\]"])?;
     let rest = one(u, &[":", r" [\w.]{1,60}:", r" \([^)\n]{1,80}\)", r" [^\n]{0,120}\n"])?;
     Ok(format!("{}{time} {level}{rest}", one(u, &[r"\n", "(?m:^)", ""])?))
