@@ -8,7 +8,7 @@ use super::dfa::Dfa;
 use super::hold::least_hold;
 use super::machine::Machine;
 use super::nfa::Nfa;
-use super::syntax::{Parsed, parse, too_many_states};
+use super::syntax::{Parsed, parse};
 use super::work::{
     MAX_BYTES, MAX_CELLS, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
 };
@@ -137,7 +137,10 @@ fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
         let most = (0..costs.len()).max_by_key(|&at| costs[at]).unwrap_or_default();
         // A pattern is named if nearly all of the automaton is its own.
         match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
-            true => list.refused(parsed[most].0, too_many_states(&list.patterns[parsed[most].0])),
+            true => {
+                let (index, pattern) = &parsed[most];
+                list.refused(*index, pattern.too_many_states(&list.patterns[*index]))
+            }
             false => together(),
         }
     })

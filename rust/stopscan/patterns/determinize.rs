@@ -97,9 +97,7 @@ impl Builder<'_> {
                 Node::Read { .. } | Node::Match(_) => self.reached.push(node),
             }
         }
-        self.work.spend(2 * self.reached.len())?;
-        self.reached.sort_unstable();
-        Ok(())
+        self.work.sort(&mut self.reached)
     }
 
     /// The state that is reached at `nodes`, which are in order. The buffer is used for something else.
@@ -154,9 +152,7 @@ impl Builder<'_> {
                 continue;
             }
             let mut nodes = std::mem::take(&mut self.next[class]);
-            self.work.spend(2 * nodes.len())?;
-            nodes.sort_unstable();
-            nodes.dedup();
+            self.work.sort(&mut nodes)?;
             let target = self.state(&mut nodes, self.alphabet.kind(class as ClassId))?;
             self.dfa.add_transition(class as ClassId, target, self.work)?;
             nodes.clear();

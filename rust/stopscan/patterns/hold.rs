@@ -164,9 +164,7 @@ impl Later<'_> {
             }
         }
         reached.push(self.table.start(kind).into());
-        work.spend(2 * reached.len())?;
-        reached.sort_unstable();
-        reached.dedup();
+        work.sort(&mut reached)?;
         self.number(&reached, work).map(Some)
     }
 }

@@ -8,7 +8,7 @@ use std::mem::size_of;
 use std::ops::Range;
 
 /// The most text that is parsed, in bytes.
-pub(super) const MAX_BYTES: usize = 1 << 15;
+pub(super) const MAX_BYTES: usize = 1 << 13;
 
 /// The most characters and classes of a set's patterns, with repetitions written out.
 pub(super) const MAX_POSITIONS: usize = 3_072;
@@ -55,6 +55,14 @@ impl Work {
     #[inline]
     pub(super) fn spend(&mut self, units: usize) -> Result<(), TooLarge> {
         self.0 = self.0.checked_sub(units).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    /// Sorts a list, and drops what stands twice in it.
+    pub(super) fn sort(&mut self, list: &mut Vec<u32>) -> Result<(), TooLarge> {
+        self.spend(list.len() * list.len().checked_ilog2().unwrap_or_default() as usize / 2)?;
+        list.sort_unstable();
+        list.dedup();
         Ok(())
     }
 
