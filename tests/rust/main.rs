@@ -7,6 +7,7 @@ mod loops;
 mod patterns;
 mod patterns_syntax;
 mod properties;
+mod random;
 mod reference;
 mod repeat;
 mod segments;

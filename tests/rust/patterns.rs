@@ -4,7 +4,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Finish, Options, SegmentSet, Segmenter, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
 
 use crate::case::patterns::Case;
-use crate::properties::Random;
+use crate::random::Random;
 
 /// Small rules and texts, every cut: the match, the output and, for some, the held text. `STOPSCAN_CASES` tries more.
 #[test]

@@ -4,7 +4,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{Loops, Repeat};
 
 use crate::case::repeat::{Case, Delta};
-use crate::properties::Random;
+use crate::random::Random;
 use crate::reference::repeat::{Found, Rule, first_loop};
 
 const DEFAULT: Rule = Rule { count: 4, max_period: 1024, min_length: 256 };

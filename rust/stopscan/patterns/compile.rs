@@ -3,30 +3,31 @@
 use std::collections::{HashSet, TryReserveError};
 
 use super::alphabet::{Alphabet, Kind};
-use super::dfa::dfa;
-use super::least::{Refined, least};
+use super::determinize::determinize;
+use super::dfa::Dfa;
+use super::hold::least_hold;
 use super::machine::Machine;
 use super::nfa::Nfa;
-use super::places::Places;
-use super::reader::read;
-use super::syntax::{Parsed, parse, too_many_states};
-use super::table::StateId;
+use super::syntax::{Parsed, parse};
+use super::work::{
+    MAX_BYTES, MAX_CELLS, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
+};
 use crate::automaton::{Automaton, Config, Words};
 use crate::error::{ErrorKind, StopSetError};
 use crate::room;
-use crate::text::{Place, Plain};
+use crate::text::Plain;
 
 /// The tables of fewer characters and classes are small.
 const FEW_POSITIONS: usize = 64;
 
 /// The most bytes of a table, and of that of the least hold.
-const MOST_TABLE: usize = 2 * MOST_CELLS * size_of::<StateId>();
+const MAX_TABLE: usize = 2 * MAX_CELLS * size_of::<u16>();
 
 /// Compiles regions one after the other.
 pub(crate) struct Compiler<'a> {
     list: &'a PatternList,
     source: Option<Source>,
-    least_work: Work,
+    hold_work: Work,
     pruning_work: Work,
 }
 
@@ -41,21 +42,29 @@ pub(crate) struct Compiled {
     pub(crate) machine: Option<Machine>,
 }
 
-/// Some patterns as an automaton, and the machine of a region without strings.
+/// The automaton of a set's patterns, and the machine of a region without strings.
 struct Source {
-    nfa: Nfa,
+    dfa: Dfa,
     machine: Machine,
+    /// A pattern of which ordinary text can keep a match alive for ever.
+    endless: Option<usize>,
 }
 
 impl<'a> Compiler<'a> {
     /// A compiler for regions in which strings of so many bytes are live.
     pub(crate) fn new(list: &'a PatternList, strings: usize) -> Result<Compiler<'a>, StopSetError> {
-        let source = if list.patterns.is_empty() { None } else { Some(source(list)?) };
-        // A string that completes inside a match ends it, but these are too long to look for that.
-        if strings > MOST_LEAST_WORK && source.as_ref().is_some_and(|source| source.machine.lives_on) {
-            return Err(unbounded(list, None));
+        let mut work = Work::new(MAX_WORK);
+        let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
+        let mut hold_work = Work::new(MAX_HOLD_WORK);
+        if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
+            // A string that completes inside a match ends it. These strings are too long to look for that.
+            if strings > MAX_HOLD_WORK {
+                return Err(unbounded(list, pattern));
+            }
+            // The set may still be refused. The answer to that is to come as soon as any other.
+            hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
-        Ok(Compiler { list, source, least_work: Work(MOST_LEAST_WORK), pruning_work: Work(MOST_PRUNING_WORK) })
+        Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
     }
 
     /// Compiles a region in which `words` are live, and the patterns too if it is `with_patterns`.
@@ -84,12 +93,12 @@ impl<'a> Compiler<'a> {
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = room::list(words.len_with_literals())?;
         for (index, text) in words.with_literals().enumerate() {
-            hopeless.push(!is_marker(index) && completes_inside(source, text, &mut self.pruning_work));
+            hopeless.push(!is_marker(index) && source.completes_inside(text, &mut self.pruning_work));
         }
         let (automaton, pruned) = Automaton::new(words, &hopeless, config)?;
-        let mut machine = source.machine_beside(&automaton, self.list.max_held, &mut self.least_work);
-        if machine.lives_on {
-            return Err(unbounded(self.list, Some(&automaton)));
+        let (mut machine, endless) = source.beside(&automaton, self.list.max_held, &mut self.hold_work);
+        if let Some(pattern) = endless {
+            return Err(unbounded(self.list, pattern));
         }
         machine.shortest = shortest_ends(&automaton)?;
         machine.levels = automaton.levels()?;
@@ -99,84 +108,109 @@ impl<'a> Compiler<'a> {
 }
 
 /// The automaton of all patterns of a list. An error names the one that is wrong or too large.
-fn source(list: &PatternList) -> Result<Source, StopSetError> {
+fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
-    let mut class_work = Work(MOST_CLASS_WORK);
+    let mut class_work = Work::new(MAX_CLASS_WORK);
     let (mut bytes, mut positions) = (0, 0);
     let mut parsed = Vec::new();
     for index in list.expressions() {
         let pattern = &list.patterns[index];
         bytes += pattern.len();
-        if bytes > MOST_BYTES {
-            return Err(match pattern.len() > MOST_BYTES {
-                true => list.refused(index, format!("it is longer than {MOST_BYTES} bytes")),
+        if bytes > MAX_BYTES {
+            return Err(match pattern.len() > MAX_BYTES {
+                true => list.refused(index, format!("it is longer than {MAX_BYTES} bytes")),
                 false => together(),
             });
         }
         let one = parse(pattern, &mut class_work).map_err(|problem| list.refused(index, problem))?;
         positions += one.positions;
-        if positions > MOST_POSITIONS {
+        if positions > MAX_POSITIONS {
             return Err(together());
         }
         parsed.push((index, one));
     }
     if positions > FEW_POSITIONS {
-        room::ask(MOST_TABLE)?;
+        room::ask(MAX_TABLE)?;
     }
-    Source::new(&parsed, list.max_held).map_err(|TooLarge| {
-        let longest = (0..parsed.len()).max_by_key(|&at| parsed[at].1.positions).unwrap_or_default();
-        let alone = &parsed[longest..=longest];
-        // A pattern that is a small part of the set is not tried: the set's many patterns are what is too large.
-        let small = 2 * alone[0].1.positions < positions;
-        match small || parsed.len() > 1 && Source::new(alone, list.max_held).is_ok() {
-            true => together(),
-            false => list.refused(alone[0].0, too_many_states(&list.patterns[alone[0].0])),
+    let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
+    Source::new(&parsed, list.max_held, &mut costs, work).map_err(|TooLarge| {
+        let most = (0..costs.len()).max_by_key(|&at| costs[at]).unwrap_or_default();
+        // A pattern is named if nearly all of the automaton is its own.
+        match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
+            true => {
+                let (index, pattern) = &parsed[most];
+                list.refused(*index, pattern.too_many_states(&list.patterns[*index]))
+            }
+            false => together(),
         }
     })
 }
 
 impl Source {
-    fn new(patterns: &[(usize, Parsed)], max_held: Option<usize>) -> Result<Source, TooLarge> {
-        let mut work = Work(MOST_WORK);
-        let nfa = Nfa::new(patterns.iter().map(|(index, pattern)| (*index, &pattern.hir)));
-        let alphabet = Alphabet::new(&nfa.sets, nfa.looks, &mut work)?;
-        let draft = dfa(&nfa, &alphabet, &mut work)?;
-        let machine = Machine::new(&draft, &draft.live(), alphabet, max_held).ok_or(TooLarge)?;
-        Ok(Source { nfa, machine })
+    /// The automaton of `patterns`. `costs` becomes how much each of them took of it.
+    fn new(
+        patterns: &[(usize, Parsed)],
+        max_held: Option<usize>,
+        costs: &mut Vec<usize>,
+        work: &mut Work,
+    ) -> Result<Source, TooLarge> {
+        let nfa = Nfa::new(patterns.iter().map(|(index, pattern)| (*index, &pattern.hir)), work)?;
+        let alphabet = Alphabet::new(&nfa, work)?;
+        let mut visits = work.vec(0, nfa.len())?;
+        let dfa = determinize(&nfa, &alphabet, &mut visits, work);
+        *costs = nfa.sums(&visits);
+        let trimmed = dfa?.trim(work)?;
+        let machine = Machine::new(&trimmed, alphabet, max_held, work)?;
+        let endless = if max_held.is_none() { machine.endless_pattern(work)? } else { None };
+        Ok(Source { dfa: trimmed.dfa, machine, endless })
     }
 
-    /// The machine of a region with these strings: that of the least hold, if it is another one and not too large.
-    fn machine_beside(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> Machine {
-        let least = Refined::new(&self.nfa, &self.machine.alphabet, strings, work).and_then(|refined| {
-            let draft = least(&self.machine.table, strings, &refined, work)?;
-            let live = draft.live();
-            let machine = Machine::new(&draft, &live, refined.alphabet, max_held).ok_or(TooLarge)?;
-            Ok((machine, live))
-        });
-        match least {
-            Ok((machine, live)) if live.contains(&false) => machine,
-            Ok((Machine { lives_on, .. }, _)) => {
-                let mut machine = self.machine.clone();
-                machine.lives_on = lives_on;
-                machine
-            }
-            Err(TooLarge) => self.machine.clone(),
+    /// The machine of a region with these strings, and a pattern of which ordinary text can keep a match alive for ever.
+    /// It is the machine of the least hold if that holds less and is not too large.
+    fn beside(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
+        let least = self.least_hold(strings, max_held, work);
+        least.unwrap_or_else(|TooLarge| (self.machine.clone(), self.endless))
+    }
+
+    fn least_hold(
+        &self,
+        strings: &Automaton,
+        max_held: Option<usize>,
+        work: &mut Work,
+    ) -> Result<(Machine, Option<usize>), TooLarge> {
+        let Machine { table, alphabet, .. } = &self.machine;
+        let (dfa, alphabet) = least_hold(&self.dfa, table, alphabet, strings, work)?;
+        let trimmed = dfa.trim(work)?;
+        if !trimmed.lost_states && self.endless.is_none() {
+            return Ok((self.machine.clone(), None));
         }
+        let machine = Machine::new(&trimmed, alphabet, max_held, work)?;
+        let endless = if self.endless.is_some() { machine.endless_pattern(work)? } else { None };
+        Ok((if trimmed.lost_states { machine } else { self.machine.clone() }, endless))
     }
-}
 
-/// Whether a match completes inside `stop` before its last character, whatever stands before it. It is not told of a
-/// stop that takes more than what is left of `work`: such a stop may be held in vain.
-fn completes_inside(source: &Source, stop: &str, work: &mut Work) -> bool {
-    let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-    if work.spend(4 * inside.len() * source.machine.threads.max(1)).is_err() {
-        return false;
+    /// Whether a match completes inside `stop` before its last character, whatever stands before it. If finding this out
+    /// takes more than what is left of `work`, the answer is no, and the stop may be held in vain.
+    fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
+        let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
+        let mut characters = inside.char_indices();
+        let Some((_, mut before)) = characters.next() else {
+            return false;
+        };
+        let machine = &self.machine;
+        let everywhere = Kind::ALL.into_iter().map(|before| machine.completes_in(inside, before, work));
+        if everywhere.collect::<Result<Vec<bool>, _>>().is_ok_and(|completes| !completes.contains(&false)) {
+            return true;
+        }
+        for (start, character) in characters {
+            match machine.completes_in(&inside[start..], Kind::of(before), work) {
+                Ok(false) => before = character,
+                Ok(true) => return true,
+                Err(TooLarge) => return false,
+            }
+        }
+        false
     }
-    Kind::ALL.into_iter().all(|before| {
-        let mut places = Places::new();
-        places.before = before;
-        read(&mut places, &source.machine, inside, Place::default()).is_some()
-    })
 }
 
 /// For each stop or literal, how many bytes the shortest stop has with which it ends.
@@ -194,20 +228,10 @@ fn shortest_ends(automaton: &Automaton) -> Result<Box<[u32]>, TryReserveError> {
     Ok(shortest.into())
 }
 
-/// The error that names the pattern which holds text for ever, beside the strings of a region where they matter.
+/// The error for a pattern that holds text for ever.
 #[cold]
-fn unbounded(list: &PatternList, strings: Option<&Automaton>) -> StopSetError {
-    let (mut class_work, mut work) = (Work(MOST_CLASS_WORK), Work(MOST_LEAST_WORK));
-    let mut lives_on = |pattern: &usize| {
-        let parsed = parse(&list.patterns[*pattern], &mut class_work).ok();
-        let source = parsed.and_then(|parsed| Source::new(&[(*pattern, parsed)], list.max_held).ok());
-        source.is_some_and(|source| match strings {
-            Some(strings) if source.machine.lives_on => source.machine_beside(strings, None, &mut work).lives_on,
-            _ => source.machine.lives_on,
-        })
-    };
-    let index = list.expressions().find(|pattern| lives_on(pattern)).unwrap_or_default();
-    list.refused(index, "it can hold text for ever; max_held says for how many characters it may".into())
+fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
+    list.refused(pattern, "it can hold text for ever; max_held says for how many characters it may".into())
 }
 
 /// What has a meaning in a pattern.
@@ -268,47 +292,5 @@ impl PatternList {
     pub(super) fn refused(&self, pattern: usize, problem: String) -> StopSetError {
         let (index, pattern) = (self.indices[pattern], self.patterns[pattern].clone());
         ErrorKind::Pattern { index, pattern, problem }.into()
-    }
-}
-
-/// The most text that is parsed, in bytes.
-pub(super) const MOST_BYTES: usize = 1 << 15;
-
-/// The most characters and classes of a set's patterns, repetitions written out.
-pub(super) const MOST_POSITIONS: usize = 3_072;
-
-/// The most steps that classes take to make: a code point under `(?i)` is one, and so is each pair of
-/// items; a class alone is two hundred, a letter under `(?i)` one hundred.
-pub(super) const MOST_CLASS_WORK: usize = 300_000;
-
-/// The most steps that an automaton takes to build.
-pub(super) const MOST_WORK: usize = 45_000;
-
-/// The most steps for the tables of the least hold, all regions together.
-pub(super) const MOST_LEAST_WORK: usize = 30_000;
-
-/// The most bytes of stops that are searched for matches in them, times the threads for which that is done.
-pub(super) const MOST_PRUNING_WORK: usize = 1_000_000;
-
-/// The most states of a table, and the most cells.
-pub(super) const MOST_STATES: usize = 8_192;
-pub(super) const MOST_CELLS: usize = 1 << 20;
-
-/// The most places of a text in which a match may have begun and be in different states: each costs every character
-/// about a nanosecond.
-pub(super) const MOST_THREADS: usize = 1_000;
-
-/// Steps that are left.
-pub(super) struct Work(pub(super) usize);
-
-/// More steps were needed than there were.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TooLarge;
-
-impl Work {
-    #[inline]
-    pub(super) fn spend(&mut self, steps: usize) -> Result<(), TooLarge> {
-        self.0 = self.0.checked_sub(steps).ok_or(TooLarge)?;
-        Ok(())
     }
 }

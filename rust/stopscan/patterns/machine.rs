@@ -1,12 +1,10 @@
-//! What a region reads its patterns with.
+//! What a region scans text for its patterns with.
 
 use std::sync::Arc;
 
-use super::alphabet::Alphabet;
-use super::alphabet::Kind;
-use super::compile::MOST_THREADS;
-use super::table::{Draft, StateId, Table};
-use super::table::{lives_on, most_threads};
+use super::alphabet::{Alphabet, ClassId, Kind};
+use super::dfa::{Accept, DEAD, StateId, Transition, Trimmed};
+use super::work::{TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
@@ -14,8 +12,137 @@ use crate::text::Plain;
 /// so far.
 const MAX_HELD: usize = 65_536;
 
-/// A limit of more is none: no stream holds as much.
+/// A greater limit is no limit: no stream holds as much.
 const ANY_LENGTH: usize = 1 << 27;
+
+/// The transitions of an automaton as a dense table. Its states are those of the automaton.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// Where a class leads to from each state, class by class: all threads of a stream read the same character.
+    next: Vec<StateId>,
+    states: usize,
+    /// The first state that accepts something.
+    first_accepting: StateId,
+    accepts: Vec<Accept>,
+    needs: Vec<u32>,
+    starts: [StateId; 4],
+}
+
+impl Table {
+    fn new(trimmed: &Trimmed, alphabet: &Alphabet, work: &mut Work) -> Result<Table, TooLarge> {
+        let dfa = &trimmed.dfa;
+        let states = dfa.len();
+        let mut next = work.vec(DEAD, states * alphabet.len())?;
+        let mut accepts = Vec::new();
+        for state in 1..states {
+            for &Transition { class, target } in dfa.transitions(state as StateId, work)? {
+                next[class as usize * states + state] = target;
+            }
+            if state >= trimmed.first_accepting {
+                accepts.push(dfa.accept(state as StateId, work)?);
+            }
+        }
+        work.spend(states)?;
+        let first_accepting = trimmed.first_accepting as StateId;
+        Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
+    }
+
+    /// Where a class leads to from each state.
+    #[inline(always)]
+    pub(super) fn column(&self, class: ClassId) -> &[StateId] {
+        &self.next[class as usize * self.states..][..self.states]
+    }
+
+    /// Where a class leads to from `state`, while patterns are compiled.
+    #[inline]
+    pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
+        work.spend(1)?;
+        Ok(self.column(class)[state as usize])
+    }
+
+    /// Whether `state` accepts something. So does a greater one, and a smaller one does not.
+    #[inline(always)]
+    pub(super) fn accepts(&self, state: StateId) -> bool {
+        state >= self.first_accepting
+    }
+
+    /// How many characters a state needs at least, besides the one that completes a match: these would be held.
+    pub(super) fn needs(&self, state: StateId) -> usize {
+        self.needs[state as usize] as usize
+    }
+
+    /// The first state of a match behind what stands before.
+    #[inline(always)]
+    pub(super) fn start(&self, before: Kind) -> StateId {
+        self.starts[before as usize]
+    }
+
+    /// The pattern that has matched, as its index plus one, or 0.
+    #[inline]
+    pub(super) fn matched(&self, state: StateId) -> u32 {
+        self.accept(state).now
+    }
+
+    /// The pattern that a character of a kind confirms, as its index plus one, or 0.
+    #[inline]
+    pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
+        self.accept(state).confirmed[kind as usize]
+    }
+
+    fn accept(&self, state: StateId) -> Accept {
+        match state.checked_sub(self.first_accepting) {
+            Some(index) => self.accepts[index as usize],
+            None => Accept::default(),
+        }
+    }
+
+    /// A state that ordinary text can keep alive for ever: words with spaces between them, or ideographs with full stops.
+    fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
+        let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
+        let mut texts = Vec::new();
+        for text in letters.chain([['字', '。']]).map(|text| text.map(|character| alphabet.class(character))) {
+            work.spend(1 + texts.len())?;
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        for text in texts {
+            // A state has one successor. Each state is followed until one was met before. If that was in the same round,
+            // it is on a cycle.
+            let mut met_in_round = work.vec(0, self.states)?;
+            for round in 1..self.states {
+                let mut state = round;
+                while state != 0 && met_in_round[state] == 0 {
+                    met_in_round[state] = round;
+                    let middle = self.next(text[0], state as StateId, work)?;
+                    state = self.next(text[1], middle, work)?.into();
+                }
+                if state != 0 && met_in_round[state] == round {
+                    return Ok(Some(state as StateId));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first pattern that can match from `state` on.
+    fn pattern_from(&self, state: StateId, work: &mut Work) -> Result<Option<usize>, TooLarge> {
+        let mut met = work.vec(false, self.states)?;
+        let (mut first, mut open) = (None, vec![state]);
+        while let Some(state) = open.pop() {
+            let Accept { now, confirmed } = self.accept(state);
+            let patterns = [now].into_iter().chain(confirmed).filter_map(|pattern| pattern.checked_sub(1));
+            first = first.into_iter().chain(patterns.map(|pattern| pattern as usize)).min();
+            for class in 0..(self.next.len() / self.states) as ClassId {
+                let next = self.next(class, state, work)?;
+                if next != DEAD && !std::mem::replace(&mut met[next as usize], true) {
+                    open.push(next);
+                }
+            }
+        }
+        Ok(first)
+    }
+}
 
 /// The table of a region's patterns, and which bytes can begin a match.
 #[derive(Clone, Debug)]
@@ -24,10 +151,6 @@ pub(crate) struct Machine {
     pub(super) table: Arc<Table>,
     /// How many code points may be held for a match.
     pub(super) max_held: usize,
-    /// How many threads there can be.
-    pub(super) threads: usize,
-    /// Whether ordinary text can keep a match alive for ever.
-    pub(super) lives_on: bool,
     /// For each word of the region, how many bytes the shortest stop has with which it ends.
     pub(super) shortest: Box<[u32]>,
     /// The first state of the region's strings for each length of text.
@@ -40,26 +163,23 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The machine of the states that are `live`, unless it may have too many threads.
-    pub(super) fn new(draft: &Draft, live: &[bool], alphabet: Alphabet, max_held: Option<usize>) -> Option<Machine> {
-        let begins = draft.begins(&alphabet, live);
-        let threads = most_threads(draft, live, &begins);
-        if threads > MOST_THREADS {
-            return None;
-        }
-        let table = draft.table(&alphabet, live);
-        let lives_on = max_held.is_none() && lives_on(&table, &alphabet);
-        let max_held = max_held.unwrap_or(MAX_HELD).min(ANY_LENGTH);
-        let begins = bytes(&alphabet, &begins);
+    /// The machine of an automaton, unless a stream may have too many threads with it.
+    pub(super) fn new(
+        trimmed: &Trimmed,
+        alphabet: Alphabet,
+        max_held: Option<usize>,
+        work: &mut Work,
+    ) -> Result<Machine, TooLarge> {
+        let begins = trimmed.dfa.first_classes(&alphabet, work)?;
+        trimmed.dfa.check_threads(&begins, work)?;
+        let table = Table::new(trimmed, &alphabet, work)?;
+        let begins = alphabet.first_bytes(&begins, work)?;
         let mut beginnings = (0..=255).filter(|&byte: &u8| begins[byte as usize]);
         let only = beginnings.next().filter(|_| beginnings.next().is_none());
-        let (alphabet, table) = (Arc::new(alphabet), Arc::new(table));
-        Some(Machine {
-            alphabet,
-            table,
-            max_held,
-            threads,
-            lives_on,
+        Ok(Machine {
+            alphabet: Arc::new(alphabet),
+            table: Arc::new(table),
+            max_held: max_held.unwrap_or(MAX_HELD).min(ANY_LENGTH),
             shortest: [].into(),
             levels: [].into(),
             literals: [].into(),
@@ -68,15 +188,42 @@ impl Machine {
         })
     }
 
+    /// The first pattern of which ordinary text can keep a match alive for ever. It is not looked for which pattern that
+    /// is if this would take more than is left of `work`.
+    pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
+        let Some(state) = self.table.endless(&self.alphabet, work)? else {
+            return Ok(None);
+        };
+        Ok(Some(self.table.pattern_from(state, work).ok().flatten().unwrap_or_default()))
+    }
+
+    /// Whether a match that begins with `text` completes in it, if a character of the kind `before` stands before it.
+    pub(super) fn completes_in(&self, text: &str, before: Kind, work: &mut Work) -> Result<bool, TooLarge> {
+        let mut state = self.table.start(before);
+        for (length, character) in text.chars().enumerate() {
+            if self.table.confirmed(state, Kind::of(character)) != 0 {
+                return Ok(true);
+            }
+            state = self.table.next(self.alphabet.class(character), state, work)?;
+            if self.table.matched(state) != 0 {
+                return Ok(true);
+            }
+            if state == DEAD || length >= self.max_held {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
     /// What is plain text beside the strings of `automaton`.
     pub(super) fn plain_beside(&self, automaton: &Automaton) -> Plain {
         let begins = |byte: &u8| self.begins[*byte as usize] || automaton.plain().begins(*byte);
         Plain::new((0..=u8::MAX).filter(begins))
     }
 
-    /// How many bytes begin no match.
+    /// How many bytes at the beginning of `bytes` begin no match.
     #[inline]
-    pub(super) fn pass_over(&self, bytes: &[u8]) -> usize {
+    pub(super) fn count_plain(&self, bytes: &[u8]) -> usize {
         let begins = match self.only {
             Some(only) => position(only, bytes),
             None => bytes.iter().position(|&byte| self.begins[byte as usize]),
@@ -88,12 +235,6 @@ impl Machine {
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }
-
-    /// The first state of a match behind what stands before.
-    #[inline(always)]
-    pub(super) fn start(&self, before: Kind) -> StateId {
-        self.table.starts[before as usize]
-    }
 }
 
 /// Where `byte` stands first. Blocks without it are passed over with vector instructions.
@@ -101,20 +242,4 @@ fn position(byte: u8, bytes: &[u8]) -> Option<usize> {
     let without = |block: &&[u8]| !block.iter().fold(false, |found, &other| found | (other == byte));
     let passed = bytes.chunks_exact(16).take_while(without).count() * 16;
     Some(passed + bytes[passed..].iter().position(|&other| other == byte)?)
-}
-
-/// Which bytes begin a character of the classes that are marked.
-fn bytes(alphabet: &Alphabet, marked: &[bool]) -> [bool; 256] {
-    let mut bytes = [false; 256];
-    for byte in 0..=0xF4_u8 {
-        let (first, last) = match u32::from(byte) {
-            ascii @ ..0x80 => (ascii, ascii),
-            0x80..0xC2 => continue, // they begin no character
-            lead @ ..0xE0 => ((lead & 0x1F) << 6, (lead & 0x1F) << 6 | 0x3F),
-            lead @ ..0xF0 => ((lead & 0x0F) << 12, (lead & 0x0F) << 12 | 0xFFF),
-            lead => ((lead & 0x07) << 18, (lead & 0x07) << 18 | 0x3FFFF),
-        };
-        bytes[byte as usize] = alphabet.classes_between(first, last).iter().any(|&class| marked[class as usize]);
-    }
-    bytes
 }

@@ -7,15 +7,16 @@
 
 mod alphabet;
 mod compile;
+mod determinize;
 mod dfa;
-mod least;
+mod hold;
 mod machine;
 mod nfa;
 mod places;
 mod reader;
 mod syntax;
-mod table;
 mod threads;
+mod work;
 
 pub(crate) use compile::PatternList;
 pub(crate) use compile::{Compiled, Compiler};

@@ -1,20 +1,18 @@
 //! The patterns of a set as one nondeterministic automaton, over sets of characters.
 
-use std::collections::HashMap;
-
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
 
-/// The first and last code points of each range of a set of characters, in order.
-pub(super) type Ranges = Vec<(u32, u32)>;
+use super::work::{Lists, Numbers, TooLarge, Work};
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Node {
     /// Reads a character of the set of this number.
     Read {
         set: u32,
         next: u32,
     },
-    Split(Vec<u32>),
+    /// Goes on at each node of the list of this number.
+    Split(u32),
     Look {
         look: Look,
         next: u32,
@@ -25,90 +23,129 @@ pub(super) enum Node {
 
 #[derive(Default)]
 pub(super) struct Nfa {
-    pub(super) nodes: Vec<Node>,
-    pub(super) sets: Vec<Ranges>,
+    nodes: Vec<Node>,
+    /// For each pattern, how many nodes it and those before it have.
+    pattern_ends: Vec<usize>,
+    splits: Lists<u32>,
+    /// The sets of characters: the first and last code points of their ranges, in order.
+    sets: Numbers,
     /// Where the patterns begin.
     pub(super) start: u32,
     pub(super) looks: bool,
-    numbers: HashMap<Ranges, u32>,
 }
 
 impl Nfa {
-    pub(super) fn new<'a>(patterns: impl IntoIterator<Item = (usize, &'a Hir)>) -> Nfa {
+    pub(super) fn new<'a>(
+        patterns: impl IntoIterator<Item = (usize, &'a Hir)>,
+        work: &mut Work,
+    ) -> Result<Nfa, TooLarge> {
         let mut nfa = Nfa::default();
         let mut starts = Vec::new();
         for (index, hir) in patterns {
-            let end = nfa.add(Node::Match(index as u32));
-            starts.push(nfa.compile(hir, end));
+            let end = nfa.add(Node::Match(index as u32), work)?;
+            starts.push(nfa.compile(hir, end, work)?);
+            nfa.pattern_ends.push(nfa.nodes.len());
         }
-        nfa.start = nfa.add(Node::Split(starts));
-        nfa
+        nfa.start = nfa.split(&starts, work)?;
+        Ok(nfa)
     }
 
-    fn add(&mut self, node: Node) -> u32 {
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The sum for each pattern of what each of its nodes counts.
+    pub(super) fn sums(&self, counts: &[u32]) -> Vec<usize> {
+        let begins = [0].into_iter().chain(self.pattern_ends.iter().copied());
+        let sum = |(begin, &end): (usize, &usize)| counts[begin..end].iter().map(|&count| count as usize).sum();
+        begins.zip(&self.pattern_ends).map(sum).collect()
+    }
+
+    #[inline]
+    pub(super) fn node(&self, node: u32, work: &mut Work) -> Result<Node, TooLarge> {
+        work.spend(1)?;
+        Ok(self.nodes[node as usize])
+    }
+
+    /// The nodes at which a split goes on.
+    pub(super) fn branches(&self, split: u32, work: &mut Work) -> Result<&[u32], TooLarge> {
+        self.splits.get(split as usize, work)
+    }
+
+    /// How many sets of characters there are.
+    pub(super) fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
+    /// The first and last code points of each range of a set, in order.
+    pub(super) fn set(&self, set: usize, work: &mut Work) -> Result<&[[u32; 2]], TooLarge> {
+        Ok(self.sets.get(set as u32, work)?.as_chunks().0)
+    }
+
+    fn add(&mut self, node: Node, work: &mut Work) -> Result<u32, TooLarge> {
+        work.spend(1)?;
         self.nodes.push(node);
-        self.nodes.len() as u32 - 1
+        Ok(self.nodes.len() as u32 - 1)
     }
 
-    /// A node that reads a character in `ranges` and goes on at `next`.
-    fn read(&mut self, ranges: Ranges, next: u32) -> u32 {
-        let set = match self.numbers.get(&ranges) {
-            Some(&set) => set,
-            None => {
-                let set = self.sets.len() as u32;
-                self.sets.push(ranges.clone());
-                self.numbers.insert(ranges, set);
-                set
-            }
-        };
-        self.add(Node::Read { set, next })
+    fn split(&mut self, nodes: &[u32], work: &mut Work) -> Result<u32, TooLarge> {
+        let split = self.splits.add(nodes, work)?;
+        self.add(Node::Split(split), work)
     }
 
-    /// Where to begin in order to read `hir` and go on at `next`.
-    fn compile(&mut self, hir: &Hir, next: u32) -> u32 {
+    /// Adds a node that reads a character in `ranges` and goes on at `next`.
+    fn read(&mut self, ranges: &[u32], next: u32, work: &mut Work) -> Result<u32, TooLarge> {
+        let (set, _) = self.sets.number(ranges, work)?;
+        self.add(Node::Read { set, next }, work)
+    }
+
+    /// Adds what reads `hir` and goes on at `next`. Returns where it begins.
+    fn compile(&mut self, hir: &Hir, next: u32, work: &mut Work) -> Result<u32, TooLarge> {
+        work.spend(1)?;
         match hir.kind() {
-            HirKind::Empty => next,
+            HirKind::Empty => Ok(next),
             HirKind::Literal(literal) => {
                 let text = String::from_utf8_lossy(&literal.0);
-                text.chars().rev().fold(next, |next, letter| self.read(vec![(letter as u32, letter as u32)], next))
+                text.chars().rev().try_fold(next, |next, letter| self.read(&[letter.into(), letter.into()], next, work))
             }
-            HirKind::Class(class) => self.read(ranges(class), next),
+            HirKind::Class(class) => self.read(&ranges(class), next, work),
             HirKind::Look(look) => {
                 self.looks = true;
-                self.add(Node::Look { look: *look, next })
+                self.add(Node::Look { look: *look, next }, work)
             }
-            HirKind::Capture(capture) => self.compile(&capture.sub, next),
-            HirKind::Concat(parts) => parts.iter().rev().fold(next, |next, part| self.compile(part, next)),
+            HirKind::Capture(capture) => self.compile(&capture.sub, next, work),
+            HirKind::Concat(parts) => parts.iter().rev().try_fold(next, |next, part| self.compile(part, next, work)),
             HirKind::Alternation(branches) => {
-                let starts = branches.iter().map(|branch| self.compile(branch, next)).collect();
-                self.add(Node::Split(starts))
+                let starts: Result<Vec<_>, _> =
+                    branches.iter().map(|branch| self.compile(branch, next, work)).collect();
+                self.split(&starts?, work)
             }
-            HirKind::Repetition(repetition) => self.repeat(repetition, next),
+            HirKind::Repetition(repetition) => self.repeat(repetition, next, work),
         }
     }
 
-    fn repeat(&mut self, repetition: &Repetition, next: u32) -> u32 {
+    fn repeat(&mut self, repetition: &Repetition, next: u32, work: &mut Work) -> Result<u32, TooLarge> {
         let mut at = next;
         match repetition.max {
             Some(max) => {
                 for _ in repetition.min..max {
-                    let body = self.compile(&repetition.sub, at);
-                    at = self.add(Node::Split(vec![body, next]));
+                    let body = self.compile(&repetition.sub, at, work)?;
+                    at = self.split(&[body, next], work)?;
                 }
             }
             None => {
-                at = self.add(Node::Split(Vec::new()));
-                let body = self.compile(&repetition.sub, at);
-                self.nodes[at as usize] = Node::Split(vec![body, next]);
+                at = self.split(&[], work)?;
+                let body = self.compile(&repetition.sub, at, work)?;
+                self.nodes[at as usize] = Node::Split(self.splits.add(&[body, next], work)?);
             }
         }
-        (0..repetition.min).fold(at, |at, _| self.compile(&repetition.sub, at))
+        (0..repetition.min).try_fold(at, |at, _| self.compile(&repetition.sub, at, work))
     }
 }
 
-fn ranges(class: &Class) -> Ranges {
+fn ranges(class: &Class) -> Vec<u32> {
     match class {
-        Class::Unicode(class) => class.iter().map(|range| (range.start() as u32, range.end() as u32)).collect(),
-        Class::Bytes(class) => class.iter().map(|range| (range.start().into(), range.end().into())).collect(),
+        Class::Unicode(class) => class.iter().flat_map(|range| [range.start().into(), range.end().into()]).collect(),
+        Class::Bytes(class) => class.iter().flat_map(|range| [range.start().into(), range.end().into()]).collect(),
     }
 }

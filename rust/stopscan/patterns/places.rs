@@ -5,8 +5,8 @@
 //! last to grow too long. So the group lives as long as its root. The earliest thread that is not too long matches.
 
 use super::alphabet::Kind;
+use super::dfa::StateId;
 use super::machine::Machine;
-use super::table::StateId;
 use super::threads::{Begun, OVER};
 use crate::text::Place;
 

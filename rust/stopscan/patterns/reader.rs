@@ -1,9 +1,9 @@
 //! Reads a text with a machine.
 
 use super::alphabet::Kind;
+use super::dfa::StateId;
 use super::machine::Machine;
 use super::places::Places;
-use super::table::StateId;
 use crate::text::Place;
 
 /// A match that completes.
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Option<Next<'a>> {
         if self.places.is_empty() {
             let passed = &self.text[self.at..];
-            let passed = &passed[..self.machine.pass_over(passed.as_bytes())];
+            let passed = &passed[..self.machine.count_plain(passed.as_bytes())];
             if !passed.is_empty() {
                 self.here.pass(passed);
                 self.at += passed.len();
@@ -119,12 +119,12 @@ impl<'a> Reader<'a> {
     #[inline]
     fn advance(&mut self, next: Next<'_>) {
         let mut greatest = self.places.advance(next.column);
-        let begins = next.column[self.machine.start(self.places.before) as usize];
+        let begins = next.column[self.machine.table.start(self.places.before) as usize];
         if begins != 0 {
             greatest = greatest.max(begins);
             self.places.begin(self.here, begins);
         }
-        self.places.waits = self.machine.table.tells(greatest);
+        self.places.waits = self.machine.table.accepts(greatest);
         self.places.before = next.kind;
         self.here = Place { code_points: self.here.code_points + 1, bytes: self.here.bytes + next.length };
         self.at += next.length;
@@ -157,14 +157,14 @@ pub(super) fn replay(
         let column = machine.table.column(machine.alphabet.class(character));
         let mut greatest = places.advance(column);
         if left.next_if_eq(&at).is_some() {
-            let state = column[machine.start(places.before) as usize];
+            let state = column[machine.table.start(places.before) as usize];
             if state == 0 {
                 return None;
             }
             greatest = greatest.max(state);
             places.begin(place, state);
         }
-        places.waits = machine.table.tells(greatest);
+        places.waits = machine.table.accepts(greatest);
         places.before = Kind::of(character);
         place = Place { code_points: place.code_points + 1, bytes: place.bytes + character.len_utf8() };
     }

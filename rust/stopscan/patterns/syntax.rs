@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::compile::{MOST_POSITIONS, TooLarge, Work};
+use super::work::{MAX_POSITIONS, TooLarge, Work};
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{
     Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags,
@@ -14,9 +14,10 @@ use regex_syntax::hir::{Hir, HirKind, Look};
 /// How deep groups and repetitions may nest. This file recurses as deep.
 const NESTING: u32 = 50;
 
-/// A pattern that was read.
+/// A pattern that was parsed.
 #[derive(Debug)]
 pub(super) struct Parsed {
+    ast: Ast,
     pub(super) hir: Hir,
     /// How many characters and classes it has, repetitions written out.
     pub(super) positions: usize,
@@ -24,7 +25,8 @@ pub(super) struct Parsed {
 
 /// The pattern as the automaton is built from it. What its classes take is spent of `class_work`. An error says what is wrong with it.
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
-    let mut ast = parse_ast(pattern)?;
+    let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
+    let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
     check_size(pattern, &ast)?;
     make_ascii(&mut ast)?;
     check_classes(&ast, class_work)?;
@@ -35,7 +37,7 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
         Some(0) => Err("it can match the empty string; let it need a character, as a+ does where a* needs none".into()),
         Some(_) => {
             check_looks(&hir, true)?;
-            Ok(Parsed { hir, positions: positions(&ast) })
+            Ok(Parsed { positions: positions(&ast), ast, hir })
         }
     }
 }
@@ -53,17 +55,6 @@ fn least_length(hir: &Hir) -> Option<usize> {
         HirKind::Alternation(branches) => branches.iter().filter_map(least_length).min(),
         HirKind::Concat(parts) => parts.iter().try_fold(0, |length, part| Some(length + least_length(part)?)),
     }
-}
-
-fn parse_ast(pattern: &str) -> Result<Ast, String> {
-    let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
-    parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))
-}
-
-/// What is wrong with a pattern that was read, but whose automaton is too large.
-#[cold]
-pub(super) fn too_many_states(pattern: &str) -> String {
-    parse_ast(pattern).map_or_else(|problem| problem, |ast| too_many_states_in(pattern, &ast))
 }
 
 /// What the parser says, and what to write instead.
@@ -184,7 +175,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
 
 /// Says which part of a pattern is too large.
 pub(super) fn check_size(pattern: &str, ast: &Ast) -> Result<(), String> {
-    match positions(ast) > MOST_POSITIONS {
+    match positions(ast) > MAX_POSITIONS {
         true => {
             let (part, positions) = large_part(ast);
             Err(too_large(pattern, part, positions))
@@ -193,17 +184,19 @@ pub(super) fn check_size(pattern: &str, ast: &Ast) -> Result<(), String> {
     }
 }
 
-/// Says what to do about a pattern whose automaton has too many states.
-#[cold]
-fn too_many_states_in(pattern: &str, ast: &Ast) -> String {
-    match longest_repetition(ast) {
-        Some((part, positions)) => too_large(pattern, part, positions),
-        None => {
-            let (part, positions) = (quoted(pattern, ast.span()), positions(ast));
-            format!(
-                "its automaton is too large: {part:?} is {positions} characters long; give its alternatives as stops, \
-                 or as patterns of their own: those without meta characters cost what stops cost"
-            )
+impl Parsed {
+    /// Says what to do about `pattern`, from which this was parsed, if its automaton is too large.
+    #[cold]
+    pub(super) fn too_many_states(&self, pattern: &str) -> String {
+        match longest_repetition(&self.ast) {
+            Some((part, positions)) => too_large(pattern, part, positions),
+            None => {
+                let (part, positions) = (quoted(pattern, self.ast.span()), self.positions);
+                format!(
+                    "its automaton is too large: {part:?} is {positions} characters long; give its alternatives as \
+                     stops, or as patterns of their own: those without meta characters cost what stops cost"
+                )
+            }
         }
     }
 }
@@ -259,7 +252,7 @@ fn children(ast: &Ast) -> impl Iterator<Item = &Ast> {
 
 /// The smallest part that is too large alone.
 fn large_part(ast: &Ast) -> (&Span, usize) {
-    match children(ast).find(|child| positions(child) > MOST_POSITIONS) {
+    match children(ast).find(|child| positions(child) > MAX_POSITIONS) {
         Some(child) => large_part(child),
         None => (ast.span(), positions(ast)),
     }

@@ -3,8 +3,13 @@
 
 mod no_memory;
 mod patterns;
+#[path = "../random.rs"]
+#[allow(dead_code)] // of the other tests
+mod random;
 mod stops;
 mod tokens;
+#[path = "../case/user_patterns.rs"]
+mod user_patterns;
 
 use std::alloc::System;
 use std::sync::{Mutex, MutexGuard};

@@ -1,8 +1,78 @@
 //! Patterns.
 
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use arbitrary::{Arbitrary, Unstructured};
 use stopscan::{StopScanner, StopSet};
 
+use crate::random::Random;
+use crate::user_patterns::UserSet;
 use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
+
+/// Says to a child process which sets it compiles.
+const SEEDS: &str = "STOPSCAN_SEEDS";
+
+/// One pattern with a count killed the process: a pass over its automaton was not counted, and doubled a list at each
+/// character. A child process compiles sets as people write them, each within the memory that a set may take; a set that
+/// takes too long or too much ends the child, and is the last that it named. `STOPSCAN_CASES` tries more.
+#[test]
+fn sets_of_users_compile_in_bounded_time_and_memory() {
+    let _alone = alone();
+    let sets = std::env::var("STOPSCAN_CASES").map_or(1_500, |sets| sets.parse().expect("it is a number"));
+    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "patterns::compile_sets_of_users", "--ignored", "--nocapture"])
+        .env(SEEDS, sets.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = std::thread::spawn({
+        let output = child.stdout.take().unwrap();
+        move || std::io::read_to_string(output).unwrap()
+    });
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break Some(status),
+            None if begun.elapsed() > limit => break None,
+            None => sleep(Duration::from_millis(10)),
+        }
+    };
+    child.kill().unwrap();
+    let output = output.join().unwrap();
+    let last = output.lines().rfind(|line| line.starts_with("UserSet")).unwrap_or("none");
+    assert!(status.is_some_and(|status| status.success()), "{status:?}, {:?}, {last}", begun.elapsed());
+}
+
+/// What the child process does.
+#[test]
+#[ignore = "the test above runs it in a process of its own"]
+fn compile_sets_of_users() {
+    const NAMED: [(&str, &[&str]); 6] = [
+        (r"\w{30}!", &["END"]),
+        ("[^:]{20}:", &["User:"]),
+        (r"[a-f0-9]{32}\b", &["abc"]),
+        (r"(?i)\b(sk|api|key)[-_][a-z0-9]{16,48}\b", &[]),
+        ("api[a-z]{16}!", &[]),
+        ("(?i)key[a-z]{16}!", &[]),
+    ];
+    let sets: u64 = std::env::var(SEEDS).map_or(0, |sets| sets.parse().unwrap());
+    let drawn = (0..sets).map(|seed| {
+        let bytes = Random(seed).bytes(400);
+        UserSet::arbitrary(&mut Unstructured::new(&bytes)).unwrap()
+    });
+    let (mut taken, mut all) = (0, 0);
+    for set in NAMED.iter().map(|(pattern, strings)| UserSet::one(pattern, strings)).chain(drawn) {
+        println!("{set:?}");
+        ALLOCATOR.set_limit(ALLOCATOR.allocated() + 16 * MIB).unwrap(); // beyond it the process aborts
+        taken += usize::from(set.build().is_ok());
+        ALLOCATOR.set_limit(usize::MAX).unwrap();
+        all += 1;
+    }
+    assert!(taken > all / 2, "only {taken} of {all} are taken");
+}
 
 /// Patterns that make a backtracking engine take exponential time, or an automaton exponential memory: each either
 /// compiles within bounds, and then a million characters are read, or says that it is too large.

@@ -1,0 +1,230 @@
+//! Makes the deterministic automaton of patterns out of the nondeterministic one.
+
+use super::alphabet::{Alphabet, ClassId, Kind, holds};
+use super::dfa::{Accept, Dfa, StateId};
+use super::nfa::{Nfa, Node};
+use super::work::{Lists, Numbers, TooLarge, Work};
+
+/// What stands before is unknown, or does not matter.
+const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
+
+/// The deterministic automaton of `nfa`. `visits` counts how often each node is met: if the automaton is too large, that
+/// tells which pattern is the reason.
+pub(super) fn determinize(
+    nfa: &Nfa,
+    alphabet: &Alphabet,
+    visits: &mut [u32],
+    work: &mut Work,
+) -> Result<Dfa, TooLarge> {
+    let mut builder = Builder {
+        nfa,
+        alphabet,
+        classes: alphabet.classes_of(nfa, work)?,
+        rounds: work.vec(0, nfa.len())?,
+        visits,
+        work,
+        round: 0,
+        states: Numbers::default(),
+        targets: Numbers::default(),
+        state_of_targets: Vec::new(),
+        dfa: Dfa::new(),
+        reached: Vec::new(),
+        stack: Vec::new(),
+        next: vec![Vec::new(); alphabet.len()],
+    };
+    builder.states.number(&[], builder.work)?; // the dead state
+    for before in Kind::ALL {
+        builder.dfa.starts[before as usize] = builder.state(&mut vec![nfa.start], before)?;
+    }
+    let mut state = 1;
+    while state < builder.states.len() {
+        builder.dfa.check_size(alphabet)?;
+        builder.expand(state as StateId)?;
+        state += 1;
+    }
+    Ok(builder.dfa)
+}
+
+/// A state is the nodes that read a character, wait for what looks around, or have matched, in order; and, as the last
+/// item, the kind of what stands before, or `ANY_BEFORE` if it matters to none of them.
+struct Builder<'a> {
+    nfa: &'a Nfa,
+    alphabet: &'a Alphabet,
+    /// The classes of each of the automaton's sets.
+    classes: Lists<ClassId>,
+    work: &'a mut Work,
+    visits: &'a mut [u32],
+    /// The round in which each node was met last.
+    rounds: Vec<u32>,
+    round: u32,
+    /// The number of each state.
+    states: Numbers,
+    /// The nodes to which classes lead, with the kind of the class; and the state that they are.
+    targets: Numbers,
+    state_of_targets: Vec<StateId>,
+    dfa: Dfa,
+    /// What the last closure reached.
+    reached: Vec<u32>,
+    stack: Vec<u32>,
+    /// The nodes to which each class leads from the state that is expanded.
+    next: Vec<Vec<u32>>,
+}
+
+impl Builder<'_> {
+    /// Finds the nodes reached from `from` without reading a character. Those that look around are passed if they hold.
+    /// If that depends on what stands behind, and that is unknown, they stay.
+    fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
+        self.round += 1;
+        self.reached.clear();
+        self.stack.clear();
+        self.stack.extend_from_slice(from);
+        while let Some(node) = self.stack.pop() {
+            self.work.spend(2)?;
+            if std::mem::replace(&mut self.rounds[node as usize], self.round) == self.round {
+                continue;
+            }
+            self.visits[node as usize] += 1;
+            match self.nfa.node(node, self.work)? {
+                Node::Split(split) => self.stack.extend_from_slice(self.nfa.branches(split, self.work)?),
+                Node::Look { look, next } => {
+                    let ways = behind.as_ref().map_or(&Kind::ALL[..], std::slice::from_ref);
+                    match ways.iter().filter(|&&behind| holds(look, before, behind)).count() {
+                        0 => {}
+                        count if count == ways.len() => self.stack.push(next),
+                        _ => self.reached.push(node),
+                    }
+                }
+                Node::Read { .. } | Node::Match(_) => self.reached.push(node),
+            }
+        }
+        self.work.sort(&mut self.reached)
+    }
+
+    /// The state that is reached at `nodes`, which are in order. The buffer is used for something else.
+    fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
+        nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
+        let (target, is_new) = self.targets.number(nodes, self.work)?;
+        if !is_new {
+            return Ok(self.state_of_targets[target as usize]);
+        }
+        nodes.pop();
+        self.closure(nodes, before, None)?;
+        let mut reached = std::mem::take(&mut self.reached);
+        let (mut matched, mut waits) = (None, false);
+        for &node in &reached {
+            match self.nfa.node(node, self.work)? {
+                // The first pattern's. A match ends a thread, whatever else it could become.
+                Node::Match(pattern) if matched.is_none_or(|(first, _)| pattern < first) => {
+                    matched = Some((pattern, node));
+                }
+                Node::Look { .. } => waits = true,
+                _ => {}
+            }
+        }
+        if let Some((_, node)) = matched {
+            reached = vec![node];
+            waits = false;
+        }
+        reached.push(if waits { before as u32 } else { ANY_BEFORE });
+        let (state, is_new) = self.states.number(&reached, self.work)?;
+        if is_new {
+            self.dfa.add_state(self.work)?;
+        }
+        self.state_of_targets.push(state as StateId);
+        self.reached = reached;
+        Ok(state as StateId)
+    }
+
+    /// Finds what a state accepts, and where it leads to.
+    fn expand(&mut self, state: StateId) -> Result<(), TooLarge> {
+        let mut nodes = self.states.get(state.into(), self.work)?.to_vec();
+        let before = nodes.pop().and_then(|before| Kind::ALL.get(before as usize).copied());
+        match before {
+            Some(before) => self.look(state, &nodes, before)?,
+            None => match self.matched(&nodes)? {
+                0 => self.read(&nodes, None)?,
+                now => self.dfa.set_accept(state, Accept { now, ..Accept::default() }),
+            },
+        }
+        self.work.spend(self.next.len())?;
+        for class in 0..self.next.len() {
+            if self.next[class].is_empty() {
+                continue;
+            }
+            let mut nodes = std::mem::take(&mut self.next[class]);
+            self.work.sort(&mut nodes)?;
+            let target = self.state(&mut nodes, self.alphabet.kind(class as ClassId))?;
+            self.dfa.add_transition(class as ClassId, target, self.work)?;
+            nodes.clear();
+            self.next[class] = nodes;
+        }
+        self.dfa.close_transitions();
+        Ok(())
+    }
+
+    /// As `expand`, for a state to which it matters what stands behind.
+    fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
+        let mut accept = Accept::default();
+        let mut all = Kind::ALL.map(|_| Vec::new());
+        let mut everywhere: Option<Vec<u32>> = None;
+        for (behind, reached) in Kind::ALL.into_iter().zip(&mut all) {
+            self.closure(nodes, before, Some(behind))?;
+            reached.clone_from(&self.reached);
+            let patterns = self.patterns(reached)?;
+            accept.confirmed[behind as usize] = patterns.iter().min().copied().unwrap_or_default();
+            match &mut everywhere {
+                None => everywhere = Some(patterns),
+                Some(everywhere) => {
+                    self.work.spend(everywhere.len() * patterns.len())?;
+                    everywhere.retain(|pattern| patterns.contains(pattern));
+                }
+            }
+        }
+        if let Some(&now) = everywhere.iter().flatten().min() {
+            self.dfa.set_accept(state, Accept { now, ..Accept::default() });
+            return Ok(());
+        }
+        for (behind, nodes) in Kind::ALL.into_iter().zip(&all) {
+            if accept.confirmed[behind as usize] == 0 {
+                self.read(nodes, Some(behind))?;
+            }
+        }
+        self.dfa.set_accept(state, accept);
+        Ok(())
+    }
+
+    /// The patterns that have matched at one of `nodes`, as their index plus one.
+    fn patterns(&mut self, nodes: &[u32]) -> Result<Vec<u32>, TooLarge> {
+        let mut patterns = Vec::new();
+        for &node in nodes {
+            if let Node::Match(pattern) = self.nfa.node(node, self.work)? {
+                patterns.push(pattern + 1);
+            }
+        }
+        Ok(patterns)
+    }
+
+    /// The first pattern that has matched at one of `nodes`, as its index plus one, or 0.
+    fn matched(&mut self, nodes: &[u32]) -> Result<u32, TooLarge> {
+        match nodes {
+            // A state that has matched has one node.
+            &[node] => Ok(self.patterns(&[node])?.first().copied().unwrap_or_default()),
+            _ => Ok(0),
+        }
+    }
+
+    /// Notes to which nodes the characters of a kind, or of all kinds, lead from `nodes`.
+    fn read(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
+        for &node in nodes {
+            let Node::Read { set, next } = self.nfa.node(node, self.work)? else {
+                continue;
+            };
+            for &class in self.classes.get(set as usize, self.work)? {
+                if kind.is_none_or(|kind| self.alphabet.kind(class) == kind) {
+                    self.next[class as usize].push(next);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! The least hold: a thread whose match can no longer be the first to complete holds no text.
+//!
+//! A state of this automaton says what a match has read since its beginning, and what has begun later, strings and
+//! matches. If one of those completes first, the thread ends.
+
+use super::alphabet::{Alphabet, ClassId, Kind};
+use super::dfa::{DEAD, Dfa, StateId};
+use super::machine::Table;
+use super::work::{Numbers, TooLarge, Work};
+use crate::automaton::{Automaton, ROOT, State};
+
+/// The automaton of the threads that may still be the first to complete, out of the automaton of all threads, and its
+/// alphabet: that of all threads with the characters of the strings apart.
+pub(super) fn least_hold(
+    dfa: &Dfa,
+    table: &Table,
+    alphabet: &Alphabet,
+    strings: &Automaton,
+    work: &mut Work,
+) -> Result<(Dfa, Alphabet), TooLarge> {
+    let mut letters = Vec::new();
+    for word in strings.words().with_literals() {
+        work.spend(2 * word.len())?;
+        letters.extend(word.chars());
+    }
+    letters.sort_unstable();
+    letters.dedup();
+    let (refined, parts) = alphabet.with_letters(&letters, work)?;
+    let kinds = (0..alphabet.len() as ClassId).map(|class| alphabet.kind(class)).collect();
+    let mut later = Later { table, kinds, sets: Numbers::default(), steps: Vec::new() };
+    let mut strings = Strings::new(strings, letters, work)?;
+    let mut states = Numbers::default();
+    let mut held = Dfa::new();
+    states.number(&[], work)?; // the dead state
+    let nothing = later.number(&[], work)?;
+    for before in Kind::ALL.into_iter().filter(|&before| table.start(before) != DEAD) {
+        let key = Key { own: table.start(before), later: nothing, strings: ROOT_NUMBER, is_whole: true };
+        held.starts[before as usize] = key.number(&mut states, &mut held, work)?;
+    }
+    let mut state = 1;
+    while state < states.len() {
+        held.check_size(&refined)?;
+        let key = Key::of(states.get(state as u32, work)?);
+        let accept = dfa.accept(key.own, work)?;
+        held.set_accept(state as StateId, accept);
+        for &transition in dfa.transitions(key.own, work)? {
+            let kind = alphabet.kind(transition.class);
+            if accept.confirmed[kind as usize] != 0 {
+                continue;
+            }
+            let matches = dfa.accept(transition.target, work)?.now != 0;
+            let later = match matches {
+                true => Some(nothing),
+                false => later.step(key.later, transition.class, work)?,
+            };
+            let Some(later) = later else {
+                continue; // a later match completes first
+            };
+            let mut last = None;
+            for &part in parts.get(transition.class as usize, work)? {
+                let read = match part.letter {
+                    Some(letter) => strings.step(key.strings, letter, work)?,
+                    None => ALL_FORGOTTEN,
+                };
+                let is_whole = key.is_whole && read.is_whole;
+                // A string that completes is the first, unless a match that began earlier completes with it.
+                if read.completes && (is_whole || !matches) {
+                    continue;
+                }
+                let own = transition.target;
+                let next = match matches {
+                    true => Key { own, later, strings: ROOT_NUMBER, is_whole: false },
+                    false => Key { own, later, strings: read.next, is_whole },
+                };
+                let target = match last {
+                    Some((same, target)) if same == next => target,
+                    _ => next.number(&mut states, &mut held, work)?,
+                };
+                last = Some((next, target));
+                held.add_transition(part.class, target, work)?;
+            }
+        }
+        held.close_transitions();
+        state += 1;
+    }
+    Ok((held, refined))
+}
+
+/// What a thread has read, and what has begun in it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Key {
+    own: StateId,
+    /// The number of the set of the states of later matches.
+    later: u32,
+    /// The number of the state of the strings.
+    strings: u32,
+    /// Whether what the strings have read is all of the thread.
+    is_whole: bool,
+}
+
+impl Key {
+    fn of(list: &[u32]) -> Key {
+        match *list {
+            [own, later, strings] => Key { own: (own >> 1) as StateId, later, strings, is_whole: own & 1 != 0 },
+            _ => Key { own: DEAD, later: 0, strings: ROOT_NUMBER, is_whole: false },
+        }
+    }
+
+    /// The state of the key. It is added to `dfa` if it is new.
+    fn number(self, states: &mut Numbers, dfa: &mut Dfa, work: &mut Work) -> Result<StateId, TooLarge> {
+        let list = [u32::from(self.own) << 1 | u32::from(self.is_whole), self.later, self.strings];
+        let (number, is_new) = states.number(&list, work)?;
+        if is_new {
+            dfa.add_state(work)?;
+        }
+        Ok(number as StateId)
+    }
+}
+
+/// The matches that begin later than a thread: sets of states, and the steps between them as far as they were needed.
+struct Later<'a> {
+    table: &'a Table,
+    kinds: Vec<Kind>,
+    /// The states of each set, in order. The start of the next match is one of them.
+    sets: Numbers,
+    /// For each class and each set: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
+    steps: Vec<u32>,
+}
+
+const UNKNOWN: u32 = 0;
+const COMPLETES: u32 = 1;
+
+impl Later<'_> {
+    fn number(&mut self, states: &[u32], work: &mut Work) -> Result<u32, TooLarge> {
+        let (number, is_new) = self.sets.number(states, work)?;
+        if is_new {
+            work.extend(&mut self.steps, UNKNOWN, self.kinds.len())?;
+        }
+        Ok(number)
+    }
+
+    /// The set after a character, unless a match completes with it.
+    fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
+        let at = set as usize * self.kinds.len() + class as usize;
+        work.spend(1)?;
+        if self.steps[at] == UNKNOWN {
+            let next = self.find(set, class, work)?;
+            self.steps[at] = next.map_or(COMPLETES, |next| next + 2);
+        }
+        Ok(self.steps[at].checked_sub(2))
+    }
+
+    fn find(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
+        let kind = self.kinds[class as usize];
+        let states = self.sets.get(set, work)?;
+        let mut reached = Vec::with_capacity(states.len() + 1);
+        for &state in states {
+            let next = self.table.next(class, state as StateId, work)?;
+            if self.table.confirmed(state as StateId, kind) != 0 || self.table.matched(next) != 0 {
+                return Ok(None);
+            }
+            if next != DEAD {
+                reached.push(next.into());
+            }
+        }
+        reached.push(self.table.start(kind).into());
+        work.sort(&mut reached)?;
+        self.number(&reached, work).map(Some)
+    }
+}
+
+/// What the strings have read since a thread began: their states, and the steps between them as far as they were needed.
+struct Strings<'a> {
+    automaton: &'a Automaton,
+    letters: Vec<char>,
+    /// The state of each number.
+    states: Numbers,
+    /// For each letter and each state.
+    steps: Vec<Option<StringStep>>,
+}
+
+/// The number of the state of the strings before any text.
+const ROOT_NUMBER: u32 = 0;
+
+/// A step over a character of no string.
+const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT_NUMBER, is_whole: false, completes: false };
+
+#[derive(Clone, Copy)]
+struct StringStep {
+    next: u32,
+    /// Whether the next state is all that was read, if the state before was. If a string completes, that one is.
+    is_whole: bool,
+    completes: bool,
+}
+
+impl<'a> Strings<'a> {
+    fn new(automaton: &'a Automaton, letters: Vec<char>, work: &mut Work) -> Result<Strings<'a>, TooLarge> {
+        let mut strings = Strings { automaton, letters, states: Numbers::default(), steps: Vec::new() };
+        strings.number(ROOT, work)?;
+        Ok(strings)
+    }
+
+    fn number(&mut self, state: State, work: &mut Work) -> Result<u32, TooLarge> {
+        let (number, is_new) = self.states.number(&[state], work)?;
+        if is_new {
+            work.extend(&mut self.steps, None, self.letters.len())?;
+        }
+        Ok(number)
+    }
+
+    fn step(&mut self, state: u32, letter: u16, work: &mut Work) -> Result<StringStep, TooLarge> {
+        let at = state as usize * self.letters.len() + letter as usize;
+        work.spend(1)?;
+        match self.steps[at] {
+            Some(step) => Ok(step),
+            None => {
+                let step = self.find(state, letter, work)?;
+                self.steps[at] = Some(step);
+                Ok(step)
+            }
+        }
+    }
+
+    fn find(&mut self, state: u32, letter: u16, work: &mut Work) -> Result<StringStep, TooLarge> {
+        let mut state = self.states.get(state, work)?.first().copied().unwrap_or(ROOT);
+        let (mut is_whole, mut completes) = (true, false);
+        for &byte in self.letters[letter as usize].encode_utf8(&mut [0; 4]).as_bytes() {
+            work.spend(8)?;
+            let (next, hit) = self.automaton.follow(state, byte);
+            is_whole &= self.automaton.extends(state, byte, next);
+            (state, completes) = (next, hit);
+        }
+        // A pattern that is plain text comes before another one or behind, and holds as much.
+        let is_string = |word: usize| word < self.automaton.words().len() && self.automaton.is_word(state);
+        is_whole &= self.automaton.completed(state, true).is_none_or(is_string);
+        Ok(StringStep { next: self.number(state, work)?, is_whole, completes })
+    }
+}

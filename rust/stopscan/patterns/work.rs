@@ -1,0 +1,234 @@
+//! What compiling patterns may cost: the limits, the budget, and the lists that spend from it.
+//!
+//! Patterns come from the users of servers. So every step of compiling them is counted before it is done, and a set that
+//! would take more than the budget is refused. An automaton lies in [`Lists`], and its states are told apart by
+//! [`Numbers`]. Neither gives anything without a budget to spend from, so a pass that is not counted cannot be written.
+
+use std::mem::size_of;
+use std::ops::Range;
+
+/// The most text that is parsed, in bytes.
+pub(super) const MAX_BYTES: usize = 1 << 13;
+
+/// The most characters and classes of a set's patterns, with repetitions written out.
+pub(super) const MAX_POSITIONS: usize = 3_072;
+
+/// The most steps to make classes: a code point under `(?i)` is one step, and so is each pair of items. A class costs
+/// 200 steps besides, and a letter under `(?i)` 100.
+pub(super) const MAX_CLASS_WORK: usize = 300_000;
+
+/// The budget for the automaton of a set. One unit is about ten instructions.
+pub(super) const MAX_WORK: usize = 600_000;
+
+/// The budget for the automata of the least hold, all regions together.
+pub(super) const MAX_HOLD_WORK: usize = 400_000;
+
+/// The budget for finding the stops in which a match always completes, all regions together.
+pub(super) const MAX_PRUNING_WORK: usize = 200_000;
+
+/// The most states of an automaton, and the most cells of its table.
+pub(super) const MAX_STATES: usize = 8_192;
+pub(super) const MAX_CELLS: usize = 1 << 20;
+
+/// The most threads of a stream. Each costs every character about a nanosecond.
+pub(super) const MAX_THREADS: usize = 1_000;
+
+/// As many bytes are cleared for one unit. This also bounds how much memory a budget can take.
+const BYTES_PER_UNIT: usize = 32;
+
+/// What looking up a list takes besides its items.
+const LOOKUP: usize = 4;
+
+/// A budget.
+pub(super) struct Work(usize);
+
+/// The budget does not suffice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TooLarge;
+
+impl Work {
+    pub(super) fn new(units: usize) -> Work {
+        Work(units)
+    }
+
+    /// Takes `units` from the budget. A budget that does not suffice stays as it is.
+    #[inline]
+    pub(super) fn spend(&mut self, units: usize) -> Result<(), TooLarge> {
+        self.0 = self.0.checked_sub(units).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    /// Sorts a list, and drops what stands twice in it.
+    pub(super) fn sort(&mut self, list: &mut Vec<u32>) -> Result<(), TooLarge> {
+        self.spend(list.len() * list.len().checked_ilog2().unwrap_or_default() as usize / 2)?;
+        list.sort_unstable();
+        list.dedup();
+        Ok(())
+    }
+
+    /// A vector of `count` equal items, such as the cells of a table.
+    pub(super) fn vec<T: Clone>(&mut self, item: T, count: usize) -> Result<Vec<T>, TooLarge> {
+        self.spend(count * size_of::<T>() / BYTES_PER_UNIT)?;
+        Ok(vec![item; count])
+    }
+
+    /// Adds `count` equal items to a vector.
+    pub(super) fn extend<T: Clone>(&mut self, vec: &mut Vec<T>, item: T, count: usize) -> Result<(), TooLarge> {
+        self.spend(1 + count * size_of::<T>() / BYTES_PER_UNIT)?;
+        vec.resize(vec.len() + count, item);
+        Ok(())
+    }
+
+    pub(super) fn left(&self) -> usize {
+        self.0
+    }
+}
+
+/// Lists of items, all in one array. Each look at them spends from a budget.
+#[derive(Clone, Debug)]
+pub(super) struct Lists<T> {
+    items: Vec<T>,
+    /// Where each list ends.
+    ends: Vec<u32>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Lists<T> {
+        Lists { items: Vec::new(), ends: Vec::new() }
+    }
+}
+
+impl<T: Copy> Lists<T> {
+    /// `count` lists. Each pair has the number of a list and an item of it.
+    pub(super) fn grouped(count: usize, pairs: &[(u16, T)], work: &mut Work) -> Result<Lists<T>, TooLarge> {
+        work.spend(count + 2 * pairs.len())?;
+        let Some(&(_, any)) = pairs.first() else {
+            return Ok(Lists { items: Vec::new(), ends: vec![0; count] });
+        };
+        let mut ends = vec![0; count];
+        for &(list, _) in pairs {
+            ends[list as usize] += 1;
+        }
+        let mut end = 0;
+        for begin in &mut ends {
+            (*begin, end) = (end, end + *begin);
+        }
+        let mut items = vec![any; pairs.len()];
+        for &(list, item) in pairs {
+            let at = &mut ends[list as usize];
+            items[*at as usize] = item;
+            *at += 1;
+        }
+        Ok(Lists { items, ends })
+    }
+
+    /// Adds an item to the list that is open.
+    #[inline]
+    pub(super) fn push(&mut self, item: T, work: &mut Work) -> Result<(), TooLarge> {
+        work.spend(1)?;
+        self.items.push(item);
+        Ok(())
+    }
+
+    /// Ends the list that is open, and opens the next.
+    pub(super) fn close(&mut self) {
+        self.ends.push(self.items.len() as u32);
+    }
+
+    /// Adds a list. Returns its number.
+    pub(super) fn add(&mut self, items: &[T], work: &mut Work) -> Result<u32, TooLarge> {
+        work.spend(1 + items.len())?;
+        self.items.extend_from_slice(items);
+        self.close();
+        Ok(self.ends.len() as u32 - 1)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The items of a list.
+    #[inline]
+    pub(super) fn get(&self, list: usize, work: &mut Work) -> Result<&[T], TooLarge> {
+        let range = self.range(list);
+        work.spend(1 + range.len())?;
+        Ok(&self.items[range])
+    }
+
+    /// The item of a list at `index`, if there are so many.
+    #[inline]
+    pub(super) fn item(&self, list: usize, index: usize, work: &mut Work) -> Result<Option<T>, TooLarge> {
+        work.spend(1)?;
+        Ok(self.items[self.range(list)].get(index).copied())
+    }
+
+    #[inline]
+    fn range(&self, list: usize) -> Range<usize> {
+        let begin = if list == 0 { 0 } else { self.ends[list - 1] };
+        begin as usize..self.ends[list] as usize
+    }
+}
+
+/// Gives equal lists the same number: a hash table whose keys lie in one array.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    lists: Lists<u32>,
+    hashes: Vec<u32>,
+    /// The number plus one of the list in each slot, or 0. Their count is a power of two.
+    slots: Vec<u32>,
+}
+
+impl Numbers {
+    /// The number of a list, and whether it is new.
+    pub(super) fn number(&mut self, list: &[u32], work: &mut Work) -> Result<(u32, bool), TooLarge> {
+        work.spend(LOOKUP + list.len())?;
+        if 2 * self.lists.len() >= self.slots.len() {
+            self.grow(work)?;
+        }
+        let hash = hash(list);
+        let mut slot = self.first_slot(hash);
+        while let Some(number) = self.slots[slot].checked_sub(1) {
+            work.spend(1)?;
+            if self.hashes[number as usize] == hash && self.lists.get(number as usize, work)? == list {
+                return Ok((number, false));
+            }
+            slot = (slot + 1) % self.slots.len();
+        }
+        let number = self.lists.add(list, work)?;
+        self.hashes.push(hash);
+        self.slots[slot] = number + 1;
+        Ok((number, true))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// The list of a number.
+    pub(super) fn get(&self, number: u32, work: &mut Work) -> Result<&[u32], TooLarge> {
+        self.lists.get(number as usize, work)
+    }
+
+    fn grow(&mut self, work: &mut Work) -> Result<(), TooLarge> {
+        work.spend(self.hashes.len())?;
+        self.slots = work.vec(0, (2 * self.slots.len()).max(64))?;
+        for (number, &hash) in (1..).zip(&self.hashes) {
+            let mut slot = self.first_slot(hash);
+            while self.slots[slot] != 0 {
+                work.spend(1)?;
+                slot = (slot + 1) % self.slots.len();
+            }
+            self.slots[slot] = number;
+        }
+        Ok(())
+    }
+
+    fn first_slot(&self, hash: u32) -> usize {
+        hash as usize % self.slots.len()
+    }
+}
+
+fn hash(list: &[u32]) -> u32 {
+    let step = |hash: u64, &item: &u32| (hash.rotate_left(5) ^ u64::from(item)).wrapping_mul(0x517C_C1B7_2722_0A95);
+    (list.iter().fold(list.len() as u64, step) >> 32) as u32
+}
