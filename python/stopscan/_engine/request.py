@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from stopscan import Repeat, StopSet
 from stopscan._engine.tokens import RequestOptions
-from stopscan.regions._protect import read
+from stopscan.regions import read_protect
 from stopscan.repeats import add_repeat, requested
 
 STRINGS = ((str, list), "a string or a list of strings")
@@ -45,7 +45,7 @@ def asked(body: Mapping[str, Any], repeat: Repeat | None = None) -> tuple[StopSe
             raise ValueError(f"{name} must be {called}, not {value!r}")
     if any(type(token_id) is not int for token_id in given.get("stop_token_ids", ())):
         raise ValueError("stop_token_ids must be a list of integers")
-    read(given.get("protect", ()))
+    read_protect(given.get("protect", ()))
     stops = StopSet(
         given.pop("stop", ()),
         patterns=given.pop("patterns", ()),
@@ -75,7 +75,7 @@ def server_defaults() -> Namespace:
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()
     try:
-        read(own.protect or ())
+        read_protect(own.protect or ())
     except ValueError as error:
         parser.error(str(error))
     return own

@@ -3,7 +3,7 @@
 Three steps: read the request where a wrong value is still a 400, make its scanner where the prompt is known, and feed
 each token.
 
->>> checkpoint = Checkpoint.of(tokenizer)                            # once for each model
+>>> checkpoint = Checkpoint(tokenizer)                               # once for each model
 >>> options = read_options(request_body, defaults)                   # ValueError: a 400 that names the field
 >>> row = checkpoint.scanner(options.stops, prompt_ids, default=CHAT, max_tokens=limit, **options.row)
 >>> for token_id in generate(prompt_ids):

@@ -3,15 +3,25 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 
-# Not ours. A panic of Rust is a BaseException, so that `except Exception` would let it through to the engine's loop.
+# Not faults of ours. A panic of Rust is a BaseException, so `except Exception` would let it through to the engine.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
-    """How often stopscan failed in one process. After ``LIMIT`` times new requests stay with the engine."""
+    """Counts the faults of an adapter in one process, and logs them. After ``LIMIT`` faults it is ``off``: leave new
+    requests to the engine then, and refuse what the engine cannot keep.
+
+    Only faults of the adapter itself are for ``note``. What a client sent is a ``ValueError`` of ``read_options``.
+
+    >>> failures = Failures(logging.getLogger("engine.stopscan"))
+    >>> try:
+    ...     text = row.feed(token_id)
+    ... except BaseException as error:
+    ...     failures.note(error, "was left to the engine")
+    """
 
     LIMIT = 3
-    # Tests set it, because a way back hides the faults that it helps over.
+    # Tests set it, because a way back to the engine hides faults.
     strict = False
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -20,15 +30,19 @@ class Failures:
 
     @property
     def off(self) -> bool:
+        """Whether there were ``LIMIT`` faults."""
         return self.count >= self.LIMIT
 
     def note(self, error: BaseException, outcome: str) -> None:
-        """Counts a stream that failed, and logs the first and the last; ``outcome`` says what becomes of the stream."""
+        """Counts a fault, and logs the first and the last. ``outcome`` says what becomes of the request.
+
+        Raises ``error`` if it is none of ours, such as a ``KeyboardInterrupt``.
+        """
         if isinstance(error, NOT_OURS) or self.strict:
             raise error
         self.count += 1
         if self.count == 1:
-            words = "stopscan failed in a stream, which %s. Please report this with the lines below."
+            words = "stopscan failed in a request, which %s. Please report this with the lines below."
             self._logger.error(words, outcome, exc_info=error)
         if self.count == self.LIMIT:
-            self._logger.error("stopscan failed in %d streams and is off for new requests", self.count)
+            self._logger.error("stopscan failed in %d requests and is off for new requests", self.count)

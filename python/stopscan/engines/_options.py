@@ -6,18 +6,28 @@ import json
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from reprlib import Repr
 from typing import Any
 
 from stopscan import Repeat, StopSet
-from stopscan.regions import NAMES
-from stopscan.regions._protect import read as read_protect
+from stopscan.regions import NAMES, read_protect
 from stopscan.repeats import add_repeat, in_environment, requested
+
+# Larger counts are no limit of anything, and token ids of engines have 32 bits.
+MOST = 2**31 - 1
+
+# Characters of a message. What a client sent may be long, and the message goes back to the client.
+MESSAGE = 400
+
+_shortened = Repr()
+_shortened.maxstring = _shortened.maxother = 60
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may ask for. Stops and patterns share ``bytes``."""
+    """The most that one request may ask for. Stops, patterns and the markers of ``protect`` share ``bytes``."""
 
     stops: int = 1024
     patterns: int = 64
@@ -27,7 +37,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds for requests that say nothing. ``protect`` is ``None`` where each route has its own default."""
+    """What the operator of a server says for requests that say nothing.
+
+    ``protect`` is ``None`` if each route has its own default: ``CHAT`` for routes that tell reasoning and calls from
+    the answer, and nothing for the others.
+    """
 
     protect: tuple[Any, ...] | None = None
     repeat: Repeat | None = None
@@ -35,37 +49,51 @@ class Defaults:
 
     @classmethod
     def from_environment(cls, name: str) -> Defaults:
-        """Reads the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS``."""
+        """Returns what the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS`` say.
 
-        def value(field: str, read: Callable[[str], Any]) -> Any:
-            text = os.environ.get(f"{name}_{field}")
+        ``PROTECT`` is the name of a region or a JSON list, ``REPEAT`` is ``1`` or ``4,1024,256``, and ``LIMITS`` is
+        like ``stops=1024,patterns=64,bytes=65536,regions=64``.
+
+        Raises ``ValueError`` that begins with the name of the variable.
+        """
+
+        def read(variable: str, reader: Callable[[str], Any]) -> Any:
+            text = os.environ.get(f"{name}_{variable}")
             try:
-                return read(text) if text else None
-            except (TypeError, ValueError) as error:
-                raise ValueError(f"{name}_{field}: {error}") from None
+                return reader(text) if text else None
+            except ValueError as error:
+                raise ValueError(f"{name}_{variable}: {error}") from None
 
-        def limits(text: str) -> Limits:
-            parts = dict(part.split("=") for part in text.split(",") if part)
-            return Limits(**{key: int(number) for key, number in parts.items()})
-
-        protect = value("PROTECT", lambda text: _protect(text if text in NAMES else json.loads(text), Limits()))
-        return cls(protect, value("REPEAT", in_environment), value("LIMITS", limits) or Limits())
+        protect = read("PROTECT", lambda text: _protect(text if text in NAMES else json.loads(text), Limits()))
+        return cls(protect, read("REPEAT", in_environment), read("LIMITS", _limits) or Limits())
 
     @classmethod
     def from_arguments(cls, given: Namespace) -> Defaults:
-        """What a parser with ``add_defaults`` has read."""
-        return cls(None if given.protect is None else _protect(given.protect, Limits()), given.repeat)
+        """Returns what a parser with ``add_defaults`` has read. Raises ``ValueError`` that begins with ``--protect``."""
+        try:
+            protect = None if given.protect is None else _protect(given.protect, Limits())
+        except ValueError as error:
+            raise ValueError(f"--protect {error}") from None
+        return cls(protect, given.repeat)
 
 
 def add_defaults(parser: ArgumentParser) -> None:
-    """Adds ``--protect`` and ``--repeat`` to a server's command line."""
-    words = "in these regions no stop fires: reasoning, tool_call, or an opening and a closing marker"
-    parser.add_argument("--protect", nargs="*", metavar="REGION", help=words)
+    """Adds ``--protect`` and ``--repeat`` to the command line of a server. Returns nothing."""
+    parser.add_argument(
+        "--protect",
+        nargs="*",
+        metavar="REGION",
+        help="keep stops from firing in these regions, where the model has them: reasoning, tool_call, or an opening "
+        "and a closing marker; without it: both names where a route tells them from the answer",
+    )
     add_repeat(parser)
 
 
 def switch(name: str) -> str:
-    """``0``, ``1`` or ``optional``: what the variable ``name`` says."""
+    """Returns what the variable ``name`` says: ``0`` (also if it is not set), ``1`` or ``optional``.
+
+    Raises ``ValueError`` for anything else.
+    """
     value = os.environ.get(name) or "0"
     if value not in ("0", "1", "optional"):
         raise ValueError(f"{name} must be 0, 1 or optional, not {value!r}")
@@ -74,9 +102,12 @@ def switch(name: str) -> str:
 
 @dataclass(frozen=True)
 class StopOptions:
-    """What one request asks. It is hashable, and a pickle of it has plain values alone."""
+    """What one request asks of its stops. It is hashable, and can be pickled and sent to other processes.
 
-    stops: StopSet = StopSet()  # noqa: RUF009 - it is immutable
+    ``asks`` tells whether the request itself asks for a stop of any kind; a default does not count.
+    """
+
+    stops: StopSet = StopSet()  # noqa: RUF009 - a StopSet is immutable
     protect: tuple[Any, ...] | None = None
     start_protected: bool | None = None
     stop_token_ids: tuple[int, ...] = ()
@@ -86,7 +117,7 @@ class StopOptions:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The options of ``Checkpoint.scanner``."""
+        """Everything but the stops, as keyword arguments of ``Checkpoint.scanner``."""
         names = ("protect", "start_protected", "stop_token_ids", "min_tokens", "include_stop")
         return {name: getattr(self, name) for name in names}
 
@@ -99,96 +130,163 @@ def read_options(
     fields: Collection[str] = (),
     own: Mapping[str, Any] | None = None,
 ) -> StopOptions:
-    """Returns what a request asks.
+    """Returns what a request asks: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``, ``min_tokens``,
+    ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. ``None`` as a value counts as not given.
 
-    - ``given`` is the request's body, or a flat mapping that it shares with others. With a ``prefix`` each name that
-      begins with it must be an option; without one, other names are the server's.
-    - ``fields`` are the options that count, by default all.
+    - ``given`` is the body of the request, or a flat mapping that it shares with other options of the engine. With a
+      ``prefix`` only names that begin with it count, and each of them must be an option. Without one, other names are
+      the server's.
+    - ``fields`` are the options that are read from ``given``, by default all.
     - ``own`` has the options for which the engine has fields of its own.
 
-    Raises ``ValueError`` that begins with the name of the field.
+    Raises ``ValueError``, and nothing else, whatever a client sent. The message begins with the option's name, as the
+    client wrote it.
+
+    >>> read_options({"stop": "END", "protect": ["reasoning"], "temperature": 1}).protect
+    ('reasoning',)
+    >>> read_options({"stopscan_min_tokens": -1}, prefix="stopscan_")
+    Traceback (most recent call last):
+    ValueError: stopscan_min_tokens must be a number from 0 to 2147483647, not -1
     """
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
-        raise ValueError(f"the options of stops must be an object, not {given!r}")
-    fields = fields or FIELDS
-    asked: dict[str, Any] = {}
-    for name, value in given.items():
-        field = name.removeprefix(prefix) if isinstance(name, str) and name.startswith(prefix) else None
-        if field in fields:
-            asked[field] = value
-        elif prefix and field is not None:
-            raise ValueError(f"{name} is no option of stops; those are {', '.join(prefix + each for each in fields)}")
-    names = {**{field: prefix + field for field in asked}, **{field: field for field in own or ()}}
-    values = {field: value for field, value in {**asked, **(own or {})}.items() if value is not None}
-    limits, read = defaults.limits, {}
-    for field, value in values.items():
-        try:
-            read[field] = FIELDS[field](value, limits)
-        except ValueError as error:
-            raise ValueError(f"{names[field]} {_without_name(error, field)}") from None
+    if not isinstance(given, Mapping | None):
+        raise ValueError(f"the options of stops must be an object, not {_shown(given)}")
+    asked = _asked(given or {}, prefix, fields or READERS)
+    asked |= {field: (field, value) for field, value in (own or {}).items() if value is not None}
+    read: dict[str, Any] = {}
+    for field, (name, value) in asked.items():
+        if value is not None:
+            try:
+                read[field] = READERS[field](value, defaults.limits)
+            except ValueError as error:
+                raise ValueError(f"{name} {_message(error)}") from None
+    name_of = {field: asked[field][0] if field in asked else prefix + field for field in READERS}
     stop, patterns = read.pop("stop", ()), read.pop("patterns", ())
-    size = sum(len(text.encode(errors="surrogatepass")) for text in [*stop, *patterns])
-    if size > limits.bytes:
-        raise ValueError(f"{names.get('patterns', 'stop')} has {size} bytes of text; the limit is {limits.bytes}")
-    repeat = read.pop("repeat", defaults.repeat)
-    held = read.pop("max_held", None)
-    culprit = "stop"
+    asks = bool(stop or patterns or read.get("stop_token_ids") or read.get("repeat"))
+    repeat, held = read.pop("repeat", defaults.repeat), read.pop("max_held", None)
+    for field, size in (("stop", _size(stop)), ("patterns", _size(stop, patterns))):
+        if size > defaults.limits.bytes:
+            raise ValueError(f"{name_of[field]} has {size} bytes of text; the limit is {defaults.limits.bytes}")
     try:
-        stops = StopSet(stop)
-        if patterns or repeat or held is not None:
-            culprit = names.get("patterns", "patterns")
-            stops = StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
-    except ValueError as error:  # a lone surrogate, too
-        raise ValueError(f"{culprit} is malformed: {error}") from None
-    asks = bool(stop or patterns or read.get("stop_token_ids") or values.get("repeat"))
+        stops = _stop_set(stop, patterns, held, repeat)
+    except ValueError as error:
+        culprit = name_of["patterns" if _right(stop) else "stop"]
+        raise ValueError(f"{culprit} is malformed: {_message(error)}") from None
     return StopOptions(stops, asks=asks, **read)
 
 
-def _without_name(error: ValueError, field: str) -> str:
-    return str(error).removeprefix(field).lstrip(": ")
+def _asked(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> dict[str, tuple[str, Any]]:
+    """The options in ``given``: their names there, and their values."""
+    asked = {}
+    for name, value in given.items():
+        if isinstance(name, str) and name.startswith(prefix):
+            field = name.removeprefix(prefix)
+            if field in fields:
+                asked[field] = name, value
+            elif prefix:
+                known = ", ".join(prefix + each for each in fields)
+                raise ValueError(f"{_encodable(name)} is not an option of stops; those are {known}")
+    return asked
+
+
+@lru_cache(maxsize=32)
+def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
+    """The set of these, shared by requests that ask for the same: patterns take milliseconds to compile."""
+    return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
+
+
+def _right(stop: tuple[str, ...]) -> bool:
+    try:
+        StopSet(stop)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    """``value`` for a message: short, and without recursing into what a client nested."""
+    try:
+        return _shortened.repr(value)
+    except (RecursionError, ValueError):  # an int may have too many digits
+        return f"a {type(value).__name__}"
+
+
+def _message(error: ValueError) -> str:
+    text = _encodable(str(error))
+    return text if len(text) <= MESSAGE else f"{text[:MESSAGE]} …"
+
+
+def _encodable(text: str) -> str:
+    """``text`` without half surrogate pairs, which no encoder of an answer takes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _size(*lists: tuple[str, ...]) -> int:
+    return sum(len(text.encode(errors="surrogatepass")) for texts in lists for text in texts)
+
+
+def _limits(text: str) -> Limits:
+    known = [field.name for field in fields(Limits)]
+    read = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        if name not in known or not number.isdecimal():
+            raise ValueError(f"{part!r} is not one of {', '.join(known)} with a number, such as stops=1024")
+        read[name] = int(number)
+    return Limits(**read)
 
 
 def _strings(value: object, limit: int) -> tuple[str, ...]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"must be a string or a list of strings, not {value!r}")
+        raise ValueError(f"must be a string or a list of strings, not {_shown(value)}")
     if len(texts) > limit:
         raise ValueError(f"has {len(texts)} entries; the limit is {limit}")
     return tuple(texts)
 
 
 def _count(value: object, _: Limits) -> int:
-    if type(value) is not int or not 0 <= value < 2**31:
-        raise ValueError(f"must be a number from 0 to {2**31 - 1}, not {value!r}")
+    if type(value) is not int or not 0 <= value <= MOST:
+        raise ValueError(f"must be a number from 0 to {MOST}, not {_shown(value)}")
     return value
 
 
-def _ids(value: object, _: Limits) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or not all(type(each) is int and 0 <= each < 2**32 for each in value):
-        raise ValueError(f"must be a list of token ids, not {value!r}")
+def _ids(value: object, limits: Limits) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or not all(type(each) is int and 0 <= each <= MOST for each in value):
+        raise ValueError(f"must be a list of token ids, not {_shown(value)}")
+    if len(value) > limits.stops:
+        raise ValueError(f"has {len(value)} entries; the limit is {limits.stops}")
     return tuple(value)
 
 
 def _flag(value: object, _: Limits) -> bool:
-    if value not in (0, 1):  # flat maps have no booleans
-        raise ValueError(f"must be true or false, not {value!r}")
+    if value not in (0, 1):  # flat mappings may have no booleans
+        raise ValueError(f"must be true or false, not {_shown(value)}")
     return bool(value)
 
 
 def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
-    names, pairs = read_protect(value)
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple) or not all(map(_names_regions, entries)):
+        raise ValueError(f"must be a list of regions and pairs of markers, not {_shown(value)}")
+    names, pairs = read_protect(entries)
     if len(names) + len(pairs) > limits.regions:
         raise ValueError(f"has {len(names) + len(pairs)} regions; the limit is {limits.regions}")
+    size = _size(*pairs)
+    if size > limits.bytes:
+        raise ValueError(f"has {size} bytes of text; the limit is {limits.bytes}")
+    StopSet(protect=pairs)  # for its errors
     return (*names, *pairs)
+
+
+def _names_regions(entry: object) -> bool:
+    return isinstance(entry, str) or (isinstance(entry, list | tuple) and all(isinstance(mark, str) for mark in entry))
 
 
 def _repeat(value: object, _: Limits) -> Repeat | None:
     return requested(bool(value) if value in (0, 1) else value)
 
 
-FIELDS: dict[str, Callable[[Any, Limits], Any]] = {
+READERS: dict[str, Callable[[Any, Limits], Any]] = {
     "stop": lambda value, limits: _strings(value, limits.stops),
     "patterns": lambda value, limits: _strings(value, limits.patterns),
     "max_held": _count,

@@ -9,7 +9,7 @@ from typing import Any
 
 from stopscan import StopScanner, StopSet
 from stopscan.engines import CHAT, Checkpoint, Defaults, StopOptions, read_options
-from stopscan.regions import graph_of
+from stopscan.regions import graph_of, with_reasoning
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._detokenizer import Hidden, failures, scanning
 from stopscan.vllm._parsers import BEGINS_INSIDE, REASONING, form_of_calls
@@ -224,19 +224,3 @@ def _hidden(tokenizer: Any, stops: StopSet) -> Hidden:
         if whole != shown and (marker in markers or len(ids) == 1):
             table.setdefault(ids[-1], []).append((ids, marker))
     return table
-
-
-def with_reasoning(checkpoint: Any, own: Any) -> Any:
-    """The graph of a checkpoint, whose reasoning is the one that the engine's own parser says, ``own``."""
-    if not own or not checkpoint:
-        return own or checkpoint
-    first, inside = checkpoint[next(iter(checkpoint))], checkpoint.get("reasoning", {})
-    openings = next(iter(own.values()))
-    closings = [mark for state, markers in own.items() if state.startswith("reasoning") for mark in markers]
-    if all(mark in first for mark in openings) and all(mark in inside for mark in closings):
-        return checkpoint
-    if "tool_call" in own:
-        return own
-    calls = {mark: "tool_call" for mark, to in first.items() if to.startswith("tool_call")}
-    ends = dict.fromkeys(checkpoint.get("tool_call", {}), "answer")
-    return {**own, next(iter(own)): {**openings, **calls}, **({"tool_call": ends} if calls else {})}

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from mlx_lm.generate import main as mlx_main
 
-from stopscan._command_line import add_stops, stop_set
+from stopscan.command_line import add_stops, stop_set
 from stopscan.mlx_lm.generate import GenerationResponse, stream_generate
 
 
