@@ -9,6 +9,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
 from stopscan.engines import Checkpoint, Row
+from stopscan.regions import graph_of
 from stopscan.segments import Segment, SegmentSet
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from stopscan.engines import RowOptions, TokenOptions
 
 
-class _Row(Row[Any]):
+class BatchRow(Row[Any]):
     """A row of a ``BatchGenerator``, and the pieces that nobody has asked for yet with mlx-lm's responses."""
 
     def __init__(self, scanner: Any) -> None:
@@ -73,7 +74,7 @@ class _Row(Row[Any]):
         return [self._pieces.popleft(), *rest]
 
 
-class RowScanner(_Row):
+class RowScanner(BatchRow):
     """Scans one row of a ``BatchGenerator``. Pass it in ``stop_sequences``. ``text`` returns the safe text of a
     response.
 
@@ -103,21 +104,21 @@ class RowScanner(_Row):
     def __init__(
         self,
         tokenizer: Any,
-        stop: StopSet | str | Iterable[str] | None = (),
         /,
+        stop: StopSet | str | Iterable[str] | None = (),
         *,
         prompt: Any = (),
         **options: Unpack[RowOptions],
     ) -> None:
-        checkpoint = Checkpoint(wrapped(tokenizer))
-        super().__init__(checkpoint.scanner(StopSet(stop), prompt, **_of_model(checkpoint, options)))
+        given = of_model(tokenizer, options)
+        super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **given))
 
     def text(self, response: Any, /) -> str:
         """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
         return "".join(self._since(response))
 
 
-class RowSegmenter(_Row):
+class RowSegmenter(BatchRow):
     """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
     of a response.
 
@@ -141,8 +142,8 @@ class RowSegmenter(_Row):
         prompt: Any = (),
         **options: Unpack[TokenOptions],
     ) -> None:
-        checkpoint = Checkpoint(wrapped(tokenizer))
-        super().__init__(checkpoint.segmenter(segments, prompt, region=region, **_of_model(checkpoint, options)))
+        given = of_model(tokenizer, options)
+        super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
         """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
@@ -157,9 +158,15 @@ def wrapped(tokenizer: Any) -> Any:
     return tokenizer if isinstance(tokenizer, TokenizerWrapper) else TokenizerWrapper(tokenizer)
 
 
-def _of_model(checkpoint: Checkpoint, options: Mapping[str, Any]) -> dict[str, Any]:
+def checkpoint_of(tokenizer: Any) -> Checkpoint:
+    wrapper = wrapped(tokenizer)
+    # Not the wrapper's vocabulary: a tokenizer that cannot be scanned is named, and one that others scan is shared.
+    return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
+
+
+def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` with the EOS of the model, of which some have ``None`` among the others."""
     given = {"skip_special_tokens": False, **options}
     if given.get("eos_token_ids") is None:
-        given["eos_token_ids"] = [each for each in checkpoint.tokenizer.eos_token_ids if each is not None]
+        given["eos_token_ids"] = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
     return given

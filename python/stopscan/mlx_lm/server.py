@@ -21,9 +21,9 @@ from typing import Any
 from mlx_lm import server
 
 from stopscan import StopSet
-from stopscan.engines import CHAT, Checkpoint, Defaults, StopOptions, add_defaults, read_options
+from stopscan.engines import CHAT, Defaults, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
-from stopscan.mlx_lm._row import RowScanner
+from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._versions import SERVER, require
 
 require("server", SERVER)
@@ -35,34 +35,40 @@ class _Row(RowScanner):
     left = False
 
     def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
-        checkpoint, options = Checkpoint(tokenizer), stops.options
-        begin = {"prompt": prompt, "inside": inside}
-        super().__init__(tokenizer, options.stops, default=stops.default, **begin, **options.row)
+        checkpoint = checkpoint_of(tokenizer)
+        default = _told_apart(tokenizer) if stops.default is None else stops.default
+        options = of_model(tokenizer, {**stops.options.row, "default": default, "inside": inside})
+        BatchRow.__init__(self, checkpoint.scanner(stops.options.stops, prompt, **options))
         # A set in which nothing is protected has no regions to count.
-        counted = not checkpoint.graph or "reasoning" in self.tokens_in
-        self._counter = self if counted else checkpoint.scanner(StopSet(), **begin)
+        self._counter: Any = None
+        if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
+            self._counter = checkpoint.scanner(StopSet(), prompt, inside=inside)
 
     @property
     def reasoning_tokens(self) -> int | None:
-        return self._counter.tokens_in.get("reasoning")
+        """How many of the tokens are reasoning; ``None`` if the model has none."""
+        return (self._counter or self.scanner).tokens_in.get("reasoning")
 
     def advance(self, token_id: int, /) -> bool:
-        if self._counter is not self:
+        if self._counter is not None:
             self._counter.feed(token_id)
         return super().advance(token_id) or self.left
 
 
 @dataclass
 class _Stops:
-    """What a request asks, and its row. It travels in the place of mlx-lm's stop words, to the other machines of a
-    distributed model, too: before the row is made it has plain values alone."""
+    """What a request asks, and its row. It travels in the place of mlx-lm's stop words."""
 
     options: StopOptions
-    # For the request's `protect`, of which the model need not have every region.
-    default: tuple[Any, ...]
+    # For a request without `protect`; `None`: the regions that mlx-lm tells from the answer.
+    default: tuple[Any, ...] | None
+    connection: socket | None = None
     row: _Row | None = None
     # Why the row could not be made, if that is the request's fault.
     refusal: str | None = None
+
+    def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
+        return _Stops, (self.options, self.default)
 
 
 class _Refused(BaseException):
@@ -94,7 +100,7 @@ class _ResponseGenerator(server.ResponseGenerator):
             if stops.refusal is None:
                 raise
             raise _Refused(stops.refusal) from error
-        return context, responses if stops.row is None else _safe(responses, stops.row)
+        return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
 
     def end(self, stops: _Stops) -> None:
         """Ends a row that nobody reads any more with its next token; mlx-lm looks only twice a second. All machines of
@@ -103,10 +109,28 @@ class _ResponseGenerator(server.ResponseGenerator):
             stops.row.left = True
 
 
-def _safe(responses: Any, row: _Row) -> Iterator[Any]:
+def _told_apart(tokenizer: Any) -> tuple[str, ...]:
+    """The regions that mlx-lm tells from the answer of a chat."""
+    parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
+    told = {
+        "reasoning": tokenizer.has_thinking or "reasoning" in parts,
+        "tool_call": tokenizer.has_tool_calling or "tool" in parts,
+    }
+    return tuple(region for region in CHAT if told[region])
+
+
+def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
     for response in responses:
+        _check(connection)
         # At a "stop", mlx-lm drops the last text and what it still withholds.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+
+
+def _check(connection: socket) -> None:
+    """Raises ``ConnectionError`` if the client has reset the connection: mlx-lm writes a whole answer only at its end.
+    A client that has closed its own half may still read."""
+    with suppress(BlockingIOError):
+        connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
 
 
 class _Handler(server.APIHandler):
@@ -138,16 +162,17 @@ class _Handler(server.APIHandler):
 
     def _read_stops(self, request: Any) -> _Stops:
         options, default = read_options(self.body, self._defaults), self._defaults.protect
+        if default is None and request.request_type != "chat":
+            default = ()
         if options.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
-        if default is None:
-            default = CHAT if request.request_type == "chat" else ()
         tokenizer = self.response_generator.model_provider.tokenizer
         if tokenizer is not None:
             # Compiles the set here, and not in the thread in which all answers wait for it.
             with suppress(ValueError):  # the request may be for another model, which has the region
-                Checkpoint(tokenizer).stops(options.stops, options.protect, default)
-        return _Stops(options, default)
+                told = _told_apart(tokenizer) if default is None else default
+                checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
+        return _Stops(options, default, self.connection)
 
     def _refuse(self, error: BaseException) -> None:
         self._set_completion_headers(400)

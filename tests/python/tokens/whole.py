@@ -51,9 +51,9 @@ class Whole:
             if self.finish is not None:
                 break
             armed = self.seen >= min_tokens
-            if token_id in eos_token_ids or armed and token_id in stop_token_ids:
+            if armed and token_id in [*stop_token_ids, *eos_token_ids]:
                 is_stop = token_id in stop_token_ids
-                self.end(Finish("stop_token", token_id) if is_stop and armed else Finish("eos"), armed=armed, ids=1)
+                self.end(Finish("stop_token", token_id) if is_stop else Finish("eos"), armed=True, ids=1)
                 break
             self.seen += 1
             out = self.feed(self.seen, ended=False, armed=armed)
