@@ -69,8 +69,7 @@ class Defaults:
 
     @classmethod
     def from_arguments(cls, given: Namespace) -> Defaults:
-        """Returns what a parser with ``add_defaults`` has read. Raises ``ValueError`` that begins with ``--protect``.
-        """
+        """Returns what a parser with ``add_defaults`` has read. ``ValueError`` begins with ``--protect``."""
         try:
             protect = None if given.protect is None else _protect(given.protect, Limits())
         except ValueError as error:

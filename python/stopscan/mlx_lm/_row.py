@@ -2,20 +2,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint, Row
+from stopscan.engines import Checkpoint, Row, RowOptions, TokenOptions
 from stopscan.regions import graph_of
 from stopscan.segments import Segment, SegmentSet
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from stopscan.engines import RowOptions, TokenOptions
+Stops = StopSet | str | Iterable[str] | None
+Segments = SegmentSet | Mapping[str, Mapping[str, str]]
 
 
 class BatchRow(Row[Any]):
@@ -67,11 +68,11 @@ class BatchRow(Row[Any]):
         # The end by length is mlx-lm's own to report.
         return finish is not None and finish.reason != "length"
 
-    def _since(self, response: Any) -> list[Any]:
+    def _since(self, response: Any) -> Any:
         if not self._pieces:
             raise ValueError("each response of the row is to be asked for once, in order: there is none left")
-        rest = [self.scanner.flush("length")] if response.finish_reason == "length" else []
-        return [self._pieces.popleft(), *rest]
+        piece = self._pieces.popleft()
+        return piece + self.scanner.flush("length") if response.finish_reason == "length" else piece
 
 
 class RowScanner(BatchRow):
@@ -101,21 +102,14 @@ class RowScanner(BatchRow):
     ...         print(response.uid, row_of[response.uid].text(response))
     """
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        /,
-        stop: StopSet | str | Iterable[str] | None = (),
-        *,
-        prompt: Any = (),
-        **options: Unpack[RowOptions],
-    ) -> None:
+    def __init__(self, tokenizer: Any, /, stop: Stops = (), *, prompt: Any = (), **options: Unpack[RowOptions]) -> None:
         given = of_model(tokenizer, options)
         super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **given))
 
     def text(self, response: Any, /) -> str:
         """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
-        return "".join(self._since(response))
+        text: str = self._since(response)
+        return text
 
 
 class RowSegmenter(BatchRow):
@@ -133,22 +127,16 @@ class RowSegmenter(BatchRow):
     """
 
     def __init__(
-        self,
-        tokenizer: Any,
-        segments: SegmentSet | Mapping[str, Mapping[str, str]],
-        /,
-        *,
-        region: str | None = None,
-        prompt: Any = (),
+        self, tokenizer: Any, segments: Segments, /, *, region: str | None = None, prompt: Any = (),
         **options: Unpack[TokenOptions],
-    ) -> None:
+    ) -> None:  # fmt: skip
         given = of_model(tokenizer, options)
         super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
         """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
-        segments: Iterable[Any] = chain.from_iterable(self._since(response))
-        return [
+        segments: list[Any] = self._since(response)
+        return [  # what the limit released may go on with the part before it
             (region, "".join(segment[1] for segment in run), *part)
             for (region, *part), run in groupby(segments, lambda segment: (segment[0], *segment[2:]))
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
 from inspect import signature
 from operator import attrgetter
@@ -16,13 +15,12 @@ BATCHES = {
     "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],
     "generate.BatchGenerator.insert": ["stop_sequences"],
     # All rests on this: each step asks the matcher of each row.
-    "generate.GenerationBatch.__init__": ["matcher"],
     "generate.GenerationBatch.next": ["advance"],
 }
 SERVER = BATCHES | {
     "server.ResponseGenerator": ["_tokenize", "_make_state_machine", "generate"],
     "server.ResponseGenerator._generate": ["_tokenize", "_make_state_machine", "stop_words"],
-    "server.ResponseGenerator._serve_single": ["_tokenize", "_make_state_machine", "advance", "stop_words"],
+    "server.ResponseGenerator._serve_single": ["advance", "_tokenize", "_make_state_machine", "stop_words"],
     "server.APIHandler": ["handle_completion", "generate_response", "completion_usage_response"],
     "server._run_http_server": ["handler_class", "server_class"],
 }
@@ -45,13 +43,5 @@ def _names(module: str, path: str) -> set[str]:
         found: Any = attrgetter(path)(import_module(module))
     except (AttributeError, ImportError):
         return set()
-    return {*dir(found), *signature(found).parameters, *_used(getattr(found, "__code__", None))}
-
-
-def _used(code: Any) -> Iterator[str]:
-    """The names that the code of a function asks for, comprehensions included."""
-    if code is not None:
-        yield from code.co_names
-        for constant in code.co_consts:
-            if hasattr(constant, "co_names"):
-                yield from _used(constant)
+    code = getattr(found, "__code__", None)
+    return {*dir(found), *signature(found).parameters, *(code.co_names if code else ())}

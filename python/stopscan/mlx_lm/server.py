@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http.server import ThreadingHTTPServer
+from itertools import compress
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Any
 
@@ -37,21 +38,17 @@ class _Row(RowScanner):
     def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
         checkpoint = checkpoint_of(tokenizer)
         default = _told_apart(tokenizer) if stops.default is None else stops.default
-        options = of_model(tokenizer, {**stops.options.row, "default": default, "inside": inside})
-        BatchRow.__init__(self, checkpoint.scanner(stops.options.stops, prompt, **options))
-        # A set in which nothing is protected has no regions to count.
-        self._counter: Any = None
+        options = of_model(tokenizer, {"inside": inside})
+        scanner = checkpoint.scanner(stops.options.stops, prompt, default=default, **options, **stops.options.row)
+        BatchRow.__init__(self, scanner)
+        self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            self._counter = checkpoint.scanner(StopSet(), prompt, inside=inside)
-
-    @property
-    def reasoning_tokens(self) -> int | None:
-        """How many of the tokens are reasoning; ``None`` if the model has none."""
-        return (self._counter or self.scanner).tokens_in.get("reasoning")
+            # A set in which nothing is protected has no regions to count.
+            self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
-        if self._counter is not None:
-            self._counter.feed(token_id)
+        if self.counter is not self.scanner:
+            self.counter.feed(token_id)
         return super().advance(token_id) or self.left
 
 
@@ -112,11 +109,8 @@ class _ResponseGenerator(server.ResponseGenerator):
 def _told_apart(tokenizer: Any) -> tuple[str, ...]:
     """The regions that mlx-lm tells from the answer of a chat."""
     parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
-    told = {
-        "reasoning": tokenizer.has_thinking or "reasoning" in parts,
-        "tool_call": tokenizer.has_tool_calling or "tool" in parts,
-    }
-    return tuple(region for region in CHAT if told[region])
+    told = [tokenizer.has_thinking or "reasoning" in parts, tokenizer.has_tool_calling or "tool" in parts]
+    return tuple(compress(CHAT, told))
 
 
 def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
@@ -134,7 +128,7 @@ def _check(connection: socket) -> None:
 
 
 class _Handler(server.APIHandler):
-    _stops: _Stops | None = None
+    _stops: _Stops
 
     def __init__(self, *args: Any, defaults: Defaults, **options: Any) -> None:
         self._defaults = defaults
@@ -148,8 +142,8 @@ class _Handler(server.APIHandler):
             self._refuse(error)
             return
         # mlx-lm asks for this field of it after the last chunk.
-        told = isinstance(self.stream_options, dict) and self.stream_options.get("include_usage")
-        self.stream_options = {"include_usage": bool(told)}
+        told = self.body.get("stream_options")
+        self.stream_options = {"include_usage": isinstance(told, dict) and bool(told.get("include_usage"))}
         self._called_tool = False
         try:
             super().handle_completion(request, stops)
@@ -183,7 +177,7 @@ class _Handler(server.APIHandler):
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
         """mlx-lm's chunk or whole response; the last one says what ended the generation."""
         self._called_tool |= bool(parts.get("tool_calls"))
-        row = self._stops.row if self._stops is not None else None
+        row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:
             return super().generate_response(text, finish_reason, *counts, **parts)
         ending = to_openai(row.finish)
@@ -203,10 +197,9 @@ class _Handler(server.APIHandler):
 
     def _with_reasoning(self, response: Any) -> Any:
         """``response`` with the number of its reasoning tokens in its usage, if it is a chat and has one."""
-        row = self._stops.row if self._stops is not None else None
-        tokens = row.reasoning_tokens if row is not None else None
-        if tokens is not None and "usage" in response and self.object_type != "text_completion":
-            response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens}
+        tokens = self._stops.row.counter.tokens_in if self._stops.row is not None else {}
+        if "reasoning" in tokens and "usage" in response and self.object_type != "text_completion":
+            response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens["reasoning"]}
         return response
 
 

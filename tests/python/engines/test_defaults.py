@@ -57,7 +57,9 @@ def test_defaults_on_a_command_line() -> None:
     assert Defaults.from_arguments(parsed()) == Defaults()
     assert Defaults.from_arguments(parsed("--protect")) == Defaults(())
     told = parsed("--protect", "reasoning", "<a>", "</a>", "--repeat", "4,512,64")
-    assert Defaults.from_arguments(told) == Defaults(("reasoning", ("<a>", "</a>")), Repeat(4, max_period=512, min_length=64))
+    assert Defaults.from_arguments(told) == Defaults(
+        ("reasoning", ("<a>", "</a>")), Repeat(4, max_period=512, min_length=64)
+    )
     with pytest.raises(ValueError, match=r"^--protect 'thoughts' is neither a name"):
         Defaults.from_arguments(parsed("--protect", "thoughts"))
 

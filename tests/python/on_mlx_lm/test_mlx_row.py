@@ -18,7 +18,8 @@ from transformers import ByT5Tokenizer
 
 from stopscan import StopMatch
 from stopscan.finish import Finish
-from stopscan.mlx_lm import RowScanner
+from stopscan.mlx_lm import RowScanner, RowSegmenter
+from stopscan.tokens import TokenScanner
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 
@@ -144,6 +145,15 @@ def test_eos_ids_and_special_tokens_can_be_chosen(mlx: tuple[Any, Any], reciter:
     row = RowScanner(mlx[1], "it", eos_token_ids=ids[2])
     assert row.feed_many(ids) == "<|channel|>analysis"
     assert row.finish == Finish("eos")
+
+
+def test_a_row_has_the_names_of_a_token_scanner(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    public = {name for name in dir(TokenScanner) if not name.startswith("_")}
+    for row in (RowScanner(mlx[1], stop="END"), RowSegmenter(mlx[1], {"answer": {}})):
+        assert public <= {*dir(row)}
+        row.feed_many(reciter.token_ids("count"))
+        assert (row.tokens_in, row.region) == ({"answer": row.tokens_seen}, "answer")
+        assert type(row).__name__ in repr(row)
 
 
 def test_a_response_is_asked_for_once(mlx: tuple[Any, Any], reciter: Reciter) -> None:

@@ -12,9 +12,9 @@ from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 from stopscan import StopSet
 from stopscan.finish import Finish
-from stopscan.mlx_lm._row import RowScanner, wrapped
+from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
 from stopscan.mlx_lm._versions import BATCHES, require
-from stopscan.mlx_lm.generate._single import Stops, print_speed, stop_set, taken
+from stopscan.mlx_lm.generate._single import print_speed, stop_set, taken
 
 
 @dataclass
@@ -64,45 +64,32 @@ def batch_generate(
         RowScanner(tokenizer, row_stops, max_tokens=limit, prompt=prompt, **options)
         for row_stops, limit, prompt in zip(_stops(stop, patterns, prompts), limits, prompts, strict=True)
     ]
-    outputs = [_Output(row) for row in rows]
+    outputs: list[list[Any]] = [[] for _ in rows]
     with closing(BatchGenerator(model, **kwargs)) as generator, generator.stats() as stats:
         uids = generator.insert(prompts, limits, caches=prompt_caches, stop_sequences=rows)
-        output_of = dict(zip(uids, outputs, strict=True))
+        of_row = dict(zip(uids, zip(rows, outputs, strict=True), strict=True))
         while responses := generator.next_generated():
             for response in responses:
-                output_of[response.uid].add(response, with_logprob=return_logprobs)
+                row, output = of_row[response.uid]
+                score = response.logprobs[response.token].item() if return_logprobs else None
+                output.append((row.text(response), response.token, score, response.prompt_cache))
     if verbose:
         print_speed(stats)
+    kept = [output[: _length(row, len(output))] for row, output in zip(rows, outputs, strict=True)]
     return BatchResponse(
-        texts=["".join(output.texts) for output in outputs],
+        texts=["".join(text for text, *_ in output) for output in outputs],
         stats=stats,
-        caches=[output.prompt_cache for output in outputs] if return_prompt_caches else None,
-        token_ids=[output.cut(output.token_ids) for output in outputs] if return_token_ids else None,
-        logprobs=[output.cut(output.logprobs) for output in outputs] if return_logprobs else None,
+        caches=[output[-1][3] for output in outputs] if return_prompt_caches else None,
+        token_ids=[[token for _, token, *_ in output] for output in kept] if return_token_ids else None,
+        logprobs=[[score for _, _, score, _ in output] for output in kept] if return_logprobs else None,
         finishes=[row.finish for row in rows if row.finish is not None],
     )
 
 
-class _Output:
-    """What came of one row."""
-
-    def __init__(self, row: RowScanner) -> None:
-        self.row = row
-        self.texts: list[str] = []
-        self.token_ids: list[int] = []
-        self.logprobs: list[float] = []
-        self.prompt_cache: Any = None
-
-    def add(self, response: Any, *, with_logprob: bool) -> None:
-        self.texts.append(self.row.text(response))
-        self.token_ids.append(response.token)
-        if with_logprob:
-            self.logprobs.append(response.logprobs[response.token].item())
-        self.prompt_cache = response.prompt_cache
-
-    def cut(self, values: list[Any]) -> list[Any]:
-        reason = self.row.finish.reason if self.row.finish else "length"
-        return values if reason == "length" else values[:-1] if reason == "eos" else values[: self.row.tokens_kept]
+def _length(row: RowScanner, count: int) -> int:
+    """How many of a row's tokens belong to its text."""
+    reason = row.finish.reason if row.finish else "length"
+    return count if reason == "length" else count - 1 if reason == "eos" else row.tokens_kept
 
 
 def _stops(stop: Any, patterns: str | Iterable[str], prompts: Sequence[Any]) -> list[StopSet]:

@@ -13,9 +13,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
-from stopscan.mlx_lm._row import RowScanner, wrapped
-
-Stops = StopSet | str | Iterable[str] | None
+from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
 
 ENDS = {"stop": Finish("eos"), "length": Finish("length")}
 OF_ROWS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
