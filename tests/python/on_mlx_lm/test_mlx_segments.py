@@ -20,11 +20,11 @@ NAMES = ["think", "unclosed", "split", "count"]
 ANSWER = [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
 
 
-def joined(segments: Any) -> list[Segment]:
-    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, lambda one: one[0])]
+def joined(segments: Any) -> list[tuple[str, str]]:
+    return [(region, "".join(one[1] for one in run)) for region, run in groupby(segments, lambda one: one[0])]
 
 
-def told_apart(name: str) -> list[Segment]:
+def told_apart(name: str) -> list[tuple[str, str]]:
     return joined(split((str(piece) for piece in SCRIPTS[name]), THINK))
 
 
@@ -45,11 +45,11 @@ def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], rec
         assert (row.tokens_seen, row.tokens_kept) == (16, 14)
 
 
-def test_close_gives_the_held_segment(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+def test_flush_gives_the_held_segment(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowSegmenter(mlx[1], THINK)
     told = [segment for token_id in reciter.token_ids("think")[:15] for segment in row.feed(token_id)]
     assert joined(told) == ANSWER
-    assert row.flush("abort") == [("answer", "E")]
+    assert joined(row.flush("abort")) == [("answer", "E")]
     assert (row.flush(), row.feed(reciter.eos_token_id), row.finish) == ([], [], Finish("abort"))
 
 
