@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
 from stopscan import StopMatch, StopScanner
-from stopscan._command_line import add_pairs, add_stops, stop_set
+from stopscan.command_line import add_pairs, add_stops, stop_set
 
 if sys.platform == "win32":
     import msvcrt

@@ -10,8 +10,7 @@ from stopscan import Repeat
 from stopscan._engine.graphs import frozen
 from stopscan._engine.options import Limits
 from stopscan._engine.sets import stop_set
-from stopscan.regions import NAMES
-from stopscan.regions._protect import read
+from stopscan.regions import NAMES, read_protect
 from stopscan.repeats import in_environment
 
 # Has the names whose markers are not known yet.
@@ -29,7 +28,7 @@ class Settings(NamedTuple):
         """These, to be read again for each request, or ``ValueError`` for regions that no request could use."""
         if self.protect is None:
             return self
-        names, pairs = read(self.protect)
+        names, pairs = read_protect(self.protect)
         stop_set((), (), (*names, *pairs), None, None, ANY)
         return self._replace(protect=(*names, *pairs))
 

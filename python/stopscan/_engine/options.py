@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from stopscan import Repeat
-from stopscan.regions._protect import read
+from stopscan.regions import read_protect
 from stopscan.repeats import requested
 
 PREFIX = "stopscan_"
@@ -79,7 +79,7 @@ def _protect(value: object, limits: Limits) -> tuple[Any, ...] | None:
     if value is None:
         return None
     try:
-        found: tuple[Any, ...] = tuple(chain(*read(value)))
+        found: tuple[Any, ...] = tuple(chain(*read_protect(value)))
     except ValueError as error:
         raise ValueError(f"stopscan_protect {str(error).removeprefix('protect').lstrip(': ')}") from None
     if len(found) > limits.regions:

@@ -13,9 +13,7 @@ from stopscan.clients._json import get, items, put, without
 from stopscan.clients._machines.machine import Options
 from stopscan.clients._native import native_stops
 from stopscan.clients._wire.framing import dumps
-from stopscan.regions import NAMES
-from stopscan.regions._prompt import begins
-from stopscan.regions._protect import read
+from stopscan.regions import NAMES, begins, read_protect
 from stopscan.repeats import requested
 
 
@@ -158,7 +156,7 @@ def _options(own: Options, route: Route, body: Any) -> Options:
         raise TypeError(f"{'.'.join(route.stops)} must be a string or a list of strings")
     made = own.stops if stops is None and not told else _merged(own.stops, stops or [], told)
     include, start = (_flag(told, name) for name in ("include_stop", "start_protected"))
-    begin = begins(made, "", start) if start is not None else own.begin
+    begin = {"region": begins(made, "", start)} if start is not None else own.begin
     options = Options(
         made,
         own.include_stop if include is None else include,
@@ -209,7 +207,7 @@ def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopS
     graph = regions or own.regions or {}
     states = graph if isinstance(graph, Mapping) else ()  # what is none, the set complains of
     there = list(dict.fromkeys(state.partition("/")[0] for state in states))
-    names, pairs = read(protect or [], (*NAMES, *there))
+    names, pairs = read_protect(protect or [], (*NAMES, *there))
     for name in names:
         if name not in there:
             raise ValueError(f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions")

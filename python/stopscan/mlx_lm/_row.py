@@ -1,82 +1,96 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
-from stopscan._engine.tokens import EngineTokens, InRegions, Piece, RowOptions, TokenOptions
-from stopscan.mlx_lm._regions import prompt_end
-from stopscan.regions import graph_of, protected, region_after
-from stopscan.regions._prompt import begins
+from stopscan.engines import Checkpoint, Row, RowOptions, TokenOptions
+from stopscan.regions import graph_of
 from stopscan.segments import Segment, SegmentSet
-from stopscan.tokens import TokenScanner, TokenSegmenter
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+Stops = StopSet | str | Iterable[str] | None
+Segments = SegmentSet | Mapping[str, Mapping[str, str]]
 
-class _Row(EngineTokens[Piece]):
-    """A row as mlx-lm and loops see it; what it emits is text or segments."""
 
-    def __init__(self, make: Callable[..., Any], tokenizer: Any, max_tokens: int | None, options: TokenOptions) -> None:
-        # mlx-lm's text has the special tokens, and markers can be among them.
-        super().__init__(make, max_tokens, {"skip_special_tokens": False, **options}, tokenizer.eos_token_ids)
+class BatchRow(Row[Any]):
+    """A row of a ``BatchGenerator``, and the pieces that nobody has asked for yet with mlx-lm's responses."""
+
+    def __init__(self, scanner: Any) -> None:
+        super().__init__(scanner)
+        self._pieces: deque[Any] = deque()
         self._in_use = False
 
     def copy(self) -> Self:
-        """The same in the same state, which goes on independently; mlx-lm may take the copy for another row."""
+        """Returns the same row in the same state, which goes on independently; mlx-lm may take it for another row."""
         other = super().copy()
-        other._in_use = False
+        other._pieces, other._in_use = self._pieces.copy(), False
         return other
 
     def reset(self) -> None:
-        """Goes back to the start of the stream; mlx-lm may take it for another row."""
+        """Goes back to the start of the row; mlx-lm may take it for another row."""
         super().reset()
+        self._pieces.clear()
         self._in_use = False
 
+    def snapshot(self) -> bytes:
+        """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere. Raises
+        ``ValueError`` if a response was not asked for: its text would be lost."""
+        if self._pieces:
+            raise ValueError(f"{len(self._pieces)} responses of the row were not asked for yet")
+        return super().snapshot()
+
+    def restore(self, snapshot: bytes, /) -> None:
+        """Takes the state of a ``snapshot``. Raises ``ValueError`` for one of other stops or options, and for damaged
+        bytes; the row is then as before."""
+        super().restore(snapshot)
+        self._pieces.clear()
+
     def matcher(self) -> Self:
-        """Itself. mlx-lm calls it when the row starts; for a second row it raises ``ValueError``."""
+        """Returns the row itself. mlx-lm calls it when the row starts; for a second row it raises ``ValueError``."""
         if self._in_use:
             raise ValueError(f"a {type(self).__name__} is for one row: make one for each")
         self._in_use = True
         return self
 
     def advance(self, token_id: int, /) -> bool:
-        """Whether the row ends with ``token_id``. mlx-lm calls it for each token, before it hands out the response."""
-        self._pieces.append(self.feed(token_id))
-        finish = self._scanner.finish
+        """Returns whether the row ends with ``token_id``. mlx-lm calls it for each token, before it hands out the
+        response."""
+        scanner = self.scanner
+        self._pieces.append(scanner.feed(token_id))
+        finish = scanner.finish
         # The end by length is mlx-lm's own to report.
         return finish is not None and finish.reason != "length"
 
-    def _of(self, response: Any) -> Piece:
+    def _since(self, response: Any) -> Any:
         if not self._pieces:
             raise ValueError("each response of the row is to be asked for once, in order: there is none left")
-        piece: Piece = self._pieces.popleft()
-        return self._joined([piece, self.close("length")]) if response.finish_reason == "length" else piece
+        piece = self._pieces.popleft()
+        return piece + self.scanner.flush("length") if response.finish_reason == "length" else piece
 
 
-class RowScanner(_Row[str]):
+class RowScanner(BatchRow):
     """Scans one row of a ``BatchGenerator``. Pass it in ``stop_sequences``. ``text`` returns the safe text of a
     response.
 
     The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
-    before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``close("length")`` at the loop's
+    before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``flush("length")`` at the loop's
     own limit.
 
-    - The text is the text of ``tokenizer.decode``. Special tokens are included unless ``skip_special_tokens`` is true.
-    - ``min_tokens`` holds for stops and ``stop_token_ids``.
-    - An EOS of ``eos_token_ids`` ends the row at any time, as in mlx-lm. The default is the model's EOS.
-    - ``max_tokens`` is the limit at which ``finish`` says ``length``. mlx-lm knows nothing of this limit: give
-      ``insert`` the same limit, or take the row out at its ``finish``.
-    - An id that the tokenizer does not have counts, and has no text.
+    - ``prompt``, text or token ids, says whether the answer begins in the reasoning. ``start_protected`` says it
+      instead.
     - No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_call"``, a pair of markers, or a list of
       these.
-    - ``start_protected`` says whether the answer begins inside such a region. By default the end of ``prompt``, text or
-      token ids, decides.
-    - The other options are those of ``TokenScanner``.
+    - The other options are those of ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which ends
+      the row at any time, and that of ``skip_special_tokens`` is false, as in mlx-lm.
+    - ``max_tokens`` is a limit that mlx-lm knows nothing of: give ``insert`` the same limit, or take the row out at its
+      ``finish``.
 
     Raises ``ValueError`` for a region whose markers are not known, and ``TypeError`` for a tokenizer that
     ``TokenScanner`` does not take.
@@ -88,30 +102,17 @@ class RowScanner(_Row[str]):
     ...         print(response.uid, row_of[response.uid].text(response))
     """
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        stop: StopSet | str | Iterable[str] | None = (),
-        /,
-        *,
-        max_tokens: int | None = None,
-        prompt: Any = (),
-        **options: Unpack[RowOptions],
-    ) -> None:
-        tokenizer = wrapped(tokenizer)
-        stops = StopSet(stop)
-        if protect := options.pop("protect", ()):
-            stops = protected(stops, graph_of(tokenizer), protect)
-        begin = begins(stops, prompt_end(tokenizer, prompt), options.pop("start_protected", None))
-        make = partial(TokenScanner, tokenizer._tokenizer, stops, **begin)
-        super().__init__(make, tokenizer, max_tokens, options)
+    def __init__(self, tokenizer: Any, /, stop: Stops = (), *, prompt: Any = (), **options: Unpack[RowOptions]) -> None:
+        given = of_model(tokenizer, options)
+        super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **given))
 
     def text(self, response: Any, /) -> str:
         """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
-        return self._of(response)
+        text: str = self._since(response)
+        return text
 
 
-class RowSegmenter(InRegions, _Row[list[Segment]]):
+class RowSegmenter(BatchRow):
     """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
     of a response.
 
@@ -126,26 +127,34 @@ class RowSegmenter(InRegions, _Row[list[Segment]]):
     """
 
     def __init__(
-        self,
-        tokenizer: Any,
-        segments: SegmentSet | Mapping[str, Mapping[str, str]],
-        /,
-        *,
-        region: str | None = None,
-        max_tokens: int | None = None,
-        prompt: Any = (),
+        self, tokenizer: Any, segments: Segments, /, *, region: str | None = None, prompt: Any = (),
         **options: Unpack[TokenOptions],
-    ) -> None:
-        tokenizer, segments = wrapped(tokenizer), SegmentSet(segments)
-        if region is None:
-            region = region_after(segments.markers, prompt_end(tokenizer, prompt))
-        make = partial(TokenSegmenter, tokenizer._tokenizer, segments, region=region)
-        super().__init__(make, tokenizer, max_tokens, options)
+    ) -> None:  # fmt: skip
+        given = of_model(tokenizer, options)
+        super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
         """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
-        return self._of(response)
+        segments: list[Any] = self._since(response)
+        return [  # what the limit released may go on with the part before it
+            (region, "".join(segment[1] for segment in run), *part)
+            for (region, *part), run in groupby(segments, lambda segment: (segment[0], *segment[2:]))
+        ]
 
 
 def wrapped(tokenizer: Any) -> Any:
     return tokenizer if isinstance(tokenizer, TokenizerWrapper) else TokenizerWrapper(tokenizer)
+
+
+def checkpoint_of(tokenizer: Any) -> Checkpoint:
+    wrapper = wrapped(tokenizer)
+    # Not the wrapper's vocabulary: a tokenizer that cannot be scanned is named, and one that others scan is shared.
+    return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
+
+
+def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` with the EOS of the model, of which some have ``None`` among the others."""
+    given = {"skip_special_tokens": False, **options}
+    if given.get("eos_token_ids") is None:
+        given["eos_token_ids"] = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
+    return given

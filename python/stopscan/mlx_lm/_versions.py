@@ -1,47 +1,47 @@
+"""What the parts that need mlx-lm 0.32 hold on to."""
+
 from __future__ import annotations
 
 from importlib import import_module
 from inspect import signature
 from operator import attrgetter
-from types import ModuleType
+from typing import Any
 
 import mlx_lm
 
-# What the parts that need mlx-lm 0.32 hold on to, by module: classes and functions with the methods or parameters that
-# they must have.
-Parts = dict[str, dict[str, list[str]]]
-BATCHES: Parts = {
-    "mlx_lm.generate": {
-        "StopSequences": ["matcher"],
-        "BatchGenerator": ["insert", "next_generated", "stats", "close"],
-        "BatchGenerator.insert": ["stop_sequences"],
-    }
+# By class or function: the attributes, the parameters, and the attributes that its code asks for.
+BATCHES = {
+    "generate.StopSequences": ["matcher"],
+    "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],
+    "generate.BatchGenerator.insert": ["stop_sequences"],
+    # All rests on this: each step asks the matcher of each row.
+    "generate.GenerationBatch.next": ["advance"],
 }
-SERVER: Parts = BATCHES | {
-    "mlx_lm.server": {
-        "ResponseGenerator": ["_tokenize", "_make_state_machine", "generate"],
-        "APIHandler": ["_validate", "handle_completion", "generate_response", "_set_completion_headers"],
-        "_run_http_server": ["handler_class"],
-    }
+SERVER = BATCHES | {
+    "server.ResponseGenerator": ["_tokenize", "_make_state_machine", "generate"],
+    "server.ResponseGenerator._generate": ["_tokenize", "_make_state_machine", "stop_words"],
+    "server.ResponseGenerator._serve_single": ["advance", "_tokenize", "_make_state_machine", "stop_words"],
+    "server.APIHandler": ["handle_completion", "generate_response", "completion_usage_response"],
+    "server._run_http_server": ["handler_class", "server_class"],
 }
 
 
-def require(user: str, parts: Parts) -> None:
+def require(user: str, parts: dict[str, list[str]]) -> None:
     """Raises ``ImportError`` unless this mlx-lm has all ``parts``, which ``user`` holds on to."""
-    for module, owners in parts.items():
-        for owner, names in owners.items():
-            known = _names(import_module(module), owner)
-            for name in names:
-                if name not in known:
-                    raise ImportError(
-                        f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, as long as it has what 0.32.2 has; "
-                        f"this is mlx-lm {mlx_lm.__version__}, without {module}.{owner}: {name}"
-                    )
+    for owner, names in parts.items():
+        module, _, path = owner.partition(".")
+        for name in names:
+            if name not in _names(f"mlx_lm.{module}", path):
+                raise ImportError(
+                    f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, as long as it has what 0.32.2 has; "
+                    f"this is mlx-lm {mlx_lm.__version__}, without mlx_lm.{owner}: {name}"
+                )
 
 
-def _names(module: ModuleType, owner: str) -> set[str]:
+def _names(module: str, path: str) -> set[str]:
     try:
-        found = attrgetter(owner)(module)
-    except AttributeError:
+        found: Any = attrgetter(path)(import_module(module))
+    except (AttributeError, ImportError):
         return set()
-    return {*dir(found), *signature(found).parameters}
+    code = getattr(found, "__code__", None)
+    return {*dir(found), *signature(found).parameters, *(code.co_names if code else ())}

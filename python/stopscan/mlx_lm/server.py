@@ -1,223 +1,183 @@
 """``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
 
-A request may have ``patterns``, ``max_held``, ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect``,
-``start_protected`` and ``repeat``, as in ``StopSet`` and ``RowScanner``. ``--protect`` and ``--repeat`` are defaults;
-without the first no stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops everywhere). If
-a stop ended it, the last choice has a ``matched_stop``; the usage of chats has ``reasoning_tokens``.
+A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` are
+defaults; without the first no stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops
+everywhere). If a stop ended it, the last choice has a ``matched_stop``; the usage of chats has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from http.server import ThreadingHTTPServer
+from itertools import compress
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Any
 
 from mlx_lm import server
-from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
 
-from stopscan import Repeat, StopSet
-from stopscan._engine.request import asked, server_defaults, wants_stops
-from stopscan._engine.tokens import RequestOptions
+from stopscan import StopSet
+from stopscan.engines import CHAT, Defaults, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
-from stopscan.mlx_lm._limits import check_body, check_ids, check_text_prompt
-from stopscan.mlx_lm._row import RowScanner, RowSegmenter
+from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._versions import SERVER, require
-from stopscan.regions import NAMES, graph_of, known
 
 require("server", SERVER)
 
 
 class _Row(RowScanner):
-    """A row that also ends when its client has gone: mlx-lm looks only every half second whether it is to stop one. It
-    keeps its ids, to count those of the reasoning."""
+    """A row that also ends when its client has gone, and counts the tokens of its regions."""
 
     left = False
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.ids: list[int] = []
+    def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
+        checkpoint = checkpoint_of(tokenizer)
+        default = _told_apart(tokenizer) if stops.default is None else stops.default
+        options = of_model(tokenizer, {"inside": inside})
+        scanner = checkpoint.scanner(stops.options.stops, prompt, default=default, **options, **stops.options.row)
+        BatchRow.__init__(self, scanner)
+        self.counter: Any = scanner
+        if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
+            # A set in which nothing is protected has no regions to count.
+            self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
-        self.ids.append(token_id)
+        if self.counter is not self.scanner:
+            self.counter.feed(token_id)
         return super().advance(token_id) or self.left
 
 
 @dataclass
 class _Stops:
-    """What a request says about stops, and its scanner. It travels in the place of mlx-lm's stop words."""
+    """What a request asks, and its row. It travels in the place of mlx-lm's stop words."""
 
-    stop: StopSet
-    options: RequestOptions
-    # Whether the request itself asks for a stop.
-    wanted: bool
-    # The default, of which a model need not have every region.
-    protect: Sequence[str]
-    connection: socket
+    options: StopOptions
+    # For a request without `protect`; `None`: the regions that mlx-lm tells from the answer.
+    default: tuple[Any, ...] | None
+    connection: socket | None = None
     row: _Row | None = None
-    # What counts the tokens of the reasoning, if the model has any.
-    regions: RowSegmenter | None = None
-    refused: bool = False
+    # Why the row could not be made, if that is the request's fault.
+    refusal: str | None = None
 
-    def begin(self, tokenizer: Any, prompt: Any) -> None:
-        """Makes the scanner. There is none for a tokenizer that cannot be scanned, if the request asks for no stop."""
-        graph = graph_of(tokenizer) or {}
-        try:
-            options = {"protect": known(graph, self.protect), **self.options}
-            self.row = _Row(tokenizer, self.stop, prompt=prompt, **options)
-            if "reasoning" in graph:
-                self.regions = RowSegmenter(tokenizer, graph, prompt=prompt)
-        except TypeError:
-            if self.wanted:
-                raise
+    def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
+        return _Stops, (self.options, self.default)
 
-    def count_reasoning(self, usage: dict[str, Any]) -> None:
-        """Says in the ``usage`` how many tokens of the emitted text are reasoning."""
-        if self.row is None or self.regions is None:
-            return
-        self.regions.reset()
-        self.regions.feed_many(self.row.ids[: self.row.tokens_kept])
-        usage["completion_tokens_details"] = {"reasoning_tokens": self.regions.tokens_in["reasoning"]}
+
+class _Refused(BaseException):
+    """Raised where mlx_lm.server would answer every ``Exception`` with a 404."""
 
 
 class _ResponseGenerator(server.ResponseGenerator):
-    def __init__(self, model_provider: Any, prompt_cache: Any) -> None:
-        # Before super's, which starts the thread that asks the cache.
-        prompt_cache.fetch_nearest_cache = partial(_fetch, prompt_cache.fetch_nearest_cache)
-        super().__init__(model_provider, prompt_cache)
-
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
+        tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
         try:
-            tokenized = super()._tokenize(tokenizer, request, args)
-            check_ids(self.model_provider.model, tokenizer, tokenized[0], args.logits.logit_bias)
-            args.stop_words.begin(tokenizer, tokenized[0])
-        except Exception:
-            args.stop_words.refused = True
-            raise
+            stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
+        except (TypeError, ValueError) as error:
+            # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
+            if stops.options.asks or isinstance(error, ValueError):
+                stops.refusal = str(error)
+                raise
         return tokenized
 
-    def _make_state_machine(self, model_key: Any, tokenizer: Any, stop_words: Any) -> Any:
+    def _make_state_machine(self, model_key: Any, tokenizer: Any, stops: Any) -> Any:
         stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, ())
-        return stop_words.row or stop_sequences, text_machine
+        return stop_sequences if stops.row is None else stops.row, text_machine
 
     def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
-        context, responses = super().generate(request, generation_args, progress_callback)
         stops = generation_args.stop_words
+        try:
+            context, responses = super().generate(request, generation_args, progress_callback)
+        except Exception as error:
+            if stops.refusal is None:
+                raise
+            raise _Refused(stops.refusal) from error
         return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
 
-
-def _fetch(fetch: Any, model: Any, tokens: list[int]) -> tuple[Any, list[int]]:
-    """What the cache has of the prompt, and the tokens that are left: one at least. A prompt of which nothing is left
-    ends mlx-lm's generation thread."""
-    cache, rest = fetch(model, tokens)
-    if rest:
-        return cache, rest
-    if not can_trim_prompt_cache(cache):
-        return None, tokens
-    trim_prompt_cache(cache, 1)
-    return cache, tokens[-1:]
+    def end(self, stops: _Stops) -> None:
+        """Ends a row that nobody reads any more with its next token; mlx-lm looks only twice a second. All machines of
+        a distributed model must do the same, so that no row is ended there."""
+        if stops.row is not None and not self._is_distributed:
+            stops.row.left = True
 
 
-def _safe(responses: Generator[Any, None, None], row: _Row, connection: socket) -> Iterator[Any]:
-    with closing(responses):
-        try:
-            for response in responses:
-                # mlx-lm writes a whole answer only at its end, and would notice only then.
-                if _left(connection):
-                    raise ConnectionResetError("the client has gone")
-                # At a "stop", mlx-lm drops the last text and what it still withholds.
-                yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
-        finally:
-            row.left = True
+def _told_apart(tokenizer: Any) -> tuple[str, ...]:
+    """The regions that mlx-lm tells from the answer of a chat."""
+    parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
+    told = [tokenizer.has_thinking or "reasoning" in parts, tokenizer.has_tool_calling or "tool" in parts]
+    return tuple(compress(CHAT, told))
 
 
-def _left(connection: socket) -> bool:
-    """Whether the client has closed its end; what else may come is its next request."""
-    try:
-        return not connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
+    for response in responses:
+        _check(connection)
+        # At a "stop", mlx-lm drops the last text and what it still withholds.
+        yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
 
 
-class _HTTPServer(ThreadingHTTPServer):
-    # With mlx-lm's 5, many clients that connect at once are turned away.
-    request_queue_size = 1024
+def _check(connection: socket) -> None:
+    """Raises ``ConnectionError`` if the client has reset the connection: mlx-lm writes a whole answer only at its end.
+    A client that has closed its own half may still read."""
+    with suppress(BlockingIOError):
+        connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
 
 
 class _Handler(server.APIHandler):
-    _stops: _Stops | None = None
+    _stops: _Stops
 
-    def __init__(self, *args: Any, protect: list[str] | None, repeat: Repeat | None, **options: Any) -> None:
-        self._protect, self._repeat = protect, repeat
+    def __init__(self, *args: Any, defaults: Defaults, **options: Any) -> None:
+        self._defaults = defaults
         super().__init__(*args, **options)  # which serves the request
 
-    def do_POST(self) -> None:  # noqa: N802 - its name
-        try:
-            if self.headers.get("Content-Length", "").startswith("-"):
-                raise ValueError("Content-Length is negative")
-            super().do_POST()
-        except (AssertionError, ValueError, RecursionError, OverflowError) as error:
-            # Of the body alone: it is not UTF-8, is too deep or too long, or mlx-lm 0.32.0 asserts what it must have.
-            # What comes later is caught there.
-            self._refuse(400, error)
-
     def handle_completion(self, request: Any, stop_words: Any) -> None:
+        generator: _ResponseGenerator = self.response_generator
         try:
-            # Stops are for the answer: chat routes tell it from reasoning and calls.
-            default: Sequence[str] = NAMES if request.request_type == "chat" else ()
-            self._stops = self._read_stops(default if self._protect is None else self._protect)
-            self._called_tool = False
-            check_body(self.body)
-            if request.request_type == "text":
-                check_text_prompt(self.body)
-        except (TypeError, ValueError) as error:
-            self._refuse(400, error)
+            self._stops = stops = self._read_stops(request)
+        except ValueError as error:
+            self._refuse(error)
             return
+        # mlx-lm asks for this field of it after the last chunk.
+        told = self.body.get("stream_options")
+        self.stream_options = {"include_usage": isinstance(told, dict) and bool(told.get("include_usage"))}
+        self._called_tool = False
         try:
-            super().handle_completion(request, self._stops)
+            super().handle_completion(request, stops)
+        except _Refused as error:
+            self._refuse(error)
         except ConnectionError:
-            raise  # the client has gone
-        except Exception as error:
-            logging.exception("the generation failed")
-            self._end_with(error)
+            self.close_connection = True  # the client has gone
+        finally:
+            generator.end(stops)
 
-    def _refuse(self, status: int, error: Exception) -> None:
-        self._headers_buffer: list[bytes] = []  # a whole answer's are not sent before it is complete
-        self._set_completion_headers(status)
-        self.end_headers()
-        self.wfile.write(json.dumps({"error": str(error)}).encode())
-
-    def _end_with(self, error: Exception) -> None:
-        """Ends the answer of a generation that failed; a stream has its status already, and gets an event."""
-        if not self.stream:
-            self._refuse(500, error)
-            return
-        self.wfile.write(f"data: {json.dumps({'error': {'message': str(error), 'type': 'server_error'}})}\n\n".encode())
-        self.wfile.flush()
-
-    def _read_stops(self, protect: Sequence[str]) -> _Stops:
-        stops, options = asked(self.body, self._repeat)
-        if options.get("min_tokens", 0) > self.max_tokens:
+    def _read_stops(self, request: Any) -> _Stops:
+        options, default = read_options(self.body, self._defaults), self._defaults.protect
+        if default is None and request.request_type != "chat":
+            default = ()
+        if options.min_tokens > self.max_tokens:
             raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
-        return _Stops(stops, options, wants_stops(self.body), protect, self.connection)
+        tokenizer = self.response_generator.model_provider.tokenizer
+        if tokenizer is not None:
+            # Compiles the set here, and not in the thread in which all answers wait for it.
+            with suppress(ValueError):  # the request may be for another model, which has the region
+                told = _told_apart(tokenizer) if default is None else default
+                checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
+        return _Stops(options, default, self.connection)
 
-    def _set_completion_headers(self, status_code: int = 200) -> None:
-        # mlx-lm answers with a 404 whatever goes wrong before the first token.
-        refused = status_code == 404 and self._stops is not None and self._stops.refused
-        super()._set_completion_headers(400 if refused else status_code)
+    def _refuse(self, error: BaseException) -> None:
+        self._set_completion_headers(400)
+        self.end_headers()
+        body = {"message": str(error), "type": "invalid_request_error", "param": None, "code": None}
+        self.wfile.write(json.dumps({"error": body}).encode())
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
         """mlx-lm's chunk or whole response; the last one says what ended the generation."""
         self._called_tool |= bool(parts.get("tool_calls"))
-        row = self._stops.row if self._stops is not None else None
+        row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:
             return super().generate_response(text, finish_reason, *counts, **parts)
         ending = to_openai(row.finish)
@@ -228,26 +188,38 @@ class _Handler(server.APIHandler):
                 parts[name] = parts[name][: row.tokens_kept]
         response = super().generate_response(text, finish_reason, *counts, **parts)
         response["choices"][0].update(ending)
-        if "usage" in response:
-            self._count_reasoning(response["usage"])
-        return response
+        return self._with_reasoning(response)
 
     def completion_usage_response(self, *counts: Any, **options: Any) -> Any:
         """mlx-lm's chunk with the usage, which names itself as the others of its stream do."""
-        response = {**super().completion_usage_response(*counts, **options), "object": self.object_type}
-        self._count_reasoning(response["usage"])
+        response = super().completion_usage_response(*counts, **options)
+        return self._with_reasoning({**response, "object": self.object_type})
+
+    def _with_reasoning(self, response: Any) -> Any:
+        """``response`` with the number of its reasoning tokens in its usage, if it is a chat and has one."""
+        tokens = self._stops.row.counter.tokens_in if self._stops.row is not None else {}
+        if "reasoning" in tokens and "usage" in response and self.object_type != "text_completion":
+            response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens["reasoning"]}
         return response
 
-    def _count_reasoning(self, usage: dict[str, Any]) -> None:
-        if self._stops is not None and self.object_type != "text_completion":
-            self._stops.count_reasoning(usage)
+
+class _HTTPServer(ThreadingHTTPServer):
+    # With mlx-lm's 5, many clients that connect at once are turned away.
+    request_queue_size = 1024
 
 
 def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
-    own = server_defaults()
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the defaults of requests, and these:")
+    add_defaults(parser)
+    own, sys.argv[1:] = parser.parse_known_args()
+    if {"-h", "--help"} & {*sys.argv}:
+        parser.print_help()
+    try:
+        handler = partial(_Handler, defaults=Defaults.from_arguments(own))
+    except ValueError as error:
+        parser.error(str(error))
     server.ResponseGenerator = _ResponseGenerator
-    handler = partial(_Handler, protect=own.protect, repeat=own.repeat)
     server._run_http_server = partial(server._run_http_server, server_class=_HTTPServer, handler_class=handler)
     server.main()
 

@@ -14,7 +14,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stopscan._command_line import add_pairs, add_stops, stop_set
+from stopscan.command_line import add_pairs, add_stops, stop_set
 from stopscan.clients._native import LIMITS
 from stopscan.proxy import Limits, proxy
 

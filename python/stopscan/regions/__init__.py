@@ -4,10 +4,18 @@ Every adapter asks here, so that stops, protection and segments agree. The regio
 ``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` and ``tool_call``.
 """
 
-from stopscan.regions._checkpoint import graph_of
-from stopscan.regions._names import NAMES, Graph
-from stopscan.regions._prompt import region_after
-from stopscan.regions._protect import PROTECTED, Protect, RegionOptions, known, protected, segments_of
+from stopscan.regions._checkpoint import graph_of, with_reasoning
+from stopscan.regions._names import NAMES, Graph, region_name
+from stopscan.regions._prompt import begins, region_after
+from stopscan.regions._protect import (
+    PROTECTED,
+    Protect,
+    RegionOptions,
+    known,
+    protected,
+    read_protect,
+    segments_of,
+)
 
 __all__ = [
     "NAMES",
@@ -15,9 +23,13 @@ __all__ = [
     "Graph",
     "Protect",
     "RegionOptions",
+    "begins",
     "graph_of",
     "known",
     "protected",
+    "read_protect",
     "region_after",
+    "region_name",
     "segments_of",
+    "with_reasoning",
 ]

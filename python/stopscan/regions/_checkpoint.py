@@ -36,6 +36,26 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     return max(graphs, key=lambda graph: len({*NAMES} & regions_in(graph)), default=None)
 
 
+def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
+    """Returns the graph of a checkpoint with the reasoning of ``own``, which an engine's parser knows better.
+
+    If ``graph`` has the markers of ``own`` already, it is returned as it is. Otherwise only its tool calls are kept, if
+    ``own`` has none. ``None`` if neither is known.
+    """
+    if not own or not graph:
+        return own or graph
+    first, inside = graph[next(iter(graph))], graph.get("reasoning", {})
+    openings = next(iter(own.values()))
+    closings = [mark for state, markers in own.items() if region_name(state) == "reasoning" for mark in markers]
+    if all(mark in first for mark in openings) and all(mark in inside for mark in closings):
+        return graph
+    calls = {mark: "tool_call" for mark, to in first.items() if region_name(to) == "tool_call"}
+    if "tool_call" in own or not calls:
+        return own
+    ends = dict.fromkeys(graph.get("tool_call", {}), "answer")
+    return {**own, next(iter(own)): {**openings, **calls}, "tool_call": ends}
+
+
 def _of_mlx_lm(tokenizer: Any) -> Graph | None:
     transitions = getattr(tokenizer, "response_transitions", None)
     if transitions:  # of models whose answers have several parts: {part: [(marker, the part that it leads to)]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Any
 
 from stopscan import StopSet
 from stopscan.regions._names import NAMES, Graph, region_name
@@ -49,19 +48,38 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
     return first
 
 
-def begins(stops: StopSet, prompt_end: str, start_protected: bool | None) -> dict[str, Any]:
-    """Returns the options of a scanner of ``stops`` that say where the text after a prompt begins."""
+def begins(
+    stops: StopSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
+) -> str | None:
+    """Returns the state in which the answer to a prompt begins, for ``region=`` of a scanner of ``stops``; ``None`` if
+    the set has one region alone.
+
+    ``start_protected`` says whether it begins in the first region where no stop fires. Without it the end of the prompt
+    decides. If no marker at that end opens a region, ``inside`` says that the answer begins in the reasoning.
+
+    Raises ``ValueError`` for ``start_protected`` of a set in which nothing is protected.
+
+    >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
+    >>> begins(stops, "<|im_start|>assistant\\n<think>\\n")
+    'reasoning'
+    """
+    if stops.regions is not None:
+        graph: Graph = stops.regions
+        closed = [state for state in graph if region_name(state) not in stops.stop_in]
+    else:
+        closed = [opening for opening, _ in stops.protect]
+        graph = {"answer": {opening: opening for opening in closed}}
+    first = next(iter(graph)) if stops.regions is not None else None
+    if start_protected is not None:
+        if start_protected and not closed:
+            raise ValueError("start_protected: nothing is protected")
+        return closed[0] if start_protected else first
     if stops.regions is None:
-        opened = [pair for pair in stops.protect if prompt_end.rstrip().endswith(pair[0])]
-        if start_protected is None and opened:
-            return {"region": opened[0][0]}
-        return {"start_protected": bool(start_protected)}
-    if start_protected is None:
-        return {"region": region_after(stops.regions, prompt_end)}
-    closed = [region for region in stops.regions if region_name(region) not in stops.stop_in]
-    if start_protected and not closed:
-        raise ValueError("start_protected: nothing is protected")
-    return {"region": closed[0] if start_protected else next(iter(stops.regions))}
+        end = prompt_end.rstrip()
+        return next((opening for opening in closed if end.endswith(opening)), None)
+    found = region_after(graph, prompt_end)
+    thoughts = [state for state in graph if region_name(state) == "reasoning"]
+    return thoughts[0] if inside and thoughts and found == first else found
 
 
 @lru_cache(maxsize=16)

@@ -38,7 +38,7 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
     ('<think>END</think>Yes. ', StopMatch("END", 23))
     """
     if stops.regions is not None:
-        read(protect)  # for its errors
+        read_protect(protect)  # for its errors
         return stops
     names, pairs = _chosen(stops, graph, protect)
     if names:
@@ -64,16 +64,16 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
 
 def known(graph: Graph | None, protect: Protect) -> list[Any]:
     """Returns ``protect`` without the names that the graph lacks, as for a server's default."""
-    names, pairs = read(protect)
+    names, pairs = read_protect(protect)
     return [*(name for name in names if name in regions_in(graph or {})), *pairs]
 
 
-def read(protect: object, regions: Sequence[str] = NAMES) -> tuple[list[str], list[tuple[str, str]]]:
+def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[list[str], list[tuple[str, str]]]:
     """Returns the names of regions, and the pairs of markers, that ``protect`` has.
 
     Raises ``ValueError`` for an entry that is neither a name in ``regions`` nor a pair of markers.
 
-    >>> read(["reasoning", "<a>", "</a>"])
+    >>> read_protect(["reasoning", "<a>", "</a>"])
     (['reasoning'], [('<a>', '</a>')])
     """
     if isinstance(protect, str):
@@ -110,7 +110,7 @@ def _others(stops: StopSet) -> dict[str, Any]:
 
 def _chosen(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
     """Returns the regions, and the pairs of markers, that are to be protected: those of ``stops``, too."""
-    names, pairs = read(protect)
+    names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
     if protect is NAMES:
         names = [name for name in names if name in regions]

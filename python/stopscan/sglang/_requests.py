@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 
 from stopscan._engine.circuit import Circuit
 from stopscan._engine.environment import Settings
-from stopscan._engine.graphs import Frozen, frozen, with_reasoning
+from stopscan._engine.graphs import Frozen, frozen
 from stopscan._engine.options import options
-from stopscan.regions import NAMES, Graph, graph_of
+from stopscan.regions import NAMES, Graph, graph_of, with_reasoning
 from stopscan.sglang._spec import Spec, by_default
 from stopscan.tokens import Vocabulary
 

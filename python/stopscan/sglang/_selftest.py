@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 from stopscan._engine.environment import Settings
-from stopscan._engine.tokenizer import Tokenizer
+from stopscan.engines.selftest import Tokenizer
 
 WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
 SPECIAL = ["<|eos|>", "<|mark|>"]

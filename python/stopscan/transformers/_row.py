@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from stopscan._engine.tokens import EngineSegments, EngineTokens, joined
 from stopscan.finish import EndReason, Finish
 from stopscan.segments import Segment, SegmentSet
 from stopscan.transformers._options import Options
@@ -19,10 +20,8 @@ def row_of(options: Options, prompt: Sequence[int], streamer: Any = None) -> Row
 class Row:
     """One row of a generation: its scanner, the safe text so far, and the streamer that gets it, piece by piece."""
 
-    _kind: type[Any] = EngineTokens
-
     def __init__(self, options: Options, prompt: Sequence[int], streamer: Any = None) -> None:
-        self.scanner: Any = self._kind(*options.row(prompt))
+        self.scanner: Any = options.scanner(prompt)
         self.pieces: list[Any] = []  # the safe text so far, as it came
         self.streamer = streamer
         self.over = False
@@ -87,15 +86,13 @@ class Row:
 class SegmentRow(Row):
     """A row whose text is told apart: its pieces are segments, and so is what its streamer gets."""
 
-    _kind = EngineSegments
-
     @property
     def text(self) -> str:
         return "".join(text for _, text in self.pieces)
 
     @property
     def segments(self) -> list[Segment]:
-        return joined(self.pieces)
+        return [(region, "".join(text for _, text in run)) for region, run in groupby(self.pieces, itemgetter(0))]
 
     def _emit(self, segments: Any) -> None:
         self.pieces += segments
@@ -106,7 +103,7 @@ class SegmentRow(Row):
                 self.streamer.on_finalized_text((self.scanner.region, ""), stream_end=True)
 
 
-def length_of(tokens: EngineTokens[Any]) -> int:
+def length_of(tokens: Any) -> int:
     """How many tokens belong to a row: to the last of the text if a stop ended it, else all, with the EOS."""
     if tokens.finish is None or tokens.finish.matched_stop is None:
         return tokens.tokens_seen

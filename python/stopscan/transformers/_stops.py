@@ -3,10 +3,10 @@ from __future__ import annotations
 from functools import wraps
 from inspect import signature
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from transformers import GenerationMixin, StoppingCriteria
+from transformers import GenerationMixin, StoppingCriteria, StoppingCriteriaList
 from transformers.generation.streamers import BaseStreamer
 from transformers.generation.utils import _speculative_sampling
 
@@ -16,10 +16,6 @@ from stopscan.transformers._options import Options, Stop
 from stopscan.transformers._row import Row, row_of
 from stopscan.transformers._trim import trimmed
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from stopscan.transformers._options import StopsOptions
 
 # Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
@@ -61,7 +57,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         /,
         *,
         streamer: Any = None,
-        **options: Unpack[StopsOptions],
+        **options: Any,
     ) -> None:
         self._begin(Options(tokenizer, stop, **options), streamer)
 
@@ -107,6 +103,17 @@ class Stops(StoppingCriteria, BaseStreamer):
                 done = [row.over for row in self._rows]
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
             return self._done
+
+    def tell_done(self, done: Any) -> None:
+        """Ends the rows that another criterion ended: what follows in them is padding."""
+        with self._lock:
+            if self._done is None or not torch.equal(done, self._done):
+                for row, over in zip(self._rows, done.tolist(), strict=True):
+                    if over:
+                        row.close("length")
+
+    def tell_eos(self, token_ids: Any) -> None:
+        self._options.tell_eos(token_ids)
 
     def put(self, value: Any) -> None:
         """Takes the prompts. The tokens that follow come with the calls of the criterion."""
@@ -192,7 +199,9 @@ class Stops(StoppingCriteria, BaseStreamer):
             self._rows = [self._rescanned(row) for row in sequences.tolist()]
             self._beams = False
         lengths = [row.length() for row in self._results()]
-        return trimmed(output, self._prompt_length, lengths, self._options.pad_token_id)
+        # Whisper takes the decoder's prompt away again.
+        missing = 0 if self._beams else max(self._length - sequences.shape[1], 0)
+        return trimmed(output, max(self._prompt_length - missing, 0), lengths, self._options.pad_token_id)
 
     def _start(self, prompts: Any) -> None:
         streamers = self._check_streamers(len(prompts))
@@ -251,6 +260,34 @@ def _key(sequence: Any) -> bytes:
     return key
 
 
+class _Criteria(StoppingCriteriaList):
+    """Criteria among which is a ``Stops``, which learns what the others decide."""
+
+    def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+        done = super().__call__(input_ids, scores, **kwargs)
+        for criterion in self:
+            if isinstance(criterion, Stops):
+                criterion.tell_done(done)
+        return done
+
+
+def _tell_stops() -> None:
+    """Lets each ``Stops`` of a generation know the model's EOS and what the other criteria decide."""
+    make = GenerationMixin._get_stopping_criteria
+
+    @wraps(make)
+    def _get_stopping_criteria(self: Any, *args: Any, **options: Any) -> Any:
+        criteria = make(self, *args, **options)
+        ours = [criterion for criterion in criteria if isinstance(criterion, Stops)]
+        for criterion in criteria if ours else ():
+            if (eos := getattr(criterion, "eos_token_id", None)) is not None:
+                for each in ours:
+                    each.tell_eos(eos.tolist())
+        return _Criteria(criteria) if ours else criteria
+
+    GenerationMixin._get_stopping_criteria = _get_stopping_criteria
+
+
 def _tell_prompts() -> None:
     """Lets assisted decoding, whose first step may bring several tokens, tell each ``Stops`` where its prompts end. It
     changes nothing for other criteria."""
@@ -269,3 +306,4 @@ def _tell_prompts() -> None:
 
 
 _tell_prompts()
+_tell_stops()

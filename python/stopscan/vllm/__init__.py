@@ -1,6 +1,5 @@
-"""Exact stops for vLLM: in its own detokenizer (``install``), or around a stream (``scan_outputs``)."""
+"""Exact stops in vLLM's detokenizer: ``STOPSCAN_VLLM=1 vllm serve …``, or ``install()`` before the first engine."""
 
 from stopscan.vllm._install import install, uninstall
-from stopscan.vllm._outputs import scan_outputs
 
-__all__ = ["install", "scan_outputs", "uninstall"]
+__all__ = ["install", "uninstall"]

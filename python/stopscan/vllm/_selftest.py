@@ -7,62 +7,41 @@ have an answer which vLLM alone cannot give.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
-from stopscan._engine.circuit import NOT_OURS, Circuit
-from stopscan._engine.environment import Settings
-from stopscan.vllm import _hooks
-from stopscan.vllm._adapter import Adapter
-from stopscan.vllm._detokenizer import ScanningDetokenizer
-from stopscan.vllm._streams import Host, Outcome
+from stopscan.vllm import _requests as requests
+from stopscan.vllm._detokenizer import ScanningDetokenizer, failures
+from stopscan.vllm._streams import Host
 
 
-class Silent(Circuit):
-    """Counts, and neither logs nor gives up: one stream fails on purpose."""
-
-    def __init__(self) -> None:
-        self.failures = 0
-
-    @property
-    def closed(self) -> bool:
-        return True
-
-    def note(self, error: BaseException, outcome: str) -> None:
-        if isinstance(error, NOT_OURS):
-            raise error
-        self.failures += 1
-
-
-def problems() -> list[str]:
-    """What is wrong with stopscan in this vLLM, most telling first; nothing if all is right."""
+def problems(place: Callable[[], None], remove: Callable[[], None]) -> list[str]:
+    """What is wrong with stopscan in this vLLM; nothing if all is right."""
+    host = Host()
+    alone = {stream.name: host.run(stream) for stream in host.streams if stream.expected is None}
+    before, failures.count = (failures.count, failures.LIMIT), 0
+    failures.LIMIT = len(host.streams)  # two streams fail on purpose
+    logs, failures._logger.disabled = failures._logger.disabled, True
+    wrong = []
     try:
-        host = Host()
-        alone = [host.run(stream) for stream in host.streams if stream.expected is None]
-    except Exception as error:
-        return [f"nothing can be told, because vLLM alone fails in the test: {error!r}"]
-    adapter = Adapter(Settings())
-    adapter.circuit = Silent()
-    _hooks.apply(adapter)
-    try:
-        return list(_compare(host, iter(alone), adapter))
+        place()
+        for stream in host.streams:
+            try:
+                ours = host.run(stream, _break if stream.breaks else None)
+            except Exception as error:
+                wrong.append(f"{stream.name}: {error!r}")
+                continue
+            theirs = alone.get(stream.name)
+            if problem := ours.against(theirs) if theirs else ours.as_expected(stream):
+                wrong.append(f"{stream.name}: {problem}")
+        if failures.count != sum(stream.breaks for stream in host.streams):
+            wrong.append("stopscan failed in a stream and was replaced by vLLM")
     finally:
-        _hooks.revert()
-
-
-def _compare(host: Host, alone: Iterator[Outcome], adapter: Adapter) -> Iterator[str]:
-    for stream in host.streams:
-        theirs = next(alone) if stream.expected is None else None
-        try:
-            ours = host.run(stream, _break if stream.breaks else None)
-        except Exception as error:
-            yield f"{stream.name}: {error!r}"
-            continue
-        problem = ours.against(theirs) if theirs else ours.as_expected(stream)
-        if problem:
-            yield f"{stream.name}: {problem}"
-    if adapter.circuit.failures != sum(stream.breaks for stream in host.streams):
-        yield "stopscan failed in a stream and was replaced by vLLM"
+        remove()
+        failures.count, failures.LIMIT = before
+        failures._logger.disabled = logs
+        requests.engines.clear()
+    return wrong
 
 
 def _break(detokenizer: Any) -> None:
@@ -70,7 +49,8 @@ def _break(detokenizer: Any) -> None:
     if not isinstance(detokenizer, ScanningDetokenizer):
         raise TypeError(f"vLLM has {type(detokenizer).__name__} in the place of stopscan's detokenizer")
 
-    def fail(token_id: int) -> str:
-        raise LookupError("a fault on purpose")
+    class Faulty:
+        def feed(self, token_id: int) -> str:
+            raise LookupError("a fault on purpose")
 
-    detokenizer._feed = fail
+    detokenizer._scanner = Faulty()  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stopscan._engine.tokenizer import Tokenizer
+from stopscan.engines.selftest import Tokenizer
 
 WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "Hello"]
 SPECIAL = ["<|eos|>", "<|mark|>"]

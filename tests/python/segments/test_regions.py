@@ -9,8 +9,7 @@ import pytest
 from segment_setups import by_region
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import graph_of, known, protected, region_after, segments_of
-from stopscan.regions._prompt import begins
+from stopscan.regions import begins, graph_of, known, protected, region_after, segments_of
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
 
 QWEN3 = FORMATS["qwen3"]
@@ -120,9 +119,9 @@ def test_only_the_prompts_end_opens_a_region(prompt_end: str, region: str) -> No
     # A region may have several states: "answer/after reasoning".
     assert region_after(QWEN3, prompt_end).split("/")[0] == region
     stops = protected(StopSet("END"), QWEN3)
-    assert begins(stops, prompt_end, None) == {"region": region_after(QWEN3, prompt_end)}
-    assert begins(stops, prompt_end, False) == {"region": "answer"}
-    assert begins(stops, prompt_end, True) == {"region": "reasoning"}
+    assert begins(stops, prompt_end) == region_after(QWEN3, prompt_end)
+    assert begins(stops, prompt_end, False) == "answer"
+    assert begins(stops, prompt_end, True) == "reasoning"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_several_markers_at_the_prompts_end_lead_to_a_region(name: str, prompt_e
     """Only markers of the first region counted: a stop fired in reasoning that the prompt had opened."""
     assert region_after(FORMATS[name], prompt_end) == SegmentSet(FORMATS[name]).region_after(prompt_end) == region
     stops = protected(StopSet("END"), FORMATS[name])
-    scanner = StopScanner(stops, **begins(stops, prompt_end, None))
+    scanner = StopScanner(stops, region=begins(stops, prompt_end))
     assert (scanner.feed("END") == "END") == (region == "reasoning")
 
 

@@ -1,4 +1,4 @@
-"""A tokenizer made on the spot, for an adapter's test of itself: byte-level BPE, every byte and a few words."""
+"""For an adapter that tests itself before it is used: a tokenizer made on the spot, of all bytes and a few words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from typing import Any
 
 
 class Tokenizer:
-    """A ``tokenizers.Tokenizer`` and the ids of its pieces; a piece is a text, or bytes that may be a part of one."""
+    """A byte-level ``tokenizers.Tokenizer`` in ``backend``. Its tokens are every byte, ``words`` and ``special``.
+
+    >>> tokenizer = Tokenizer(["Hel", "lo"], ["<|eos|>"])
+    >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!"]))
+    'Hello!'
+    """
 
     def __init__(self, words: Iterable[str], special: Iterable[str]) -> None:
         from tokenizers import AddedToken, decoders, models, pre_tokenizers
@@ -24,7 +29,7 @@ class Tokenizer:
         self.backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
 
     def ids(self, pieces: Iterable[str | bytes]) -> list[int]:
-        """The token ids of these pieces, one each."""
+        """Returns the token ids of these pieces, one each: a token's text, or the bytes of one that is no text."""
         return [self._id(piece) for piece in pieces]
 
     def _id(self, piece: str | bytes) -> int:

@@ -1,0 +1,82 @@
+"""Fails if a package imports another's private names, or one that stands above it. `python ci/check_imports.py`.
+
+A name that begins with `_` is for its own package: the directory below `stopscan`, `stopscan_clients` or
+`stopscan_conformance` that has it. Arrows go one way: adapters -> engines -> regions -> segments and tokens -> the
+compiled module. The clients use the library's public names, and the library knows nothing of them. The kit uses nothing
+of ours.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "src"]
+OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
+
+# What each package of the library may import of it. Modules directly below `stopscan` have no row: all may import them.
+ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
+MAY_IMPORT = {
+    "finish": (),
+    "segments": (),
+    "tokens": ("finish", "segments"),
+    "regions": ("segments",),
+    "engines": ("finish", "regions", "segments", "tokens"),
+    "mlx_lm": ADAPTERS,
+    "sglang": ADAPTERS,
+    "transformers": ADAPTERS,
+    "vllm": ADAPTERS,
+}
+# Private to the library as a whole: the compiled module, and what streams of text and of segments share.
+SHARED = {"stopscan._stopscan", "stopscan._async_stream"}
+
+
+def imported(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
+    """The line and the full name of everything that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = module.split(".")[: -node.level] if node.level else []
+            source = ".".join([*above, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{source}.{alias.name}") for alias in node.names)
+
+
+def home(name: str) -> str:
+    """The package of a module or name: `stopscan.regions` of `stopscan.regions._names.NAMES`."""
+    top, *rest = name.split(".")
+    package = next(iter(rest), "")
+    has_package = any((source / top / package).is_dir() for source in SOURCES) if package else False
+    return f"{top}.{package}" if top == "stopscan" and has_package else top
+
+
+def faults(path: Path, source: Path) -> Iterator[str]:
+    module = ".".join(path.relative_to(source).with_suffix("").parts)
+    inside = home(module)
+    for line, name in imported(ast.parse(path.read_text()), module):
+        top, *parts = name.split(".")
+        place = f"{path.relative_to(ROOT)}:{line}"
+        shared = any(name == each or name.startswith(f"{each}.") for each in SHARED) and module.startswith("stopscan.")
+        other = home(name)
+        if top not in OURS or other == inside:
+            continue
+        if any(part.startswith("_") and not part.startswith("__") for part in parts) and not shared:
+            yield f"{place}: {name} is private to {other}"
+        if module.split(".")[0] == "stopscan_conformance" or (module.split(".")[0] == "stopscan" and top != "stopscan"):
+            yield f"{place}: {inside} may not import {top}"
+        package, wanted = inside.partition(".")[2], other.partition(".")[2]
+        if package in MAY_IMPORT and wanted and wanted not in MAY_IMPORT[package]:
+            yield f"{place}: {inside} may not import {other}"
+
+
+def main() -> int:
+    found = [fault for source in SOURCES for path in sorted(source.rglob("*.py")) for fault in faults(path, source)]
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,34 @@
+"""For authors of engines and servers: what a request asks of its stops, and the scanner of its answer.
+
+Three steps: read the request where a wrong value is still a 400, make its scanner where the prompt is known, and feed
+each token.
+
+>>> checkpoint = Checkpoint(tokenizer)                               # once for each model
+>>> options = read_options(request_body, defaults)                   # ValueError: a 400 that names the field
+>>> row = checkpoint.scanner(options.stops, prompt_ids, default=CHAT, max_tokens=limit, **options.row)
+>>> for token_id in generate(prompt_ids):
+...     send(row.feed(token_id))
+...     if row.finish:
+...         break
+>>> to_openai(row.finish), row.tokens_seen, row.tokens_in.get("reasoning")
+"""
+
+from stopscan.engines._checkpoint import CHAT, Checkpoint
+from stopscan.engines._failures import Failures
+from stopscan.engines._options import Defaults, Limits, StopOptions, add_defaults, read_options, switch
+from stopscan.engines._row import Row, RowOptions, TokenOptions
+
+__all__ = [
+    "CHAT",
+    "Checkpoint",
+    "Defaults",
+    "Failures",
+    "Limits",
+    "Row",
+    "RowOptions",
+    "StopOptions",
+    "TokenOptions",
+    "add_defaults",
+    "read_options",
+    "switch",
+]

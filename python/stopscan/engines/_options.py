@@ -1,0 +1,300 @@
+"""What a request, a command line or the environment asks about stops."""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from reprlib import Repr
+from typing import Any
+
+from stopscan import Repeat, StopSet
+from stopscan.regions import NAMES, read_protect
+from stopscan.repeats import add_repeat, in_environment, requested
+
+# Larger counts are no limit of anything, and token ids of engines have 32 bits.
+MOST = 2**31 - 1
+
+# Characters of a message. What a client sent may be long, and the message goes back to the client.
+MESSAGE = 400
+
+_shortened = Repr()
+_shortened.maxstring = _shortened.maxother = 60
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that one request may ask for. Stops, patterns and the markers of ``protect`` share ``bytes``."""
+
+    stops: int = 1024
+    patterns: int = 64
+    bytes: int = 65536
+    regions: int = 64
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What the operator of a server says for requests that say nothing.
+
+    ``protect`` is ``None`` if each route has its own default: ``CHAT`` for routes that tell reasoning and calls from
+    the answer, and nothing for the others.
+    """
+
+    protect: tuple[Any, ...] | None = None
+    repeat: Repeat | None = None
+    limits: Limits = Limits()
+
+    @classmethod
+    def from_environment(cls, name: str) -> Defaults:
+        """Returns what the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS`` say.
+
+        ``PROTECT`` is the name of a region or a JSON list, ``REPEAT`` is ``1`` or ``4,1024,256``, and ``LIMITS`` is
+        like ``stops=1024,patterns=64,bytes=65536,regions=64``.
+
+        Raises ``ValueError`` that begins with the name of the variable.
+        """
+
+        def read(variable: str, reader: Callable[[str], Any]) -> Any:
+            text = os.environ.get(f"{name}_{variable}")
+            try:
+                return reader(text) if text else None
+            except ValueError as error:
+                raise ValueError(f"{name}_{variable}: {_message(error)}") from None
+
+        protect = read("PROTECT", lambda text: _protect(text if text in NAMES else json.loads(text), Limits()))
+        return cls(protect, read("REPEAT", in_environment), read("LIMITS", _limits) or Limits())
+
+    @classmethod
+    def from_arguments(cls, given: Namespace) -> Defaults:
+        """Returns what a parser with ``add_defaults`` has read. ``ValueError`` begins with ``--protect``."""
+        try:
+            protect = None if given.protect is None else _protect(given.protect, Limits())
+        except ValueError as error:
+            raise ValueError(f"--protect {_message(error)}") from None
+        return cls(protect, given.repeat)
+
+
+def add_defaults(parser: ArgumentParser) -> None:
+    """Adds ``--protect`` and ``--repeat`` to the command line of a server. Returns nothing."""
+    parser.add_argument(
+        "--protect",
+        nargs="*",
+        metavar="REGION",
+        help="keep stops from firing in these regions, where the model has them: reasoning, tool_call, or an opening "
+        "and a closing marker; without it: both names where a route tells them from the answer",
+    )
+    add_repeat(parser)
+
+
+def switch(name: str) -> str:
+    """Returns what the variable ``name`` says: ``0`` (also if it is not set), ``1`` or ``optional``.
+
+    Raises ``ValueError`` for anything else.
+    """
+    value = os.environ.get(name) or "0"
+    if value not in ("0", "1", "optional"):
+        raise ValueError(f"{name} must be 0, 1 or optional, not {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class StopOptions:
+    """What one request asks of its stops. It is hashable, and can be pickled and sent to other processes.
+
+    ``asks`` tells whether the request itself asks for a stop of any kind; a default does not count.
+    """
+
+    stops: StopSet = StopSet()  # noqa: RUF009 - a StopSet is immutable
+    protect: tuple[Any, ...] | None = None
+    start_protected: bool | None = None
+    stop_token_ids: tuple[int, ...] = ()
+    min_tokens: int = 0
+    include_stop: bool = False
+    asks: bool = False
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Everything but the stops, as keyword arguments of ``Checkpoint.scanner``."""
+        names = ("protect", "start_protected", "stop_token_ids", "min_tokens", "include_stop")
+        return {name: getattr(self, name) for name in names}
+
+
+def read_options(
+    given: object,
+    defaults: Defaults = Defaults(),
+    *,
+    prefix: str = "",
+    fields: Collection[str] = (),
+    own: Mapping[str, Any] | None = None,
+) -> StopOptions:
+    """Returns what a request asks: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``, ``min_tokens``,
+    ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. ``None`` as a value counts as not given.
+
+    - ``given`` is the body of the request, or a flat mapping that it shares with other options of the engine. With a
+      ``prefix`` only names that begin with it count, and each of them must be an option. Without one, other names are
+      the server's.
+    - ``fields`` are the options that are read from ``given``, by default all.
+    - ``own`` has the options for which the engine has fields of its own.
+
+    Raises ``ValueError``, and nothing else, whatever a client sent. The message begins with the option's name, as the
+    client wrote it.
+
+    >>> read_options({"stop": "END", "protect": ["reasoning"], "temperature": 1}).protect
+    ('reasoning',)
+    >>> read_options({"stopscan_min_tokens": -1}, prefix="stopscan_")
+    Traceback (most recent call last):
+    ValueError: stopscan_min_tokens must be a number from 0 to 2147483647, not -1
+    """
+    if not isinstance(given, Mapping | None):
+        raise ValueError(f"the options of stops must be an object, not {_shown(given)}")
+    asked = _asked(given or {}, prefix, fields or READERS)
+    asked |= {field: (field, value) for field, value in (own or {}).items() if value is not None}
+    read: dict[str, Any] = {}
+    for field, (name, value) in asked.items():
+        if value is not None:
+            try:
+                read[field] = READERS[field](value, defaults.limits)
+            except ValueError as error:
+                raise ValueError(f"{name} {_message(error)}") from None
+    name_of = {field: asked[field][0] if field in asked else prefix + field for field in READERS}
+    stop, patterns = read.pop("stop", ()), read.pop("patterns", ())
+    asks = bool(stop or patterns or read.get("stop_token_ids") or read.get("repeat"))
+    repeat, held = read.pop("repeat", defaults.repeat), read.pop("max_held", None)
+    for field, size in (("stop", _size(stop)), ("patterns", _size(stop, patterns))):
+        if size > defaults.limits.bytes:
+            raise ValueError(f"{name_of[field]} has {size} bytes of text; the limit is {defaults.limits.bytes}")
+    try:
+        stops = _stop_set(stop, patterns, held, repeat)
+    except ValueError as error:
+        culprit = name_of["patterns" if _right(stop) else "stop"]
+        raise ValueError(f"{culprit} is malformed: {_message(error)}") from None
+    return StopOptions(stops, asks=asks, **read)
+
+
+def _asked(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> dict[str, tuple[str, Any]]:
+    """The options in ``given``: their names there, and their values."""
+    asked = {}
+    for name, value in given.items():
+        if isinstance(name, str) and name.startswith(prefix):
+            field = name.removeprefix(prefix)
+            if field in fields:
+                asked[field] = name, value
+            elif prefix:
+                known = ", ".join(prefix + each for each in fields)
+                raise ValueError(f"{_encodable(name)} is not an option of stops; those are {known}")
+    return asked
+
+
+@lru_cache(maxsize=32)
+def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
+    """The set of these, shared by requests that ask for the same: patterns take milliseconds to compile."""
+    return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
+
+
+def _right(stop: tuple[str, ...]) -> bool:
+    try:
+        StopSet(stop)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    """``value`` for a message: short, and without recursing into what a client nested."""
+    try:
+        return _shortened.repr(value)
+    except (RecursionError, ValueError):  # an int may have too many digits
+        return f"a {type(value).__name__}"
+
+
+def _message(error: ValueError) -> str:
+    """What ``error`` says, without the option's name at its beginning."""
+    text = _encodable(str(error)).removeprefix("protect").removeprefix("repeat").lstrip(": ")
+    return text if len(text) <= MESSAGE else f"{text[:MESSAGE]} …"
+
+
+def _encodable(text: str) -> str:
+    """``text`` without half surrogate pairs, which no encoder of an answer takes."""
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _size(*lists: tuple[str, ...]) -> int:
+    return sum(len(text.encode(errors="surrogatepass")) for texts in lists for text in texts)
+
+
+def _limits(text: str) -> Limits:
+    known = [field.name for field in fields(Limits)]
+    read = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        if name not in known or not number.isdecimal():
+            raise ValueError(f"{part!r} is not one of {', '.join(known)} with a number, such as stops=1024")
+        read[name] = int(number)
+    return Limits(**read)
+
+
+def _strings(value: object, limit: int) -> tuple[str, ...]:
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"must be a string or a list of strings, not {_shown(value)}")
+    if len(texts) > limit:
+        raise ValueError(f"has {len(texts)} entries; the limit is {limit}")
+    return tuple(texts)
+
+
+def _count(value: object, _: Limits) -> int:
+    if type(value) is not int or not 0 <= value <= MOST:
+        raise ValueError(f"must be a number from 0 to {MOST}, not {_shown(value)}")
+    return value
+
+
+def _ids(value: object, limits: Limits) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or not all(type(each) is int and 0 <= each <= MOST for each in value):
+        raise ValueError(f"must be a list of token ids, not {_shown(value)}")
+    if len(value) > limits.stops:
+        raise ValueError(f"has {len(value)} entries; the limit is {limits.stops}")
+    return tuple(value)
+
+
+def _flag(value: object, _: Limits) -> bool:
+    if value not in (0, 1):  # flat mappings may have no booleans
+        raise ValueError(f"must be true or false, not {_shown(value)}")
+    return bool(value)
+
+
+def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
+    entries = [value] if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple) or not all(map(_names_regions, entries)):
+        raise ValueError(f"must be a list of regions and pairs of markers, not {_shown(value)}")
+    names, pairs = read_protect(entries)
+    if len(names) + len(pairs) > limits.regions:
+        raise ValueError(f"has {len(names) + len(pairs)} regions; the limit is {limits.regions}")
+    size = _size(*pairs)
+    if size > limits.bytes:
+        raise ValueError(f"has {size} bytes of text; the limit is {limits.bytes}")
+    StopSet(protect=pairs)  # for its errors
+    return (*names, *pairs)
+
+
+def _names_regions(entry: object) -> bool:
+    return isinstance(entry, str) or (isinstance(entry, list | tuple) and all(isinstance(mark, str) for mark in entry))
+
+
+def _repeat(value: object, _: Limits) -> Repeat | None:
+    return requested(bool(value) if value in (0, 1) else value)
+
+
+READERS: dict[str, Callable[[Any, Limits], Any]] = {
+    "stop": lambda value, limits: _strings(value, limits.stops),
+    "patterns": lambda value, limits: _strings(value, limits.patterns),
+    "max_held": _count,
+    "stop_token_ids": _ids,
+    "min_tokens": _count,
+    "include_stop": _flag,
+    "protect": _protect,
+    "start_protected": _flag,
+    "repeat": _repeat,
+}
