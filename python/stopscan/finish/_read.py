@@ -81,7 +81,7 @@ class Row:
     typed: bool = False  # they have a type that is the API's own word for them
 
     def read(self, payload: object) -> Finish | None:
-        """The finish of one payload."""
+        """Returns the finish of one payload, None while the stream goes on."""
         found = self.find(payload)
         finish = self.finish(payload, found)
         return finish if finish is None or finish.reason not in OPEN else decided(finish, self.content(found.choice))
@@ -108,7 +108,7 @@ class Row:
         return Found(payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
     def finish(self, payload: object, found: Found) -> Finish | None:
-        """What the word alone says. Without a word an error ends the stream, anything else lets it go on."""
+        """Returns what the word alone says. Without a word an error ends the stream, anything else lets it go on."""
         if found.body is None and payload is not None:
             return None
         finish = self._said(payload, found)
@@ -119,7 +119,7 @@ class Row:
         return Finish("abort") if self._has_failed(payload, found, finish) else finish
 
     def content(self, choice: object) -> Finish | None:
-        """ "tool_calls" or "refusal", if the choice brings such a thing."""
+        """The report of what the choice brings: "tool_calls", "refusal", or None for neither."""
         for path in self.calls:
             for call in ends(choice, path):
                 if self.is_call(call):
@@ -154,16 +154,21 @@ class Row:
         return report
 
     def _wordless(self, payload: object, found: Found) -> Finish | None:
-        said = found.word
-        whole = self.whole and field(found.choice, "delta") is None and first(found.choice, self.whole) is not None
-        # Streams have a `message` as well: OCI's are choices alone, DashScope's say "null" in an `output`.
-        if whole and (found.number is not None if said is None else said == "" or found.body is payload):
-            return Finish("unknown", raw=None if said is None else str(said))
+        if self.whole and self._is_whole(payload, found):
+            return Finish("unknown", raw=None if found.word is None else str(found.word))
         for body in self._within(payload) if self.blocked else ():
             why, _ = spoken(first(body, self.blocked))
             if why is not None:
                 return Finish("content_filter", raw=why)
         return None
+
+    def _is_whole(self, payload: object, found: Found) -> bool:
+        """Whether a choice without a word is that of a whole answer, which is over whatever it says."""
+        if field(found.choice, "delta") is not None or first(found.choice, self.whole) is None:
+            return False
+        if found.word is None:
+            return found.number is not None  # OCI streams choices without a list around them
+        return bool(found.word == "" or found.body is payload)  # DashScope streams "null", in an `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):
@@ -193,7 +198,7 @@ class Found(NamedTuple):
 
 
 def decided(finish: Finish, content: Finish | None) -> Finish:
-    """The report, by the content where the word leaves it open."""
+    """Returns the report: by the content if the word leaves it open."""
     if content is None or finish.reason not in OPEN:
         return finish
     return Finish(content.reason, raw=content.raw or finish.raw)
