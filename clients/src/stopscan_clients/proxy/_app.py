@@ -1,44 +1,38 @@
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, cast
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, TypeVar, cast
+from urllib.parse import unquote_to_bytes
 
 import anyio
 import httpx
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
 from stopscan_clients._native import Api
-from stopscan_clients._request import SIGNED, error_body, route_of
+from stopscan_clients._request import SIGNED
+from stopscan_clients.proxy._errors import CLOSE, error_of, explained, last_event
+from stopscan_clients.proxy._limits import Limits
 
 log = logging.getLogger("stopscan_clients.proxy")
+T = TypeVar("T")
 
-# RFC 9110, 7.6.1; what is said of a connection is not said of the next one.
+# RFC 9110, 7.6.1: what is said of a connection is not said of the next one.
 HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade expect host content-length".split()
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of the proxy: seconds to connect, seconds for which the upstream may be silent, bytes of a request's
-    body, and stops of a request.
-    """
-
-    connect: float = 10
-    read: float = 600
-    body: int = 1 << 26
-    stops: int = 64
+# RFC 9112, 3.2.2: a server takes a target that is a whole URL.
+ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
 
 
 def proxy(
@@ -66,20 +60,20 @@ def proxy(
     transport = AsyncStopTransport(
         stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
     )
-    limits = limits or Limits()
-    transport._most = limits.stops
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with transport:
             yield
 
-    routes = [Route("/health", _health), Mount("/", app=_Proxy(url, transport, connections, limits))]
-    return Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(lifespan=lifespan)
+    app.router.default = _Proxy(url, transport, connections, limits or Limits())  # there are no other routes
+    return app
 
 
-async def _health(request: Request) -> JSONResponse:
-    return JSONResponse({"status": "ok"})
+async def full(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers each request with an error: the application of connections above the limit."""
+    await _Exchange(scope, receive, send).tell(HTTPException(503, "the proxy has too many connections", CLOSE))
 
 
 class _Connections(httpx.AsyncBaseTransport):
@@ -123,41 +117,32 @@ class _Proxy:
         self, url: httpx.URL, transport: AsyncStopTransport, connections: _Connections, limits: Limits
     ) -> None:
         self._url, self._transport, self._connections, self._limits = url, transport, connections, limits
-        read = limits.read
-        self._timeout = httpx.Timeout(read, connect=limits.connect, pool=None).as_dict()
+        self._timeout = httpx.Timeout(limits.read, connect=limits.connect, pool=None).as_dict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})  # before it is accepted: a 403
             return
-        exchange = _Exchange(scope, send)
-        body = await self._body(Request(scope, receive))
+        with contextlib.suppress(asyncio.CancelledError):  # at the end of the proxy: the answer has said so
+            await self._exchange(scope, receive, send)
+
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(scope, receive, send)
+        body = await exchange.told(exchange.body(self._limits))
         if body is None:
             return
-        if len(body) > self._limits.body:
-            await exchange.refuse(413, f"the request is longer than {self._limits.body:,} bytes")
+        if exchange.path == "/health" and scope["method"] in ("GET", "HEAD"):
+            await JSONResponse({"status": "ok"})(scope, receive, send)
             return
         # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
         async with self._connections.one() as pool, anyio.create_task_group() as group:
-            group.start_soon(exchange.until_gone, receive, group.cancel_scope.cancel)
-            await exchange.run(self._request(scope, body, pool), self._transport)
+            group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
+            await exchange.told(exchange.ask(self._transport, self._request(exchange.target, scope, body, pool)))
             group.cancel_scope.cancel()
 
-    async def _body(self, request: Request) -> bytes | None:
-        """The request's body, one piece more than is allowed at most; ``None`` if the client has left."""
-        body = bytearray()
-        try:
-            async for piece in request.stream():
-                body += piece
-                if len(body) > self._limits.body:
-                    break
-        except ClientDisconnect:
-            return None
-        return bytes(body)
-
-    def _request(self, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
-        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + scope["raw_path"]
+    def _request(self, path: bytes, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
         query = scope["query_string"]
+        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + path
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
@@ -174,79 +159,91 @@ class _Proxy:
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._send = send
-        self._route = route_of(scope["method"], scope["path"])
-        self._path = scope["path"]
-        self._failed: Callable[[dict[str, Any]], bytes] | None = None
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self.target = ABSOLUTE.sub(b"", scope["raw_path"], count=1) or b"/"  # without the query
+        self.path = unquote_to_bytes(self.target).decode(errors="replace")
+        self._response: httpx.Response | None = None
+        self._first = self._last = b""  # pieces of the answer that were sent
         self._begun = False
         self._client_left = False
 
-    async def run(self, request: httpx.Request, transport: AsyncStopTransport) -> None:
+    async def told(self, work: Awaitable[T]) -> T | None:
+        """Returns what ``work`` returns. What goes wrong is told to the client, and ``None`` is returned."""
         try:
-            response = await transport.handle_async_request(request)
-            try:
-                await self._pass(response)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await response.stream.aclose()
-        except httpx.TimeoutException:
-            await self._fail(504, "the upstream server did not answer in time")
-        except httpx.TransportError as error:
-            await self._fail(502, f"the upstream server cannot be reached: {type(error).__name__}")
-        except (TypeError, ValueError, httpx.RequestError) as error:
-            await self._fail(502, str(error), read=True)
-        except anyio.get_cancelled_exc_class():
-            if not self._client_left:  # the proxy ends, and so has the time of grace
-                with anyio.move_on_after(1, shield=True):
-                    await self._fail(503, "the proxy is shutting down")
-            raise
+            return await work
+        except (Exception, anyio.get_cancelled_exc_class()) as error:
+            ends = not isinstance(error, Exception)  # the proxy, and so has the time of grace; or the client has left
+            if not (self._client_left or isinstance(error, ClientDisconnect)):
+                with anyio.move_on_after(1, shield=True) if ends else contextlib.nullcontext():
+                    await self.tell(explained(error, self._response is not None))
+            if ends:
+                raise
+        return None
 
-    async def until_gone(self, receive: Receive, leave: Callable[[], Any]) -> None:
-        while (await receive())["type"] != "http.disconnect":
+    async def body(self, limits: Limits) -> bytes:
+        """Returns the request's body. Raises ``HTTPException`` for one that is too long or slow, or asks too much."""
+        if not self.target.startswith(b"/"):
+            raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
+        body = bytearray()
+        with anyio.move_on_after(limits.request) as scope:
+            async for piece in Request(self._scope, self._receive).stream():
+                body += piece
+                if len(body) > limits.body:
+                    raise HTTPException(413, f"the request is longer than {limits.body:,} bytes", CLOSE)
+        if scope.cancelled_caught:
+            raise HTTPException(408, f"the request did not come in {limits.request:g} seconds", CLOSE)
+        limits.check(body)
+        return bytes(body)
+
+    async def until_gone(self, leave: Callable[[], Any]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
             pass
         self._client_left = True
         leave()
 
-    async def _pass(self, response: httpx.Response) -> None:
+    async def ask(self, transport: AsyncStopTransport, request: httpx.Request) -> None:
+        """Passes the answer to a request on."""
+        self._response = response = await transport.handle_async_request(request)
+        try:
+            pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
+            # The head of an answer that is read for stops goes out with its first text: until then what is wrong with
+            # it can still be told by the status.
+            if "stopscan" not in response.extensions:
+                await self._begin(response)
+            async for piece in pieces:
+                if piece:
+                    await self._begin(response)
+                    self._first, self._last = self._first or piece, piece
+                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._begin(response)
+            await self._send({"type": "http.response.body", "body": b""})
+        finally:
+            with anyio.CancelScope(shield=True):
+                await cast("httpx.AsyncByteStream", response.stream).aclose()
+
+    async def _begin(self, response: httpx.Response) -> None:
+        if self._begun:
+            return
+        self._begun = True
         headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
         length = [pair for pair in response.headers.raw if pair[0].lower() == b"content-length"]
-        self._failed = getattr(response.stream, "failed", None)
-        pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-        # What is wrong with a whole answer is known before its head goes out.
-        first = [await anext(pieces, b"")] if getattr(response.stream, "whole", False) else []
         await self._send(
             {"type": "http.response.start", "status": response.status_code, "headers": [*headers, *length]}
         )
-        self._begun = True
-        for piece in first:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        async for piece in pieces:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        await self._send({"type": "http.response.body", "body": b""})
 
-    async def refuse(self, status: int, message: str, read: bool = False) -> None:
-        body = json.dumps(error_body(self._form, message, status)).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if read:
-            headers.append((b"x-should-retry", b"false"))  # the official clients' own: the model would generate again
-        if status == 413:
-            headers.append((b"connection", b"close"))  # the rest of the body is not read
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
-
-    @property
-    def _form(self) -> str:
-        return self._route.errors if self._route is not None else "openai"
-
-    async def _fail(self, status: int, message: str, read: bool = False) -> None:
-        """An error in the API's form, of an answer that was ``read`` or of none. When the answer has begun, it is an
-        event of a stream with stops. In any case the connection closes then."""
-        log.warning("%s: %s", self._path, message)
+    async def tell(self, error: HTTPException) -> None:
+        """Tells an error: as the answer, or as the last event of a stream of which only whole events were sent, those
+        that are read for stops. Then the connection closes, for the answer has not ended."""
+        if error.status_code >= 500:
+            log.warning("%s: %s", self.target.decode("latin-1"), error.detail)
+        body, response = error_of(self.path, error), self._response
         if not self._begun:
-            await self.refuse(status, message, read)
-        elif self._failed is not None:
-            last = self._failed(error_body(self._form, message, status))
+            self._begun = True
+            await JSONResponse(body, error.status_code, error.headers)(self._scope, self._receive, self._send)
+        elif response is not None and "stopscan" in response.extensions:
+            media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            last = last_event(media, self._first, self._last, body)
             await self._send({"type": "http.response.body", "body": last, "more_body": True})
 
 
