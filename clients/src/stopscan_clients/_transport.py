@@ -62,7 +62,7 @@ class _Transport:
         self._api = api
         self._on_match = on_match
         self._strict = strict
-        self._most: int | None = None  # how many stops a request may have: the proxy's limit
+        self.most: int | None = None  # how many stops a request may have: the proxy's limit
         self._refused: set[Any] = set()  # hosts, paths and models whose server refuses stops
         self._raised: dict[bytes, Exception] = {}  # by the request's body: what came out of the place of a whole answer
         self._given = transport
@@ -136,8 +136,8 @@ class _Transport:
 
             plan = planned(route, request.url.path, request.content, self._options, self._api, refused, signed)
             asked = 0 if plan is None else len(plan.options.stops) - len(self._options.stops)
-            if self._most is not None and asked > self._most:
-                raise ValueError(f"{asked} stops are more than the {self._most} that are allowed")
+            if self.most is not None and asked > self.most:
+                raise ValueError(f"{asked} stops are more than the {self.most} that are allowed")
             return plan
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))

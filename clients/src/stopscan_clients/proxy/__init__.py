@@ -4,7 +4,6 @@
 ``stopscan-clients[proxy]``.
 """
 
-from stopscan_clients.proxy._app import proxy
-from stopscan_clients.proxy._limits import Limits
+from stopscan_clients.proxy._app import Limits, proxy
 
 __all__ = ["Limits", "proxy"]

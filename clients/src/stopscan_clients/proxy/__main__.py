@@ -15,7 +15,7 @@ from stopscan_clients.proxy._server import serve
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
-        "python -m stopscan_clients.proxy",
+        "stopscan-proxy",
         description="Passes requests on, and ends answers at stops: those of the command line, and each request's own.",
     )
     made.add_argument("upstream", help="the URL of the server without its paths, such as http://127.0.0.1:8000")
@@ -24,46 +24,35 @@ def parser() -> argparse.ArgumentParser:
     add_stops(made)
     add_pairs(made)
     made.add_argument("--drain", action="store_true", help="read on after a stop, for the usage")
-    made.add_argument(
-        "--api",
-        choices=sorted(LIMITS),
-        help="whose limits hold for the stops of whole answers that go on to the server; none: no stop goes on",
-    )
-    made.add_argument("--lenient", action="store_true", help="pass streams of APIs that are not known, stops and all")
+    made.add_argument("--api", choices=sorted(LIMITS), help="whose limits hold for stops that go on; none: no stop")
+    made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of APIs that are not known")
     limit = Limits()
-    for name, default, metavar, text in (
-        ("--timeout", limit.read, "SECONDS", "of a silent server"),
-        ("--request-timeout", limit.request, "SECONDS", "of a client that sends half a request, or does not read"),
-        ("--grace", 30, "SECONDS", "for open answers after SIGTERM"),
-        ("--max-connections", limit.connections, "N", "of clients"),
-        ("--max-body", limit.body, "BYTES", "of a request"),
-        ("--max-stops", limit.stops, "N", "of a request, with its patterns"),
+    for name, kind, default, unit, text in (
+        ("--timeout", float, limit.read, "SECONDS", "of a silent server"),
+        (
+            "--request-timeout",
+            float,
+            limit.request,
+            "SECONDS",
+            "of a client that sends half a request, or reads nothing",
+        ),
+        ("--grace", int, 30, "SECONDS", "for open answers after SIGTERM"),
+        ("--max-connections", int, limit.connections, "N", "of clients"),
+        ("--max-body", int, limit.body, "BYTES", "of a request"),
+        ("--max-stops", int, limit.stops, "N", "of a request, patterns among them"),
     ):
-        kind = int if isinstance(default, int) and name not in ("--timeout", "--request-timeout") else float
-        made.add_argument(name, type=kind, default=default, metavar=metavar, help=f"{text} (%(default)s)")
+        made.add_argument(name, type=kind, default=default, metavar=unit, help=f"{text} (%(default)s)")
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    limits = Limits(
-        read=options.timeout,
-        request=options.request_timeout,
-        connections=options.max_connections,
-        body=options.max_body,
-        stops=options.max_stops,
-    )
+    most = options.max_connections, options.max_body, options.max_stops
+    limits = Limits(Limits().connect, options.timeout, options.request_timeout, *most)
+    passed = {name: getattr(options, name) for name in ("api", "include_stop", "drain", "strict")}
     try:
-        app = proxy(
-            options.upstream,
-            stop_set(options, options.protect),
-            api=options.api,
-            include_stop=options.include_stop,
-            drain=options.drain,
-            strict=not options.lenient,
-            limits=limits,
-        )
+        app = proxy(options.upstream, stop_set(options, options.protect), limits=limits, **passed)
     except ValueError as error:
         parser().error(str(error))
     return serve(app, limits, host=options.host, port=options.port, grace=options.grace)

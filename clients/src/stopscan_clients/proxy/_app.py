@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 from urllib.parse import unquote_to_bytes
 
@@ -19,20 +19,38 @@ from starlette.types import Receive, Scope, Send
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
 from stopscan_clients._native import Api
-from stopscan_clients._request import SIGNED
-from stopscan_clients.proxy._errors import CLOSE, error_of, explained, last_event
-from stopscan_clients.proxy._limits import Limits
+from stopscan_clients._request import SIGNED, error_body, route_of
 
 log = logging.getLogger("stopscan_clients.proxy")
 T = TypeVar("T")
 
 # RFC 9110, 7.6.1: what is said of a connection is not said of the next one.
-HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
-    b"upgrade expect host content-length".split()
-)
+HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
+    upgrade expect host""".split()
 # RFC 9112, 3.2.2: a server takes a target that is a whole URL.
 ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
+CLOSE = {"connection": "close"}  # after an error whose request was not read to its end
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of the proxy.
+
+    - ``connect``: seconds to connect to the upstream server.
+    - ``read``: seconds for which the upstream server may be silent.
+    - ``request``: seconds for a client to send the body of a request. In the command, also for the head of a request,
+      for reading what waits, and between two requests.
+    - ``connections``: how many clients may be connected. Only the command counts them.
+    - ``body``: bytes of a request's body.
+    - ``stops``: how many stops and patterns a request may have.
+    """
+
+    connect: float = 10
+    read: float = 600
+    request: float = 60
+    connections: int = 4096
+    body: int = 1 << 26
+    stops: int = 1024
 
 
 def proxy(
@@ -60,6 +78,8 @@ def proxy(
     transport = AsyncStopTransport(
         stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
     )
+    limits = limits or Limits()
+    transport.most = limits.stops
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -67,7 +87,7 @@ def proxy(
             yield
 
     app = Starlette(lifespan=lifespan)
-    app.router.default = _Proxy(url, transport, connections, limits or Limits())  # there are no other routes
+    app.router.default = _Proxy(url, transport, connections, limits)  # there are no other routes
     return app
 
 
@@ -97,11 +117,10 @@ class _Connections(httpx.AsyncBaseTransport):
         try:
             yield pool
         finally:
-            if len(self._idle) < self.IDLE:
-                self._idle.append(pool)
-            else:
+            self._idle.append(pool)
+            if len(self._idle) > self.IDLE:
                 with anyio.CancelScope(shield=True):
-                    await pool.aclose()
+                    await self._idle.pop().aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response: httpx.Response = await request.extensions["pool"].handle_async_request(request)
@@ -123,10 +142,6 @@ class _Proxy:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})  # before it is accepted: a 403
             return
-        with contextlib.suppress(asyncio.CancelledError):  # at the end of the proxy: the answer has said so
-            await self._exchange(scope, receive, send)
-
-    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = _Exchange(scope, receive, send)
         body = await exchange.told(exchange.body(self._limits))
         if body is None:
@@ -164,25 +179,25 @@ class _Exchange:
         self.target = ABSOLUTE.sub(b"", scope["raw_path"], count=1) or b"/"  # without the query
         self.path = unquote_to_bytes(self.target).decode(errors="replace")
         self._response: httpx.Response | None = None
-        self._first = self._last = b""  # pieces of the answer that were sent
         self._begun = False
         self._client_left = False
 
     async def told(self, work: Awaitable[T]) -> T | None:
-        """Returns what ``work`` returns. What goes wrong is told to the client, and ``None`` is returned."""
+        """Returns what ``work`` returns. What goes wrong is told to the client, and ``None`` is returned.
+
+        A cancellation ends here as well: what cancels is a client that has left, or the end of the proxy, and after
+        ``told`` nothing is waited for.
+        """
         try:
             return await work
         except (Exception, anyio.get_cancelled_exc_class()) as error:
-            ends = not isinstance(error, Exception)  # the proxy, and so has the time of grace; or the client has left
             if not (self._client_left or isinstance(error, ClientDisconnect)):
-                with anyio.move_on_after(1, shield=True) if ends else contextlib.nullcontext():
-                    await self.tell(explained(error, self._response is not None))
-            if ends:
-                raise
+                with contextlib.nullcontext() if isinstance(error, Exception) else anyio.move_on_after(1, shield=True):
+                    await self.tell(self._explained(error))
         return None
 
     async def body(self, limits: Limits) -> bytes:
-        """Returns the request's body. Raises ``HTTPException`` for one that is too long or slow, or asks too much."""
+        """Returns the request's body. Raises ``HTTPException`` for one that is too long or too slow."""
         if not self.target.startswith(b"/"):
             raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
         body = bytearray()
@@ -193,7 +208,6 @@ class _Exchange:
                     raise HTTPException(413, f"the request is longer than {limits.body:,} bytes", CLOSE)
         if scope.cancelled_caught:
             raise HTTPException(408, f"the request did not come in {limits.request:g} seconds", CLOSE)
-        limits.check(body)
         return bytes(body)
 
     async def until_gone(self, leave: Callable[[], Any]) -> None:
@@ -214,7 +228,6 @@ class _Exchange:
             async for piece in pieces:
                 if piece:
                     await self._begin(response)
-                    self._first, self._last = self._first or piece, piece
                     await self._send({"type": "http.response.body", "body": piece, "more_body": True})
             await self._begin(response)
             await self._send({"type": "http.response.body", "body": b""})
@@ -227,29 +240,40 @@ class _Exchange:
             return
         self._begun = True
         headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
-        length = [pair for pair in response.headers.raw if pair[0].lower() == b"content-length"]
-        await self._send(
-            {"type": "http.response.start", "status": response.status_code, "headers": [*headers, *length]}
-        )
+        await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+
+    def _explained(self, error: BaseException) -> HTTPException:
+        """Returns what the client is told of an error."""
+        if isinstance(error, HTTPException):
+            return error
+        if isinstance(error, httpx.TransportError):
+            what = "did not answer" if self._response is None else "broke off its answer"
+            what = "cannot be reached" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else what
+            status = 504 if isinstance(error, httpx.TimeoutException) else 502
+            return HTTPException(status, f"the upstream server {what}: {type(error).__name__}")
+        if isinstance(error, TypeError | ValueError | httpx.RequestError):  # an answer that cannot be cut
+            return HTTPException(502, str(error), {"x-should-retry": "false"})  # the model would generate once more
+        if not isinstance(error, Exception):
+            return HTTPException(503, "the proxy is shutting down")
+        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # its message may have a key in it
 
     async def tell(self, error: HTTPException) -> None:
-        """Tells an error: as the answer, or as the last event of a stream of which only whole events were sent, those
-        that are read for stops. Then the connection closes, for the answer has not ended."""
-        if error.status_code >= 500:
-            log.warning("%s: %s", self.target.decode("latin-1"), error.detail)
-        body, response = error_of(self.path, error), self._response
+        """Tells an error in the API's form: as the answer, or as the last event of a stream that is read for stops.
+        Then the connection closes, for the answer has not ended."""
+        status, message = error.status_code, error.detail
+        if status >= 500:
+            log.warning("%s: %s", self.target.decode("latin-1"), message)
+        route = route_of("POST", self.path)
+        body = error_body("openai" if route is None else route.errors, message, status)
+        failed = getattr(self._response and self._response.stream, "failed", None)
         if not self._begun:
-            self._begun = True
-            await JSONResponse(body, error.status_code, error.headers)(self._scope, self._receive, self._send)
-        elif response is not None and "stopscan" in response.extensions:
-            media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-            last = last_event(media, self._first, self._last, body)
-            await self._send({"type": "http.response.body", "body": last, "more_body": True})
+            await JSONResponse(body, status, error.headers)(self._scope, self._receive, self._send)
+        elif failed is not None:
+            await self._send({"type": "http.response.body", "body": failed(body), "more_body": True})
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     headers = list(headers)
-    named = {
-        name.strip().lower() for key, value in headers if key.lower() == b"connection" for name in value.split(b",")
-    }
-    return [(key, value) for key, value in headers if key.lower() not in HOP and key.lower() not in named]
+    named = b",".join(value.lower() for name, value in headers if name.lower() == b"connection").split(b",")
+    dropped = {*HOP, *map(bytes.strip, named)}
+    return [(name, value) for name, value in headers if name.lower() not in dropped]

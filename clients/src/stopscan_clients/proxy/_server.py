@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import sys
 from functools import partial
 from socket import socket
@@ -14,8 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from stopscan_clients.proxy._app import full
-from stopscan_clients.proxy._limits import Limits
+from stopscan_clients.proxy._app import Limits, full
 
 
 class Connection(H11Protocol):
@@ -46,10 +46,6 @@ class Connection(H11Protocol):
         super().resume_writing()
         self._time("unread", False)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._time("head", False)
-        super().connection_lost(exc)  # resumes writing
-
     def _time(self, what: str, waits: bool) -> None:
         """Cuts the connection if the client makes it wait for too long."""
         if waits and what not in self._timers:
@@ -63,10 +59,9 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
-        for listening in self.servers[:1]:
-            host, port, *_ = listening.sockets[0].getsockname()
-            address = f"[{host}]" if ":" in host else host
-            print(f"stopscan_clients.proxy listens at http://{address}:{port}", file=sys.stderr)
+        host, port, *_ = self.servers[0].sockets[0].getsockname()
+        host = f"[{host}]" if ":" in host else host
+        print(f"stopscan_clients.proxy listens at http://{host}:{port}", file=sys.stderr)
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         await super().shutdown(sockets)
@@ -87,8 +82,7 @@ def serve(app: ASGIApp, limits: Limits, *, host: str, port: int, grace: int) -> 
         date_header=False,  # the upstream's
         server_header=False,
         timeout_graceful_shutdown=grace,
-        timeout_keep_alive=30,
-        backlog=2048,
+        timeout_keep_alive=math.ceil(limits.request),
     )
     server = Server(config)
     with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
