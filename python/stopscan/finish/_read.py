@@ -18,8 +18,8 @@ Sign: TypeAlias = tuple[Path, "str | None"]
 NO_PAYLOAD = (Sequence, int, float, complex, set, frozenset, type(None))
 # Reasons whose words say too little: the content may say more.
 OPEN = ("eos", "stop_token", "unknown")
-# Where batches and gateways have the answer of any API: OpenAI's, Anthropic's; Gemini's too, and Code Assist's.
-WRAPPERS = "response response.body result.message"
+# What wraps an answer of any API: Code Assist and Gemini's batches, then OpenAI's, Anthropic's and Bedrock's batches.
+WRAPPERS = "response response.body result.message modelOutput"
 # A word may be an object with the word in one field, and the stop in another: sglang's, AI21's, Vercel's (`unified`).
 WORD_OBJECTS = ("type", "reason", "unified")
 STOP_OBJECTS = ("matched", "sequence")

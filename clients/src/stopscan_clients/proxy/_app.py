@@ -165,7 +165,7 @@ class _Proxy:
             url = self._url
         # httpx writes paths in its own way. The target goes on as it came.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
-        headers = _end_to_end(scope["headers"])
+        headers = _end_to_end(scope["headers"], b"content-length")  # httpx counts the body
         if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
             headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # is signed, too
         return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
@@ -272,8 +272,8 @@ class _Exchange:
             await self._send({"type": "http.response.body", "body": failed(body), "more_body": True})
 
 
-def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]], *more: bytes) -> list[tuple[bytes, bytes]]:
     headers = list(headers)
     named = b",".join(value.lower() for name, value in headers if name.lower() == b"connection").split(b",")
-    dropped = {*HOP, *map(bytes.strip, named)}
+    dropped = {*HOP, *map(bytes.strip, named), *more}
     return [(name, value) for name, value in headers if name.lower() not in dropped]
