@@ -221,8 +221,8 @@ class _Exchange:
         self._response = response = await transport.handle_async_request(request)
         try:
             pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-            # The head of an answer that is read for stops goes out with its first text: until then what is wrong with
-            # it can still be told by the status.
+            # The head of an answer that is read for stops goes out with its first bytes: until then the status can say
+            # what is wrong with it.
             if "stopscan" not in response.extensions:
                 await self._begin(response)
             async for piece in pieces:
