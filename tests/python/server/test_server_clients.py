@@ -13,7 +13,7 @@ import pytest
 from server_harness import CountingEngine, served
 
 from stopscan import StopSet
-from stopscan.clients import scan_events
+from stopscan_clients import scan_events
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "STOP", "hello world", "abc", "b", "aab", "###", "\n", "fox jumps", "é", "世", "ha!", "gap  t"]
