@@ -1,6 +1,6 @@
-"""What the example server's loop bears: the worst requests beside 20 streams, and 1,000 clients that hardly read.
+"""What the reference server's loop bears: the worst requests beside 20 streams, and 1,000 clients that hardly read.
 
-    python benches/example_server.py [loop] [readers]
+    python benches/reference_server.py [loop] [readers]
 
 The server is a process of its own, which times each callback of its loop. It needs mlx-lm and the server's extra.
 """
@@ -31,7 +31,7 @@ import httpx
 
 from stopscan_conformance.reciter import Reciter
 
-SERVER = Path(__file__).parents[1] / "examples" / "server"
+SERVER = Path(__file__).parents[1] / "conformance" / "reference_server"
 READERS, TOKENS = 1_000, 500
 SHORT = {"prompt": "[count]", "stop": "5"}
 

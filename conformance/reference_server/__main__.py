@@ -1,4 +1,4 @@
-"""`python examples/server [MODEL]`: seven routes over a model of mlx-lm, by default the reciting checkpoint."""
+"""`python conformance/reference_server [MODEL]`: seven routes over a model of mlx-lm, by default the reciting one."""
 
 from __future__ import annotations
 

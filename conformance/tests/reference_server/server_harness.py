@@ -1,4 +1,4 @@
-"""The example server in a thread, with a model that counts its steps. Skips the module that needs it without mlx-lm."""
+"""The reference server in a thread, with a model that counts its steps. Skips its tests without mlx-lm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
-SERVER = Path(__file__).parents[3] / "examples" / "server"
+SERVER = Path(__file__).parents[2] / "reference_server"
 sys.path.insert(0, str(SERVER))
 
 import engine as engine_module  # noqa: E402
@@ -76,7 +76,7 @@ class CountingEngine(Engine):
 
 @contextmanager
 def served(engine: Engine, form: str = "hermes", **options: Any) -> Iterator[str]:
-    """The URL of the example server."""
+    """The URL of the reference server."""
     server = Server(make_app(engine, form, **options), engine, 5, port=0, log_level="warning")
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -240,5 +240,5 @@ def test_each_request_is_a_line_of_json(client: Any, caplog: pytest.LogCaptureFi
 
 def test_nothing_of_the_server_is_private() -> None:
     """Who copies it has the library's public names alone."""
-    for path in (Path(__file__).parents[3] / "examples" / "server").glob("*.py"):
+    for path in (Path(__file__).parents[2] / "reference_server").glob("*.py"):
         assert "stopscan._" not in path.read_text(encoding="utf-8")
