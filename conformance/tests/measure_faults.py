@@ -1,4 +1,4 @@
-"""Which wrong servers of `staged.faults` the default cases find, and whether they pass every server of `staged.unusual`.
+"""Which wrong servers of `staged.faults` the default cases find, and which right ones of `staged.unusual` they fail.
 
     python conformance/tests/measure_faults.py [--only GLOB] [--right]
 
