@@ -15,33 +15,15 @@ import pytest
 
 mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
-pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
 SERVER = Path(__file__).parents[2] / "reference_server"
 sys.path.insert(0, str(SERVER))
 
-import engine as engine_module  # noqa: E402
-import raw_body  # noqa: E402
-from app import APIS, make_app  # noqa: E402
+import uvicorn  # noqa: E402
+from app import make_app  # noqa: E402
 from engine import Engine  # noqa: E402
 from parts import Parts  # noqa: E402
-from raw_body import MAX_BODY, MAX_VALUES, check  # noqa: E402
-from serve import Connection, Server  # noqa: E402
 
-__all__ = [
-    "APIS",
-    "MAX_BODY",
-    "MAX_VALUES",
-    "Connection",
-    "CountingEngine",
-    "Engine",
-    "Parts",
-    "check",
-    "clients",
-    "engine_module",
-    "raw_body",
-    "running",
-    "served",
-]
+__all__ = ["CountingEngine", "Engine", "Parts", "clients", "running", "served"]
 
 
 class CountingModel:
@@ -77,7 +59,8 @@ class CountingEngine(Engine):
 @contextmanager
 def served(engine: Engine, form: str = "hermes", **options: Any) -> Iterator[str]:
     """The URL of the reference server."""
-    server = Server(make_app(engine, form, **options), engine, 5, port=0, log_level="warning")
+    app = make_app(engine, form, **options)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
