@@ -6,13 +6,15 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 from staged.app import Staged
-from staged.edits import before, chunk, every, first, last_choice, lose, put, typed, with_choices
+from staged.edits import before, chunk, every, first, last_choice, lose, put, typed, with_choices, with_usage
 from staged.generation import Generation
-from staged.variants import Variant
+from staged.request import Ask, Refusal
+from staged.variants import Variant, at_most_four
 
 CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "openai-responses"
 MESSAGES, OLLAMA_CHAT, OLLAMA, GENERATE = "anthropic", "ollama-chat", "ollama-generate", "generate"
@@ -348,11 +350,47 @@ async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
         yield one
 
 
+# What a plain server of an API does not have.
+
+
+def unnamed(made: Generation) -> tuple[str, Any]:
+    """A stop ends a turn as an EOS does: OpenAI's answers have no field that names it."""
+    return ("eos", None) if made.end[0] in ("stop_sequence", "stop_token") else made.end
+
+
+def without_ids(ask: Ask) -> Ask:
+    """A field that the API does not have is passed over."""
+    return replace(ask, stop_token_ids=[])
+
+
+def refuses_ids(ask: Ask) -> Ask:
+    """Or it is refused, as OpenAI does."""
+    if "stop_token_ids" in ask.body:
+        raise Refusal("Unrecognized request argument supplied: stop_token_ids")
+    return ask
+
+
+def counts_no_prompt(data: Any) -> Any:
+    usage = {**data["usage"], "prompt_tokens": 0, "total_tokens": data["usage"]["completion_tokens"]}
+    return {**data, "usage": usage}
+
+
 def unusual(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Variant:
     return Variant(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis)
 
 
+def without(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Variant:
+    """A server that lacks something, which is not a failure."""
+    return unusual(name, apis, **changes)._replace(outcomes=frozenset({"pass", "not supported"}))
+
+
 UNUSUAL = [
+    without("plain", (CHAT, COMPLETIONS), told=unnamed, ask=refuses_ids, stops=at_most_four),
+    without("plain, and counts no prompt", CHAT, told=unnamed, ask=without_ids, whole_answer=counts_no_prompt,
+            events=every(with_usage, counts_no_prompt)),
+    without("stops are not named", (CHAT, COMPLETIONS), told=unnamed),
+    without("ids are passed over", (CHAT, COMPLETIONS, MESSAGES), ask=without_ids),
+    without("ids are refused", (CHAT, COMPLETIONS, MESSAGES), ask=refuses_ids),
     unusual("moved for now", ALL, around=redirects(307)),
     unusual("moved for ever", ALL, around=redirects(308)),
     unusual("one at a time", (CHAT, MESSAGES, OLLAMA_CHAT), around=one_at_a_time),
