@@ -48,6 +48,7 @@ class Staged:
     media: str | None = None
     key: str | None = None  # which clients have to send
     on_leaving: str = "cancel"  # or "go on"
+    around: Callable[[Any], Any] = lambda app: app  # what stands before it, as ASGI
     memory: dict[str, Any] = field(default_factory=dict)  # what one request leaves for others: nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
@@ -132,6 +133,9 @@ def application(every: Iterable[Staged]) -> Any:
     servers = {staged.name: staged for staged in every}
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:
+        await servers[scope["path"].split("/", 2)[1]].around(routed)(scope, receive, send)
+
+    async def routed(scope: Any, receive: Receive, send: Send) -> None:
         _, name, path = scope["path"].split("/", 2)
         staged, form = servers[name], FORMS.get(f"/{path}")
         if path == "v1/models":

@@ -57,6 +57,8 @@ class Responses(Form):
         answer, reasoning = await joined(made)
         parts = [(kind, text) for kind, text in (("reasoning", reasoning), ("answer", answer)) if text]
         items = [self.item(made, at, kind, [self.part(kind, text)]) for at, (kind, text) in enumerate(parts)]
+        if items and made.told[0] == "length":
+            items[-1]["status"] = "incomplete"
         return self.response(made, "completed", items)
 
     async def events(self, made: Generation) -> AsyncIterator[Data | str]:
@@ -78,7 +80,7 @@ class Responses(Form):
                 last, text = kind, ""
             text += delta
             yield f"{self.part(kind, '')['type']}.delta", {**self._place(made, len(items)), "delta": delta}
-        for event in self._done(made, items, last, text):
+        for event in self._done(made, items, last, text, "incomplete" if made.told[0] == "length" else "completed"):
             yield event
         response = self.response(made, "completed", items)
         yield response["status"], {"response": response}
@@ -91,11 +93,13 @@ class Responses(Form):
         yield "output_item.added", {"output_index": index, "item": item}
         yield "content_part.added", {**self._place(made, index), "part": self.part(kind, "")}
 
-    def _done(self, made: Generation, items: list[Data], kind: str, text: str) -> Iterator[tuple[str, Data]]:
+    def _done(
+        self, made: Generation, items: list[Data], kind: str, text: str, status: str = "completed"
+    ) -> Iterator[tuple[str, Data]]:
         if not kind:
             return
         part, index = self.part(kind, text), len(items)
-        items.append(self.item(made, index, kind, [part]))
+        items.append(self.item(made, index, kind, [part], status))
         yield f"{part['type']}.done", {**self._place(made, index), "text": text}
         yield "content_part.done", {**self._place(made, index), "part": part}
         yield "output_item.done", {"output_index": index, "item": items[-1]}

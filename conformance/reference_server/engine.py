@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -20,7 +19,7 @@ from stopscan.segments import Segment
 
 Scanner = RowScanner | RowSegmenter
 DEFAULT_CONTEXT = 8192
-PLACES, SHARE = 64, 32  # rows of the batch; and how many one client may have, whose other rows wait
+PLACES = 64  # rows of the batch; mlx-lm lets further ones wait
 
 
 class EngineError(RuntimeError):
@@ -33,16 +32,12 @@ class Row:
     fails.
     """
 
-    def __init__(
-        self, engine: Engine, client: str, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any
-    ) -> None:
-        self.client = client
+    def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any) -> None:
         self.prompt = prompt
         self.max_tokens = max_tokens
         self.scanner = scanner
         self.sampler = sampler
-        self.uid: int | None = None  # once it is in the batch
-        self.sent = False
+        self.uid: int | None = None  # once it was started
         self._engine = engine
         self._steps: asyncio.Queue[list[Segment] | EngineError | None] = asyncio.Queue()
 
@@ -86,7 +81,6 @@ class Engine:
         self.name = Path(path).name
         self.failure: EngineError | None = None
         self._inbox: SimpleQueue[Row | None] = SimpleQueue()
-        self._waiting: defaultdict[str, deque[Row]] = defaultdict(deque)
         self._rows: dict[int, Row] = {}
         self._sending = Lock()
         self._closing = False
@@ -97,7 +91,7 @@ class Engine:
 
     @property
     def rows(self) -> int:
-        """How many rows are in the batch."""
+        """How many rows run or wait for a place in the batch."""
         return len(self._rows)
 
     def check(self) -> None:
@@ -159,35 +153,19 @@ class Engine:
 
     def _take(self, generator: BatchGenerator) -> bool:
         """Takes in and out what was sent; waits while there is nothing to do. False at the end."""
-        while not self._inbox.empty() or not (self._rows or self._waiting):
+        while not self._inbox.empty() or not self._rows:
             row = self._inbox.get()
             if row is None:
                 return False
-            if not row.sent:
-                row.sent = True
-                self._waiting[row.client].append(row)
-            elif row.uid is None:
-                with suppress(ValueError):  # it was over before
-                    self._waiting[row.client].remove(row)
+            if row.uid is None:
+                self._start(generator, row)
             elif self._rows.get(row.uid) is row:  # another row may have its number, in another batch
                 del self._rows[row.uid]
                 generator.remove([row.uid])
-        self._fill(generator)
         return True
 
-    def _fill(self, generator: BatchGenerator) -> None:
-        """Starts rows that wait, as long as their clients have a place."""
-        taken = Counter(row.client for row in self._rows.values())
-        for client in list(self._waiting):
-            waiting = self._waiting[client]
-            while waiting and taken[client] < SHARE and len(self._rows) < PLACES:
-                taken[client] += 1
-                self._start(generator, waiting.popleft())
-            if not waiting:
-                del self._waiting[client]
-
     def _start(self, generator: BatchGenerator, row: Row) -> None:
-        row.uid = -1  # no longer waiting, whatever happens
+        row.uid = -1  # sent, whatever happens
         try:
             (row.uid,) = generator.insert(
                 [row.prompt], [row.max_tokens], samplers=[row.sampler], stop_sequences=[row.scanner]
@@ -216,9 +194,6 @@ class Engine:
         with self._sending:
             self.failure = error
         self._fail(error)
-        for waiting in self._waiting.values():
-            for row in waiting:
-                row.put(error)
         with suppress(Empty):
             while True:
                 if (sent := self._inbox.get_nowait()) is not None:

@@ -1,4 +1,4 @@
-"""The cases that the kit lists, and the vectors through one API: what the official clients get from the example server.
+"""The cases that the kit lists, and the vectors through one API, asked of the reference server by the official clients.
 
 Generated cases take far longer: `stopscan-conformance` asks them. The cases are sent by a few threads at once, so that
 they share the batch; those that compare times come after them, for one API, because all share the engine. A model that

@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
-from raw_body import check
 
 MAX_STOPS = 64
 T = TypeVar("T")
@@ -223,7 +222,6 @@ def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict
 def called(name: str, arguments: dict[str, Any] | str, call_id: str | None) -> dict[str, Any]:
     """A tool call as chat templates have it: with an object, or with what the model wrote instead."""
     if isinstance(arguments, str):
-        check(arguments.encode("utf-8", "replace"), 0)
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)
     return {"type": "function", "id": call_id or "", "function": {"name": name, "arguments": arguments}}

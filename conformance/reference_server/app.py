@@ -10,19 +10,16 @@ from typing import Any
 import anthropic_api
 import ollama_api
 import openai_api
-import raw_body
 import responses_api
 import sglang_api
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from api import Api
 from engine import Engine, EngineError
-from observing import Metrics, Observed
 from prompts import Prompts
 from pydantic import ValidationError
 from reply import Ask, Model, Reply
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -31,7 +28,6 @@ from stopscan import Repeat
 from stopscan.regions import known
 from stopscan.segments import FORMATS
 
-LONG = 20_000  # bytes of a body: those that have more take turns, so that they hold up only each other
 LONGEST = 1_000  # characters of an error's message, which may name what a request has
 
 APIS: list[Api] = [
@@ -48,23 +44,15 @@ FORMS = {"/v1/messages": APIS[3], "/api": APIS[4], "/generate": APIS[6], "": API
 
 
 def make_app(
-    engine: Engine,
-    form: str = "hermes",
-    *,
-    api_key: str | None = None,
-    protect: list[str] | None = None,
-    repeat: Repeat | None = None,
+    engine: Engine, form: str = "hermes", *, protect: list[str] | None = None, repeat: Repeat | None = None
 ) -> Starlette:
     """The server of a model that answers in `form`, one of `stopscan.segments.FORMATS`."""
     graph = FORMATS[form]
     protect = None if protect is None else known(graph, protect)
-    model = Model(engine, graph, Prompts(engine.tokenizer, engine.context), protect, repeat)
-    metrics = Metrics(engine, {api.path for api in APIS})
-    short, long = CapacityLimiter(4), CapacityLimiter(1)
+    model = Model(engine, graph, Prompts(engine.tokenizer), protect, repeat)
 
     def route(api: Api) -> Route:
-        def asked(raw: bytearray) -> Ask | None:
-            raw_body.check(raw, engine.context)
+        def started(raw: bytes) -> Reply | None:
             try:
                 body = api.body.model_validate_json(raw)
             except ValidationError as error:
@@ -72,20 +60,14 @@ def make_app(
             if body.model not in (None, engine.name, f"{engine.name}:latest"):
                 raise HTTPException(404, f"there is no model {body.model!r}, only {engine.name!r}")
             ask: Ask | None = body.ask()
-            return ask
-
-        def started(raw: bytearray, client: str) -> Reply | None:
-            ask = asked(raw)
-            return None if ask is None else ask.start(model, client)
+            return None if ask is None else ask.start(model)
 
         async def endpoint(request: Request) -> Response:
-            raw = await raw_body.read(request)
+            raw = await request.body()
             engine.check()  # here: a stream that has begun is a 200
-            client = request.client.host if request.client else ""
-            reply = await to_thread.run_sync(started, raw, client, limiter=long if len(raw) > LONG else short)
+            reply = await to_thread.run_sync(started, raw)
             if reply is None:
                 return JSONResponse(api.loaded(engine.name))
-            request.state.reply = reply
             if not reply.ask.stream:
                 return JSONResponse(await _unless_gone(request, api.whole(reply)))
             return api.streamed(_events(api, reply))
@@ -95,14 +77,8 @@ def make_app(
     def told(request: Request, status: int, message: str) -> JSONResponse:
         return JSONResponse(_form(request.url.path).error(status, message[:LONGEST]), status)
 
-    def refuse(path: str) -> Response:
-        return JSONResponse(_form(path).error(401, "the API key is missing or wrong"), 401)
-
     async def health(request: Request) -> Response:
         return JSONResponse({"status": "ok" if engine.failure is None else str(engine.failure)}, engine.status)
-
-    async def figures(request: Request) -> Response:
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -112,13 +88,11 @@ def make_app(
     return Starlette(
         routes=[
             Route("/health", health),
-            Route("/metrics", figures),
             *openai_api.about(engine),
             *ollama_api.about(engine),
             *map(route, APIS),
         ],
         lifespan=lifespan,
-        middleware=[Middleware(Observed, metrics=metrics, key=api_key, refuse=refuse)],
         exception_handlers={
             HTTPException: lambda request, error: told(request, error.status_code, error.detail),
             EngineError: lambda request, error: told(request, max(engine.status, 500), str(error)),

@@ -76,7 +76,7 @@ class CompletionBody(Common):
 
 class OpenAI(Api):
     def error(self, status: int, message: str) -> dict[str, Any]:
-        code = "invalid_api_key" if status == 401 else "model_not_found" if "there is no model" in message else None
+        code = "model_not_found" if "there is no model" in message else None
         kind = "server_error" if status >= 500 else "invalid_request_error"
         return {"error": {"message": message, "type": kind, "param": None, "code": code}}
 

@@ -52,7 +52,7 @@ class Ask:
     think: bool | None = None
     usage: bool = False  # of a stream, where the API wants to be asked
 
-    def start(self, model: Model, client: str) -> Reply:
+    def start(self, model: Model) -> Reply:
         """The reply, about to begin. Raises `HTTPException` for what cannot be answered. Takes time: compiling and
         encoding.
         """
@@ -68,7 +68,7 @@ class Ask:
             scanner = self._scanner(model, max_tokens, tail)
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
-        row = Row(engine, client, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
+        row = Row(engine, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
         return Reply(self, engine.name, row, Parts(model.graph))
 
     def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
@@ -114,12 +114,10 @@ class Reply:
     id: str = field(default_factory=lambda: uuid4().hex)
     created: float = field(default_factory=time.time)
     events: count[int] = field(default_factory=count)  # their numbers, where an API has them
-    first: float | None = None  # how many seconds it took until the first text
     _called: bool = False
 
     async def __aiter__(self) -> AsyncIterator[Part]:
         async for segments in self.row:
-            self.first = self.first or time.time() - self.created
             for part in self._parts.feed(segments):
                 yield self._seen(part)
         for part in self._parts.end():
@@ -158,11 +156,6 @@ class Reply:
         finish = self.row.scanner.finish
         assert finish is not None
         return replace(finish, reason="tool_calls") if self._called and finish.reason == "eos" else finish
-
-    @property
-    def reason(self) -> str:
-        """Why it ended, also if nobody waited for the end, or if it failed."""
-        return "abort" if self.row.scanner.finish is None else self.finish.reason
 
     @property
     def prompt_tokens(self) -> int:

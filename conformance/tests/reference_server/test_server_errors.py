@@ -8,7 +8,6 @@ import anthropic
 import ollama
 import openai
 import pytest
-from server_harness import MAX_BODY
 
 MANY = [f"stop {number}" for number in range(1_000)]
 BAD_STOPS = pytest.mark.parametrize(
@@ -160,11 +159,8 @@ def test_bodies_that_say_nothing(client: Any, path: str) -> None:
     bodies = [b"", b"{", b"[" * 100_000, b'{"model": ' * 50_000, b'"\\ud800"', b"\xff\xfe", b"null"]
     for body in bodies:
         response = client.http.post(path, content=body)
-        assert response.status_code == (413 if len(body) > 1_000 else 400)
+        assert response.status_code == 400
         assert "error" in response.json()
-    response = client.http.post(path, content=b" " * (MAX_BODY + 1))
-    assert response.status_code == 413
-    assert f"the body is longer than {MAX_BODY} bytes" in response.text
 
 
 @pytest.mark.parametrize(

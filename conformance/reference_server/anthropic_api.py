@@ -20,9 +20,7 @@ DELTAS = {
     "reasoning": ("thinking_delta", "thinking"),
     "tool_call": ("input_json_delta", "partial_json"),
 }
-KINDS = {
-    401: "authentication_error", 404: "not_found_error", 413: "request_too_large", 503: "overloaded_error"
-}  # fmt: skip
+KINDS = {404: "not_found_error", 503: "overloaded_error"}
 
 
 class TextBlock(Lenient):

@@ -107,9 +107,10 @@ class Responses(OpenAI):
         return [event(data, "error")]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
-        parts = enumerate(await reply.whole())
-        status = to_responses(reply.finish)["status"]
-        return _ended(reply, [_item(reply, index, part, status) for index, part in parts])
+        items = [_item(reply, index, part, "completed") for index, part in enumerate(await reply.whole())]
+        if items:
+            items[-1]["status"] = to_responses(reply.finish)["status"]
+        return _ended(reply, items)
 
     async def events(self, reply: Reply) -> AsyncIterator[ServerSentEvent]:
         def tell(kind: str, **data: Any) -> ServerSentEvent:

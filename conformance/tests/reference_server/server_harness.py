@@ -1,4 +1,4 @@
-"""The example server in a thread, with a model that counts its steps. Skips the module that needs it without mlx-lm."""
+"""The reference server in a thread, with a model that counts its steps. Skips its tests without mlx-lm."""
 
 from __future__ import annotations
 
@@ -15,33 +15,15 @@ import pytest
 
 mlx_lm = pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
-pytest.importorskip("prometheus_client", reason="prometheus-client is not installed")
-SERVER = Path(__file__).parents[3] / "examples" / "server"
+SERVER = Path(__file__).parents[2] / "reference_server"
 sys.path.insert(0, str(SERVER))
 
-import engine as engine_module  # noqa: E402
-import raw_body  # noqa: E402
-from app import APIS, make_app  # noqa: E402
+import uvicorn  # noqa: E402
+from app import make_app  # noqa: E402
 from engine import Engine  # noqa: E402
 from parts import Parts  # noqa: E402
-from raw_body import MAX_BODY, MAX_VALUES, check  # noqa: E402
-from serve import Connection, Server  # noqa: E402
 
-__all__ = [
-    "APIS",
-    "MAX_BODY",
-    "MAX_VALUES",
-    "Connection",
-    "CountingEngine",
-    "Engine",
-    "Parts",
-    "check",
-    "clients",
-    "engine_module",
-    "raw_body",
-    "running",
-    "served",
-]
+__all__ = ["CountingEngine", "Engine", "Parts", "clients", "running", "served"]
 
 
 class CountingModel:
@@ -76,8 +58,9 @@ class CountingEngine(Engine):
 
 @contextmanager
 def served(engine: Engine, form: str = "hermes", **options: Any) -> Iterator[str]:
-    """The URL of the example server."""
-    server = Server(make_app(engine, form, **options), engine, 5, port=0, log_level="warning")
+    """The URL of the reference server."""
+    app = make_app(engine, form, **options)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
