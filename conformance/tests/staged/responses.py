@@ -38,6 +38,9 @@ class Responses(Form):
             "usage": None if status == "in_progress" else self.used(made),
         }
 
+    def ended(self, made: Generation) -> str:
+        return "incomplete" if made.told[0] == "length" else "completed"
+
     def used(self, made: Generation) -> Data:
         prompt, tokens = made.prompt_tokens, made.counted
         return {"input_tokens": prompt, "output_tokens": tokens, "total_tokens": prompt + tokens}
@@ -56,9 +59,8 @@ class Responses(Form):
     async def whole(self, made: Generation) -> Data:
         answer, reasoning = await joined(made)
         parts = [(kind, text) for kind, text in (("reasoning", reasoning), ("answer", answer)) if text]
-        items = [self.item(made, at, kind, [self.part(kind, text)]) for at, (kind, text) in enumerate(parts)]
-        if items and made.told[0] == "length":
-            items[-1]["status"] = "incomplete"
+        last = [*["completed"] * (len(parts) - 1), self.ended(made)]
+        items = [self.item(made, at, kind, [self.part(kind, text)], last[at]) for at, (kind, text) in enumerate(parts)]
         return self.response(made, "completed", items)
 
     async def events(self, made: Generation) -> AsyncIterator[Data | str]:
@@ -80,7 +82,7 @@ class Responses(Form):
                 last, text = kind, ""
             text += delta
             yield f"{self.part(kind, '')['type']}.delta", {**self._place(made, len(items)), "delta": delta}
-        for event in self._done(made, items, last, text, "incomplete" if made.told[0] == "length" else "completed"):
+        for event in self._done(made, items, last, text, self.ended(made)):
             yield event
         response = self.response(made, "completed", items)
         yield response["status"], {"response": response}
