@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from stopscan.regions import Graph
 from stopscan.segments import FORMATS
 
+# These read a tokenizer's `response_template`, as `stopscan.regions` does.
+OF_THE_CHECKPOINT = ("beam", "hf")
+# Its parser tells all channels apart, whatever a request says about tools.
+HARMONY = "openai_gptoss"
+
 _MUSE: Graph = {"answer": {"to=self<|message|>": "reasoning"}, "reasoning": {"<|eom|>": "answer"}}
 
 # The regions of reasoning parsers that name no markers, or only some of them.
@@ -18,7 +23,7 @@ REASONING: Mapping[str, Graph] = {
     "muse": _MUSE,
     "muse_glimmer": _MUSE,
     "musespark1x": _MUSE,
-    "openai_gptoss": FORMATS["harmony"],
+    HARMONY: FORMATS["harmony"],
 }
 
 # Whether an answer begins inside the reasoning, for parsers that cannot be asked.
@@ -26,7 +31,7 @@ BEGINS_INSIDE: Mapping[str, bool] = {
     "granite": False,
     "hunyuan_a13b": False,
     "minimax_m2_append_think": True,
-    "openai_gptoss": False,
+    HARMONY: False,
 }
 
 # The form of each tool parser that is not called like its form.
@@ -48,7 +53,8 @@ _FORMS = {
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """The form whose calls a tool parser of vLLM reads; ``None`` if its calls have no markers around them."""
+    """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if its calls have no markers around
+    them."""
     form = FORMATS.get(_FORMS.get(tool_parser or "", tool_parser or ""))
-    # Where a form begins with headers, vLLM's parser takes text without one for the answer.
+    # If a form begins with headers, vLLM's parser takes text without a header for the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None
