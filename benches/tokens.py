@@ -215,14 +215,14 @@ def native(prompt: list[int], token_ids: list[int]) -> None:
     scanner = TokenScanner(tokenizer(), REALISTIC, prompt_token_ids=prompt)
     for token_id in token_ids:
         scanner.feed(token_id)
-    scanner.close()
+    scanner.flush()
 
 
 def not_native(prompt: list[int], token_ids: list[int]) -> None:
     scanner = TokenScanner(UNLIKE, REALISTIC, prompt_token_ids=prompt)
     for token_id in token_ids:
         scanner.feed(token_id)
-    scanner.close()
+    scanner.flush()
 
 
 def decode_stream(prompt: list[int], token_ids: list[int]) -> None:

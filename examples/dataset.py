@@ -59,7 +59,7 @@ def finished(rows: list[list[int]], stops: StopSet, vocabulary: Vocabulary) -> I
     scanner = TokenScanner(vocabulary, stops)
     for token_ids in rows:
         scanner.reset()
-        answer = scanner.feed_many(token_ids) + scanner.close()
+        answer = scanner.feed_many(token_ids) + scanner.flush()
         yield answer, scanner.finish, scanner.tokens_kept
 
 

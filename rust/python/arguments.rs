@@ -6,8 +6,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
-use stopscan::host::{Ends, Limits};
-use stopscan::{Options, Snapshot};
+use stopscan::host::Limits;
+use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::objects::{collect, list, room};
@@ -239,7 +239,7 @@ fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> 
     };
     let id = |id| match token_id(id, name)? {
         Some(id) => Ok(id),
-        None => Err(value_error(format!("{name}: {id} is no token id"))),
+        None => Err(value_error(format!("{name}: {id} is not a token id"))),
     };
     ids.iter().map(id).collect()
 }
@@ -268,22 +268,39 @@ fn no_int(object: &Bound<'_, PyAny>, name: &str, error: PyErr) -> PyErr {
     }
 }
 
-/// Which tokens end a stream, and when.
-pub(crate) fn limits(
-    stop_token_ids: Option<&Bound<'_, PyAny>>,
-    eos_token_ids: Option<&Bound<'_, PyAny>>,
-    min_tokens: Option<&Bound<'_, PyAny>>,
-    max_tokens: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Limits> {
-    let min = min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
-    let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
-    if min < 0 || max.is_some_and(|max| max < min) {
-        let max = max.map_or("None".into(), |max| max.to_string());
-        return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
+/// The arguments of a stream of tokens that are the same for scanners and segmenters, but the tokenizer.
+pub(crate) struct TokenArguments<'a, 'py> {
+    pub(crate) stop_token_ids: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) eos_token_ids: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) min_tokens: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) max_tokens: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) skip_special_tokens: bool,
+    pub(crate) prompt_token_ids: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) unknown_ids: &'a str,
+    pub(crate) eos_ends_early: bool,
+}
+
+impl TokenArguments<'_, '_> {
+    /// What decides which tokens are text and which end the stream.
+    pub(crate) fn limits(&self) -> PyResult<Limits> {
+        let unknown_ids = match self.unknown_ids {
+            "refuse" => UnknownIds::Refuse,
+            "count" => UnknownIds::Count,
+            other => return Err(value_error(format!("unknown_ids: expected 'refuse' or 'count', got {other:?}"))),
+        };
+        let min = self.min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
+        let max = self.max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
+        if min < 0 || max.is_some_and(|max| max < min) {
+            let max = max.map_or("None".into(), |max| max.to_string());
+            return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
+        }
+        let mut options = TokenOptions::default()
+            .stop_token_ids(end_ids(self.stop_token_ids, "stop_token_ids")?)
+            .eos_token_ids(end_ids(self.eos_token_ids, "eos_token_ids")?)
+            .min_tokens(min as usize)
+            .unknown_ids(unknown_ids)
+            .eos_ends_early(self.eos_ends_early);
+        options.max_tokens = max.map(|max| max as usize);
+        Limits::new(&options).or_raise()
     }
-    Ok(Limits {
-        ends: Ends::new(&end_ids(stop_token_ids, "stop_token_ids")?, &end_ids(eos_token_ids, "eos_token_ids")?),
-        min_tokens: min as usize,
-        max_tokens: max.map_or(usize::MAX, |max| max as usize),
-    })
 }

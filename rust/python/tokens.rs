@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU32, AtomicUsize};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 use stopscan::host::{Cursor, Decode, Ends, Limits, NOTHING_PASSES, Native, Reader, Sink, Writer, code_points};
-use stopscan::{Emit, EndReason, Options, Segmented, Snapshot, Stream, Text, TokenOptionsError, TokenStream};
+use stopscan::{
+    Emit, EndReason, Options, Segmented, Snapshot, Stream, Text, TokenOptionsError, TokenStream, UnknownIds,
+};
 
-use crate::arguments::{SNAPSHOT, limits, options, read_snapshot, token_id, token_list, unknown};
+use crate::arguments::{SNAPSHOT, TokenArguments, options, read_snapshot, token_id, token_list, unknown};
 use crate::errors::{OrRaise, value_error};
 use crate::matches::{StopMatch, finished, reason_of};
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item, some_int};
@@ -34,25 +36,18 @@ macro_rules! token_methods {
                 self.stream.feed_many(token_ids)
             }
 
-            /// The rest of the text, when the stream ends for another ``reason``: half a character as U+FFFD, and held
-            /// text.
+            /// Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
+            /// held text.
             ///
-            /// ``reason`` is a reason of ``Finish`` that needs no stop or token id. Any other reason raises
+            /// ``reason`` is a reason of ``Finish`` that needs no stop and no token id; any other reason raises
             /// ``ValueError``. After the end of the stream the result is empty, and nothing changes.
             #[pyo3(signature = (reason = None), text_signature = "($self, reason='eos')")]
-            fn close<'py>(
+            fn flush<'py>(
                 &self,
                 py: Python<'py>,
                 #[pyo3(from_py_with = given)] reason: Option<Bound<'py, PyAny>>,
             ) -> PyResult<Bound<'py, $out>> {
-                self.stream.close(py, reason)
-            }
-
-            /// What is safe to emit after a token without text. The token is counted. With a ``reason`` the token ends
-            /// the stream. Engines need this method, because their models have more ids than their tokenizers.
-            #[pyo3(signature = (reason = None))]
-            fn _count<'py>(&self, py: Python<'py>, reason: Option<Bound<'py, PyAny>>) -> PyResult<Bound<'py, $out>> {
-                self.stream.count(py, reason)
+                self.stream.flush(py, reason)
             }
 
             /// Goes back to the start of the stream, after the prompt. Returns nothing.
@@ -78,6 +73,16 @@ macro_rules! token_methods {
             fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
                 int(py, self.stream.kept()?)
             }
+
+            /// The number of tokens of each region, for a usage report. Each call makes a new dict.
+            ///
+            /// A token counts in the region where its last character lies. Tokens with which a marker ends, tokens that
+            /// end the stream, and tokens that a stop cuts count in no region. Without regions the dict is
+            /// ``{"answer": tokens_kept}``.
+            #[getter]
+            fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+                self.stream.tokens_in(py)
+            }
         }
     };
 }
@@ -90,8 +95,12 @@ macro_rules! token_methods {
 ///
 /// - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
 /// - ``max_tokens``: how many tokens the stream may have.
-/// - ``min_tokens``: in the first ``min_tokens`` tokens no stop, stop token or EOS counts. A stop string that begins
-///   there and completes later counts.
+/// - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop
+///   string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+/// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream, as in an engine that ends
+///   its row there.
+/// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` takes it as a
+///   token without text: models have more ids than their tokenizers.
 /// - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
 ///   complete their last character.
 /// - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is one
@@ -102,7 +111,9 @@ macro_rules! token_methods {
 /// tokenizer, use ``snapshot``: that has no vocabulary.
 ///
 /// If a token brings several ends, ``finish`` reports the first of: stop, stop token, EOS, ``max_tokens``. The text is
-/// the text of the tokenizer's ``decode`` of all ids.
+/// the text of the tokenizer's ``decode`` of all ids. The text of a token that ends the stream is neither scanned nor
+/// emitted: a stop fires there only if it is the token's whole text. A token that is all of a live marker is one step:
+/// no stop fires inside it.
 ///
 /// >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
 /// >>> for token_id in generate(prompt):
@@ -125,13 +136,13 @@ impl TokenScanner {
     #[new]
     #[pyo3(
         signature = (
-            tokenizer_or_vocabulary, stop = None, /, *, stop_token_ids = None, eos_token_ids = None,
+            tokenizer_or_vocabulary, /, stop = None, *, stop_token_ids = None, eos_token_ids = None,
             min_tokens = None, max_tokens = None, include_stop = false, start_protected = false, region = None,
-            skip_special_tokens = true, prompt_token_ids = None
+            skip_special_tokens = true, prompt_token_ids = None, unknown_ids = "refuse", eos_ends_early = false
         ),
-        text_signature = "(tokenizer_or_vocabulary, stop=(), /, *, stop_token_ids=(), eos_token_ids=(), min_tokens=0, \
+        text_signature = "(tokenizer_or_vocabulary, /, stop=(), *, stop_token_ids=(), eos_token_ids=(), min_tokens=0, \
             max_tokens=None, include_stop=False, start_protected=False, region=None, skip_special_tokens=True, \
-            prompt_token_ids=())"
+            prompt_token_ids=(), unknown_ids='refuse', eos_ends_early=False)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -146,13 +157,23 @@ impl TokenScanner {
         region: Option<&Bound<'_, PyAny>>,
         skip_special_tokens: bool,
         prompt_token_ids: Option<&Bound<'_, PyAny>>,
+        unknown_ids: &str,
+        eos_ends_early: bool,
     ) -> PyResult<TokenScanner> {
         let py = tokenizer_or_vocabulary.py();
-        let limits = limits(stop_token_ids, eos_token_ids, min_tokens, max_tokens)?;
+        let arguments = TokenArguments {
+            stop_token_ids,
+            eos_token_ids,
+            min_tokens,
+            max_tokens,
+            skip_special_tokens,
+            prompt_token_ids,
+            unknown_ids,
+            eos_ends_early,
+        };
         let stops = StopSet::of(&stop.unwrap_or_else(|| py.None().into_bound(py)))?;
         let options = options(include_stop, start_protected, region)?;
-        let tokenizer = tokenizer_or_vocabulary;
-        Tokens::new(tokenizer, stops, &options, limits, skip_special_tokens, prompt_token_ids).map(TokenScanner::of)
+        Tokens::new(tokenizer_or_vocabulary, stops, &options, &arguments).map(TokenScanner::of)
     }
 
     /// What is safe to emit after ``token_id``. After the end of the stream the result is empty.
@@ -199,10 +220,11 @@ impl TokenSegmenter {
         signature = (
             tokenizer_or_vocabulary, segments, /, *, region = None, stop_token_ids = None, eos_token_ids = None,
             min_tokens = None, max_tokens = None, include_stop = false, skip_special_tokens = true,
-            prompt_token_ids = None
+            prompt_token_ids = None, unknown_ids = "refuse", eos_ends_early = false
         ),
         text_signature = "(tokenizer_or_vocabulary, segments, /, *, region=None, stop_token_ids=(), eos_token_ids=(), \
-            min_tokens=0, max_tokens=None, include_stop=False, skip_special_tokens=True, prompt_token_ids=())"
+            min_tokens=0, max_tokens=None, include_stop=False, skip_special_tokens=True, prompt_token_ids=(), \
+            unknown_ids='refuse', eos_ends_early=False)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -216,22 +238,22 @@ impl TokenSegmenter {
         include_stop: bool,
         skip_special_tokens: bool,
         prompt_token_ids: Option<&Bound<'_, PyAny>>,
+        unknown_ids: &str,
+        eos_ends_early: bool,
     ) -> PyResult<TokenSegmenter> {
-        let limits = limits(stop_token_ids, eos_token_ids, min_tokens, max_tokens)?;
+        let arguments = TokenArguments {
+            stop_token_ids,
+            eos_token_ids,
+            min_tokens,
+            max_tokens,
+            skip_special_tokens,
+            prompt_token_ids,
+            unknown_ids,
+            eos_ends_early,
+        };
         let segments = SegmentSet::of(segments)?;
         let options = options(include_stop, false, region)?;
-        let tokenizer = tokenizer_or_vocabulary;
-        Tokens::new(tokenizer, segments, &options, limits, skip_special_tokens, prompt_token_ids)
-            .map(TokenSegmenter::of)
-    }
-
-    /// The number of tokens of each region's emitted text, for a usage report. Each call makes a new dict.
-    ///
-    /// A token with text of several regions counts in the region of its first character. A token that is only a marker
-    /// counts in no region. A token that is cut with a stop, or held, counts in no region.
-    #[getter]
-    fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        self.stream.tokens_in(py)
+        Tokens::new(tokenizer_or_vocabulary, segments, &options, &arguments).map(TokenSegmenter::of)
     }
 
     /// What is safe to emit after ``token_id``. After the end of the stream the result is empty.
@@ -286,15 +308,14 @@ impl<E: Show> Tokens<E> {
         tokenizer: &Bound<'_, PyAny>,
         set: Py<E::Class>,
         options: &Options,
-        limits: Limits,
-        skip_special: bool,
-        prompt: Option<&Bound<'_, PyAny>>,
+        arguments: &TokenArguments<'_, '_>,
     ) -> PyResult<Tokens<E>> {
         let py = tokenizer.py();
+        let limits = arguments.limits()?;
         let stream = Stream::with_options(E::core(set.get()), options).or_raise()?;
         let vocabulary = Vocabulary::of(tokenizer)?;
-        let prompt = prompt.map_or(Ok(Vec::new()), |ids| token_list(ids, "prompt_token_ids"))?;
-        let decoding = Decoding::new(vocabulary.bind(py), skip_special, &prompt)?;
+        let prompt = arguments.prompt_token_ids.map_or(Ok(Vec::new()), |ids| token_list(ids, "prompt_token_ids"))?;
+        let decoding = Decoding::new(vocabulary.bind(py), arguments.skip_special_tokens, &prompt)?;
         decoding.check(py, &stream)?;
         Ok(Tokens::of(vocabulary, set, TokenStream::with_decoder(decoding, stream, limits)))
     }
@@ -358,22 +379,13 @@ impl<E: Show> Tokens<E> {
         })?
     }
 
-    pub(crate) fn close<'py>(
+    pub(crate) fn flush<'py>(
         &self,
         py: Python<'py>,
         reason: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, E::Out>> {
         let reason = reason.map_or(Ok(EndReason::Eos), |reason| reason_of(&reason))?;
-        self.with(|stream| self.safe(py, stream.try_close(reason)?))?
-    }
-
-    pub(crate) fn count<'py>(
-        &self,
-        py: Python<'py>,
-        reason: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, E::Out>> {
-        let reason = reason.as_ref().map(reason_of).transpose()?;
-        self.with(|stream| self.safe(py, stream.try_count(reason)?))?
+        self.with(|stream| self.safe(py, stream.try_flush(reason)?))?
     }
 
     fn safe<'py>(&self, py: Python<'py>, safe: E::Tokens<'_>) -> PyResult<Bound<'py, E::Out>> {
@@ -431,6 +443,14 @@ impl<E: Show> Tokens<E> {
         self.with(|stream| stream.tokens_kept())
     }
 
+    pub(crate) fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let counts = objects::dict(py)?;
+        self.with(|stream| {
+            stream.tokens_in().try_for_each(|(name, count)| counts.set_item(new_string(py, name)?, int(py, count)?))
+        })??;
+        Ok(counts)
+    }
+
     /// What makes such a stream again.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let (stop_token_ids, eos_token_ids) = self.limits.ends.ids();
@@ -438,6 +458,10 @@ impl<E: Show> Tokens<E> {
         let options = objects::dict(py)?;
         set_item(&options, "stop_token_ids", ints(stop_token_ids)?)?;
         set_item(&options, "eos_token_ids", ints(eos_token_ids)?)?;
+        if self.limits.unknown_ids == UnknownIds::Count {
+            set_item(&options, "unknown_ids", "count")?;
+        }
+        set_item(&options, "eos_ends_early", self.limits.eos_ends_early)?;
         set_item(&options, "min_tokens", int(py, self.limits.min_tokens)?)?;
         set_item(&options, "max_tokens", some_int(py, Some(self.limits.max_tokens).filter(|&max| max != usize::MAX))?)?;
         self.with(|stream| {
@@ -462,20 +486,6 @@ impl<E: Show> Tokens<E> {
             self.seen.store(stream.tokens_seen(), Relaxed);
             result
         })
-    }
-}
-
-impl Tokens<stopscan::Segmented> {
-    pub(crate) fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let counts = objects::dict(py)?;
-        self.with(|stream| {
-            let names = &self.set.get().regions;
-            names
-                .iter()
-                .zip(stream.tokens_in())
-                .try_for_each(|(name, (_, count))| counts.set_item(name, int(py, count)?))
-        })??;
-        Ok(counts)
     }
 }
 
@@ -506,10 +516,11 @@ impl<E: Show> Tokens<E> {
         }
     }
 
-    /// A token that ends no stream and is only its text, and how many there are with it.
+    /// A token that ends no stream and is only its text, and how many there are with it. Only an `int` is read here: any
+    /// other object may run code of its own when it is read, and is read once, under the lock.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
-        let id: u32 = token_id.extract().ok()?;
+        let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
         let seen = self.seen.load(Relaxed) + 1;
         let ends = self.end_bits & Ends::bit(id) != 0 && self.limits.ends.contains(id);
         if seen >= self.max_tokens || ends {
@@ -643,8 +654,8 @@ pub(crate) struct Window {
     skips_special: bool,
 }
 
-/// Pieces of text, each with the number of the last token that has a part in it, and a special token that is skipped.
-type Read = (Vec<(String, usize)>, Option<String>);
+/// A piece of text, and the number of the last token that has a part in it.
+type Piece = (String, usize);
 
 impl Decoding {
     pub(crate) fn new(
@@ -688,35 +699,55 @@ fn fork(py: Python<'_>, window: &Py<PyAny>) -> PyResult<Py<PyAny>> {
     window.call_method0(py, "copy")
 }
 
-impl Window {
-    fn read(
-        &self,
-        name: &str,
-        id: Option<u32>,
-        number: usize,
-        sink: &mut impl Sink,
-    ) -> PyResult<Option<Cow<'static, str>>> {
-        let (pieces, special): Read =
-            Python::attach(|py| self.now.bind(py).call_method1(name, (id, number))?.extract())?;
-        pieces.iter().for_each(|(text, token)| sink(text, *token));
-        Ok(special.map(Cow::Owned))
-    }
-}
-
 impl Decode for Decoding {
     type Error = PyErr;
 
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> PyResult<Option<Cow<'_, str>>> {
         match self {
             Decoding::Native(native) => native.step(id, number, sink).or_raise(),
-            Decoding::Window(window) => window.read("step", Some(id), number, sink),
+            Decoding::Window(window) => {
+                let (pieces, special): (Vec<Piece>, Option<String>) =
+                    Python::attach(|py| window.now.bind(py).call_method1("step", (id, number))?.extract())?;
+                pieces.iter().for_each(|(text, token)| sink(text, *token));
+                Ok(special.map(Cow::Owned))
+            }
         }
     }
 
-    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> PyResult<Option<Cow<'_, str>>> {
+    fn tail(&self, sink: &mut impl Sink) -> PyResult<()> {
         match self {
-            Decoding::Native(native) => native.tail(id, number, sink).or_raise(),
-            Decoding::Window(window) => window.read("tail", id, number, sink),
+            Decoding::Native(native) => native.tail(sink).or_raise(),
+            Decoding::Window(window) => {
+                let pieces: Vec<Piece> = Python::attach(|py| window.now.bind(py).call_method0("tail")?.extract())?;
+                pieces.iter().for_each(|(text, token)| sink(text, *token));
+                Ok(())
+            }
+        }
+    }
+
+    fn contains(&self, id: u32) -> PyResult<bool> {
+        match self {
+            Decoding::Native(native) => native.contains(id).or_raise(),
+            Decoding::Window(window) => {
+                Python::attach(|py| window.now.bind(py).call_method1("contains", (id,))?.extract())
+            }
+        }
+    }
+
+    fn is_whole(&self, id: u32) -> bool {
+        match self {
+            Decoding::Native(native) => native.is_whole(id),
+            Decoding::Window(_) => true, // a character that several tokens spell begins a text that is no marker
+        }
+    }
+
+    fn token_text(&self, id: u32) -> PyResult<Option<Cow<'_, str>>> {
+        match self {
+            Decoding::Native(native) => native.token_text(id).or_raise(),
+            Decoding::Window(window) => Python::attach(|py| {
+                let text: Option<String> = window.now.bind(py).call_method1("token_text", (id,))?.extract()?;
+                Ok(text.map(Cow::Owned))
+            }),
         }
     }
 

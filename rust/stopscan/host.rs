@@ -198,15 +198,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(self.safe())
     }
 
-    /// What is safe to emit after a token that has no text; with a `reason` it ends the stream.
     #[doc(hidden)]
-    pub fn try_count(&mut self, reason: Option<EndReason>) -> Result<E::Tokens<'_>, D::Error> {
-        self.count_token(reason)?;
-        Ok(self.safe())
-    }
-
-    #[doc(hidden)]
-    pub fn try_close(&mut self, reason: EndReason) -> Result<E::Tokens<'_>, D::Error> {
+    pub fn try_flush(&mut self, reason: EndReason) -> Result<E::Tokens<'_>, D::Error> {
         self.end(reason)?;
         Ok(self.safe())
     }

@@ -72,6 +72,7 @@ pub use stream::{
 };
 pub use tokens::{
     EndReason, Finish, TokenDecoder, TokenOptions, TokenOptionsError, TokenScanner, TokenSegmenter, TokenStream,
+    UnknownIds,
 };
 pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
 

@@ -35,6 +35,10 @@ impl<T> Tail<T> {
         self.items.push(item);
     }
 
+    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
+        self.items[self.start..].last_mut()
+    }
+
     /// Lets go of the first `count` items.
     pub(crate) fn let_go(&mut self, count: usize) {
         self.start += count;

@@ -150,7 +150,7 @@ fn close_counts_stops_only_behind_min_tokens() {
     ] {
         let options = TokenOptions::default().min_tokens(min_tokens);
         let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&stops), &options).unwrap();
-        let out = [0, 1].map(|id| scanner.feed(id).unwrap().to_string()).concat() + scanner.close(EndReason::Unknown);
+        let out = [0, 1].map(|id| scanner.feed(id).unwrap().to_string()).concat() + scanner.flush(EndReason::Unknown);
         assert_eq!((out.as_str(), scanner.finish()), (text, Some(finish)), "{min_tokens}");
     }
 }

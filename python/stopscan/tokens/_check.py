@@ -49,4 +49,4 @@ def _runs(tokens: list[Token], text: list[int], special: list[int]) -> Iterator[
 
 def _text(vocabulary: _stopscan.Vocabulary, ids: list[int], skip: bool) -> str:
     scanner = _stopscan.TokenScanner(vocabulary, skip_special_tokens=skip)
-    return scanner.feed_many(ids) + scanner.close()
+    return scanner.feed_many(ids) + scanner.flush()

@@ -71,19 +71,25 @@ class Window:
         self._give_out(whole, pending[:count])
         return self._cleaned(pieces), None
 
-    def tail(self, token_id: int | None, number: int, /) -> tuple[list[Piece], str | None]:
-        """The rest of the text, if the stream ends here or with one more token; half a character is U+FFFD. Also the
-        token if it is a special one that is skipped. Nothing changes."""
-        pending, numbers = [*self._pending], [*self._numbers]
-        special = None if token_id is None else self._skipped.get(token_id)
-        if token_id is not None and special is None and self._contains(token_id):
-            pending.append(token_id)
-            numbers.append(number)
+    def tail(self) -> list[Piece]:
+        """The rest of the text, if the stream ends here. Half a character is U+FFFD. Nothing changes."""
         other = self.copy()
-        pieces = other._cleaned(self._pieces(self._added(pending)[1], pending, numbers))
+        pieces = other._cleaned(self._pieces(self._added(self._pending)[1], self._pending, self._numbers))
         if other._clean_up is not None:
             pieces += _numbered(other._clean_up.tail(), other._withheld)
-        return pieces, special
+        return pieces
+
+    def contains(self, token_id: int, /) -> bool:
+        """Whether the vocabulary has a token of this id."""
+        return self._contains(token_id)
+
+    def token_text(self, token_id: int, /) -> str | None:
+        """The whole text of a token, if it came next. ``None`` if no token has the id."""
+        if token_id in self._skipped:
+            return self._skipped[token_id]
+        if not self._contains(token_id):
+            return None
+        return self._decode([token_id]) if self._pending else self._added([token_id])[1]
 
     def copy(self) -> Window:
         """A window in the same state that goes on independently."""

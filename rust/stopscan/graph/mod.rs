@@ -153,11 +153,11 @@ impl Graph {
         (0..self.len() as u32).flat_map(|node| self.markers(node))
     }
 
-    /// Where `marker` leads, if it is live at `node`.
-    pub(crate) fn lead(&self, node: u32, marker: &str) -> Option<Lead> {
+    /// The marker of this text that is live at `node`, whether or not a stop inside it completes first in text.
+    pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
         let words = self.words(node);
-        let index = words.iter().skip(words.stops()).position(|word| word == marker)?;
-        Some(self.node(node).leads[index])
+        let index = (words.stops()..words.len()).find(|&index| words.text(index) == text)?;
+        Some(Word { node, index: index as u32 })
     }
 
     /// Where the marker `word` leads.

@@ -116,6 +116,50 @@ impl Graph {
         }
     }
 
+    /// Reads `text`, which begins at `place`, is all of a live `marker`, and came as one token: no stop, no pattern and no
+    /// other marker completes before its last character. There rule 1 decides.
+    pub(crate) fn read_marker(
+        &self,
+        cursor: &mut Cursor,
+        mut beside: Option<&mut Beside>,
+        (text, marker): (&str, Word),
+        place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        let inside = text.char_indices().next_back().map_or(0, |(last, _)| last);
+        let mut threads = beside.as_mut().and_then(|beside| beside.threads.as_mut());
+        let (mut end, mut at) = (0, place);
+        while end < inside {
+            let rest = &text[end..inside];
+            let passed = match self.find_completed(cursor, threads.as_deref_mut(), rest, at, false) {
+                Some(Found::Word { end, .. }) => &rest[..end],
+                _ => rest,
+            };
+            end += passed.len();
+            at.pass(passed);
+        }
+        match self.find_completed(cursor, threads, &text[inside..], at, armed) {
+            Some(Found::Word { index, .. }) if self.words(marker.node).text(index).len() > text.len() => {
+                let completed = self.arrive(cursor, index)?;
+                return Some(Completion { completed, end: text.len() });
+            }
+            Some(Found::Pattern(hit)) if (hit.start.bytes, inside + hit.end) < (place.bytes, text.len()) => {
+                return Some(Completion { end: inside + hit.end, completed: Completed::Pattern(hit) });
+            }
+            _ => {}
+        }
+        if let Some(beside) = beside {
+            beside.forget(text);
+        }
+        let completed = self.arrive(cursor, marker.index as usize)?;
+        Some(Completion { completed, end: text.len() })
+    }
+
+    /// Whether a marker completes if `text` comes next.
+    pub(crate) fn completes_marker(&self, mut cursor: Cursor, text: &str) -> bool {
+        self.node(cursor.node).automaton.read(&mut cursor.state, text, false).is_some()
+    }
+
     /// The next string, pattern or marker that completes.
     fn find_next(
         &self,
@@ -125,17 +169,28 @@ impl Graph {
         place: Place,
         armed: bool,
     ) -> Option<Next> {
-        let Node { automaton, machine, .. } = self.node(cursor.node);
-        let found = match threads {
-            None => automaton.read(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
-            Some(threads) => threads.read_beside(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
-        };
-        Some(match found? {
+        Some(match self.find_completed(cursor, threads, text, place, armed)? {
             Found::Word { index, end } => Next { completed: self.arrive(cursor, index), end, character: end },
             Found::Pattern(hit) => {
                 Next { completed: Some(Completed::Pattern(hit)), end: hit.end, character: hit.completed }
             }
         })
+    }
+
+    /// The next word or pattern that completes. The cursor stays at its node.
+    fn find_completed(
+        &self,
+        cursor: &mut Cursor,
+        threads: Option<&mut Threads>,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Found> {
+        let Node { automaton, machine, .. } = self.node(cursor.node);
+        match threads {
+            None => automaton.read(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
+            Some(threads) => threads.read_beside(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
+        }
     }
 
     /// What it means that a word completes. Behind a marker, the cursor is where the marker leads.

@@ -457,7 +457,23 @@ impl<E: Emit> Stream<E> {
             return step(Released::default());
         }
         let Stream { set, cursor, beside, read, .. } = self;
-        match set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed) {
+        let found = set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed);
+        self.conclude(delta, found, region)
+    }
+
+    /// Reads `text`, which is all of a live `marker` and came as one token: nothing completes before its last character.
+    pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
+        let region = self.open();
+        let Stream { set, cursor, beside, read, .. } = self;
+        let found = set.graph().read_marker(cursor, beside.as_deref_mut(), (text, marker), *read, armed);
+        self.conclude(text, found, region)
+    }
+
+    /// The step in which `delta` was read from `region` on, and `found` completed.
+    #[inline]
+    fn conclude(&mut self, delta: &str, found: Option<Completion>, region: u32) -> Step {
+        let step = |released| Step { region, released, marker: None };
+        match found {
             None => step(self.pass(delta)),
             Some(Completion { completed: Completed::Marker(word), end }) => {
                 self.pass_through(&delta[..end], word, region)
@@ -565,6 +581,16 @@ impl<E: Emit> Stream<E> {
         }
     }
 
+    /// The marker that `text` is here.
+    pub(crate) fn marker(&self, text: &str) -> Option<Word> {
+        self.graph().marker(self.cursor.node, text)
+    }
+
+    /// Whether a marker completes if `text` comes next.
+    pub(crate) fn completes_marker(&self, text: &str) -> bool {
+        self.graph().completes_marker(self.cursor, text)
+    }
+
     /// The stop that a special token is here.
     pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
         self.graph().stop(self.cursor.node, special)
@@ -576,13 +602,12 @@ impl<E: Emit> Stream<E> {
         if self.has_fired() {
             return None;
         }
-        let node = self.cursor.node;
         if let Some(word) = self.stop_of(special).filter(|_| armed) {
             let released = self.pass_over("");
             self.fire(FiredStop::Special(word), "");
             return Some(released);
         }
-        let lead = self.graph().lead(node, special)?;
+        let lead = self.graph().lead_of(self.marker(special)?);
         let released = self.pass_over("");
         self.cursor = Cursor::start(lead.node);
         Some(released)

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::{iter, option, vec};
 
 use super::{Passed, Step, StopMatch, Stream};
-use crate::graph::Graph;
+use crate::graph::{Graph, Word};
 use crate::text::{Released, code_points};
 
 /// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
@@ -24,10 +24,6 @@ pub trait Emit: Sized + 'static {
 
     #[doc(hidden)]
     const MARKERS_STAY: bool;
-
-    /// Whether the tokens of each region are counted.
-    #[doc(hidden)]
-    const COUNTS_REGIONS: bool;
 
     #[doc(hidden)]
     fn feed<'a>(stream: &'a mut Stream<Self>, delta: &'a str, armed: bool) -> Self::Output<'a>;
@@ -97,7 +93,6 @@ impl Emit for Text {
 
     const SET: &'static str = "StopSet";
     const MARKERS_STAY: bool = true;
-    const COUNTS_REGIONS: bool = false;
 
     #[inline]
     fn feed<'a>(stream: &'a mut Stream<Text>, delta: &'a str, armed: bool) -> Output<'a> {
@@ -143,7 +138,6 @@ impl Emit for Segmented {
 
     const SET: &'static str = "SegmentSet";
     const MARKERS_STAY: bool = false;
-    const COUNTS_REGIONS: bool = true;
 
     fn feed<'a>(stream: &'a mut Stream<Segmented>, delta: &'a str, armed: bool) -> Segments<'a> {
         let mut before = Vec::new();
@@ -204,17 +198,31 @@ impl SettledText for Vec<(u32, String)> {
 
 impl<E: Emit> Stream<E> {
     /// Reads `text`; `sink` takes what is settled now, in order. After a match there is nothing.
-    pub(crate) fn settle(&mut self, mut text: &str, armed: bool, sink: &mut impl FnMut(Settled<'_>)) {
+    pub(crate) fn settle(&mut self, text: &str, armed: bool, sink: &mut dyn FnMut(Settled<'_>)) {
+        let mut rest = text;
         loop {
-            let Step { region, released, marker } = self.step(text, armed);
-            sink(Settled::Text(region, self.held.text(released, text)));
-            let Some(Passed { end, word, kept_in }) = marker else {
-                return;
-            };
-            let marker = self.graph().text(word);
-            sink(kept_in.map_or(Settled::Marker(code_points(marker)), |region| Settled::Text(region, marker)));
-            text = &text[end..];
+            let step = self.step(rest, armed);
+            match self.settle_step(step, rest, sink) {
+                Some(end) => rest = &rest[end..],
+                None => return,
+            }
         }
+    }
+
+    /// Reads the text of `marker`, which came as one token, as [`Stream::settle`] reads text.
+    pub(crate) fn settle_marker(&mut self, text: &str, marker: Word, armed: bool, sink: &mut dyn FnMut(Settled<'_>)) {
+        let step = self.step_marker(text, marker, armed);
+        self.settle_step(step, text, sink);
+    }
+
+    /// Gives `sink` what a step of `text` settled. Returns where the step ended, if a marker ended it.
+    fn settle_step(&self, step: Step, text: &str, sink: &mut dyn FnMut(Settled<'_>)) -> Option<usize> {
+        let Step { region, released, marker } = step;
+        sink(Settled::Text(region, self.held.text(released, text)));
+        let Passed { end, word, kept_in } = marker?;
+        let marker = self.graph().text(word);
+        sink(kept_in.map_or(Settled::Marker(code_points(marker)), |region| Settled::Text(region, marker)));
+        Some(end)
     }
 }
 

@@ -274,8 +274,19 @@ pub trait Decode: Sized {
     /// of a special token that is skipped. After an error it is as before.
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
-    /// The rest of the text, if the stream ends here, or with one more token; as `step`, but nothing changes.
-    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
+    /// The rest of the text, if the stream ends here: it goes to `sink`, and nothing changes.
+    fn tail(&self, sink: &mut impl Sink) -> Result<(), Self::Error>;
+
+    /// Whether the vocabulary has a token of this id.
+    fn contains(&self, id: u32) -> Result<bool, Self::Error>;
+
+    /// Whether the text of the token `id` is whole characters, so that the text of the token before it ends where its
+    /// own begins.
+    fn is_whole(&self, id: u32) -> bool;
+
+    /// The whole text of the token `id`, if it came next. `None` if the vocabulary lacks the id, or if the token is not
+    /// whole characters.
+    fn token_text(&self, id: u32) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
     /// Goes back to the end of the prompt.
     fn reset(&mut self) -> Result<(), Self::Error>;
@@ -353,12 +364,26 @@ impl Decode for Native {
         Ok(skipped.then(|| self.vocabulary.text(id).into()))
     }
 
-    fn tail(&self, id: Option<u32>, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
-        let mut end = self.clone();
-        // An id that ends the stream need not be a token's.
-        let skipped = id.is_some_and(|id| end.read(id, number, sink).unwrap_or_default());
-        end.now.flush(end.vocabulary.strays(), sink);
-        Ok(id.filter(|_| skipped).map(|id| self.vocabulary.text(id).into()))
+    fn tail(&self, sink: &mut impl Sink) -> Result<(), UnknownToken> {
+        self.now.clone().flush(self.vocabulary.strays(), sink);
+        Ok(())
+    }
+
+    fn contains(&self, id: u32) -> Result<bool, UnknownToken> {
+        Ok(self.vocabulary.contains(id))
+    }
+
+    fn is_whole(&self, id: u32) -> bool {
+        self.vocabulary.kind(id).is_some_and(|kind| kind.has(TokenKind::WHOLE))
+    }
+
+    fn token_text(&self, id: u32) -> Result<Option<Cow<'_, str>>, UnknownToken> {
+        let Some(kind) = self.vocabulary.kind(id) else {
+            return Ok(None);
+        };
+        let first = !self.now.started && kind.has(TokenKind::FIRST);
+        let bytes = if first { Some(self.vocabulary.first(id)) } else { self.vocabulary.bytes(id) };
+        Ok(bytes.and_then(|bytes| str::from_utf8(bytes).ok()).map(Cow::Borrowed))
     }
 
     fn reset(&mut self) -> Result<(), UnknownToken> {

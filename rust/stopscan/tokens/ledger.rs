@@ -15,17 +15,24 @@ pub(crate) struct Ledger {
     pub(crate) token: usize,
     /// Where in that text the part of each later token begins, and the token's number.
     pub(crate) starts: Tail<(usize, usize)>,
-    /// The tokens of each region, where somebody asks for them.
+    /// The tokens of each region, in sets with regions.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// How many tokens have a part in the text of each region. Each counts once, where its text begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The region of a token with which a marker ends: it counts in no region.
+pub(crate) const NO_REGION: u32 = u32::MAX;
+
+/// How many tokens each region has. A token counts in the region where its last character lies, once some of its text,
+/// or a marker behind it, has gone out. Tokens that a stop cuts never count.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// The last token that was counted, and the last that has a part in a marker.
+    /// The last token that was counted.
     pub(crate) counted: usize,
-    pub(crate) marked: usize,
+    /// The last token some of whose text has gone out.
+    pub(crate) settled: usize,
+    /// The tokens behind `counted`, as runs: the last token of each run, and the region of the run.
+    pub(crate) waiting: Tail<(usize, u32)>,
 }
 
 impl Ledger {
@@ -36,9 +43,12 @@ impl Ledger {
     /// Begins a step.
     pub(crate) fn begin(&mut self) {
         self.starts.begin(SPARE);
+        if let Some(tally) = &mut self.tally {
+            tally.waiting.begin(SPARE);
+        }
     }
 
-    /// Notes text that was read; `token` is the last that has a part in it.
+    /// Notes text that was read. `token` is the last token that has a part in it.
     pub(crate) fn read(&mut self, code_points: usize, token: usize) {
         if self.read == self.settled {
             (self.read, self.settled, self.token) = (0, 0, token);
@@ -48,50 +58,55 @@ impl Ledger {
         self.read += code_points;
     }
 
-    /// Notes how much is emitted now, in which region.
-    pub(crate) fn emit(&mut self, region: u32, code_points: usize) {
-        if code_points == 0 {
-            return;
-        }
-        let first = self.token;
-        self.kept = self.settle(code_points);
-        if let Some(tally) = &mut self.tally {
-            tally.count(region, first, self.kept);
+    /// Notes that the next `code_points` of the text are emitted now.
+    pub(crate) fn emit(&mut self, code_points: usize) {
+        if code_points > 0 {
+            self.kept = self.settle(code_points);
         }
     }
 
-    /// Notes a marker that was taken out.
+    /// Notes that the next `code_points` of the text are a marker that is taken out.
     pub(crate) fn cut(&mut self, code_points: usize) {
-        let last = self.settle(code_points);
-        self.mark(last);
+        self.settle(code_points);
     }
 
-    /// Notes that a token is a marker, or the end of one.
-    pub(crate) fn mark(&mut self, token: usize) {
-        if let Some(tally) = &mut self.tally {
-            tally.marked = token;
-        }
-    }
-
-    /// Goes on in the text; returns the last token that has a part in what was passed.
+    /// Goes on in the text. Returns the last token that has a part in what was passed.
     fn settle(&mut self, code_points: usize) -> usize {
         self.settled += code_points;
         while let Some(&(_, token)) = self.starts.first().filter(|next| next.0 < self.settled) {
             self.token = token;
             self.starts.let_go(1);
         }
+        if let Some(tally) = &mut self.tally {
+            tally.settle(self.token);
+        }
         self.token
     }
 
-    /// Notes that the text of so many tokens was emitted at once in a region, while nothing was held.
+    /// Counts one token, whose last character lies in `region`.
+    pub(crate) fn count(&mut self, region: u32) {
+        self.seen += 1;
+        if let Some(tally) = &mut self.tally {
+            tally.add(self.seen, region);
+        }
+    }
+
+    /// Notes that a token without text is a marker, so that the tokens before it have all gone out.
+    pub(crate) fn mark(&mut self, token: usize) {
+        if let Some(tally) = &mut self.tally {
+            tally.settle(token);
+        }
+    }
+
+    /// Counts tokens whose text was emitted at once in a region, while nothing was held.
     #[inline]
     pub(crate) fn pass(&mut self, region: u32, tokens: usize) {
         if tokens > 0 {
-            let first = self.seen + 1;
             self.seen += tokens;
             self.kept = self.seen;
             if let Some(tally) = &mut self.tally {
-                tally.count(region, first, self.kept);
+                tally.add(self.seen, region);
+                tally.settle(self.seen);
             }
         }
     }
@@ -102,11 +117,27 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Counts the tokens up to `last`, of which `first` has the first part in this text. Those before it that have no
-    /// text of their own count with it.
-    fn count(&mut self, region: u32, first: usize, last: usize) {
-        let before = self.marked.min(first.saturating_sub(1)).max(self.counted);
-        self.counts[region as usize] += last.saturating_sub(before);
-        self.counted = last;
+    /// Adds the tokens up to `last`. Their last characters lie in `region`.
+    fn add(&mut self, last: usize, region: u32) {
+        match self.waiting.last_mut() {
+            Some(run) if run.1 == region => run.0 = last,
+            _ => self.waiting.push((last, region)),
+        }
+        self.settle(self.settled);
+    }
+
+    /// Counts the tokens up to `token`, as far as they were added.
+    fn settle(&mut self, token: usize) {
+        self.settled = token;
+        while let Some(&(last, region)) = self.waiting.first().filter(|_| self.counted < token) {
+            let counted = last.min(token);
+            if let Some(count) = self.counts.get_mut(region as usize) {
+                *count += counted - self.counted;
+            }
+            self.counted = counted;
+            if counted == last {
+                self.waiting.let_go(1);
+            }
+        }
     }
 }

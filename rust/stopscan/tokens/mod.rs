@@ -7,5 +7,5 @@ mod snapshot;
 mod stream;
 
 pub use decoder::{Decode, Native, Sink, TokenDecoder};
-pub use options::{EndReason, Ends, Finish, Limits, TokenOptions, TokenOptionsError};
+pub use options::{EndReason, Ends, Finish, Limits, TokenOptions, TokenOptionsError, UnknownIds};
 pub use stream::{TokenScanner, TokenSegmenter, TokenStream};

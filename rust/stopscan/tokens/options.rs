@@ -19,10 +19,15 @@ pub struct TokenOptions {
     pub stop_token_ids: Vec<u32>,
     /// Tokens that end the stream as the end of the text; theirs is not emitted.
     pub eos_token_ids: Vec<u32>,
-    /// In so many tokens neither stops nor these tokens count. A stop that completes later does, though it began there.
+    /// Tokens at the start of the stream in which stops and stop tokens are ignored. A stop that begins there and
+    /// completes later still fires. An EOS there is passed over without text, unless `eos_ends_early`.
     pub min_tokens: usize,
-    /// The stream ends with so many tokens.
+    /// The number of tokens after which the stream ends. `None`: no limit.
     pub max_tokens: Option<usize>,
+    /// What an id is that the vocabulary lacks.
+    pub unknown_ids: UnknownIds,
+    /// Whether an EOS among the first `min_tokens` tokens ends the stream, as in an engine that ends its row there.
+    pub eos_ends_early: bool,
     /// Whether special tokens have no text. A stop or a marker that is one counts all the same.
     pub skip_special_tokens: bool,
     /// What the stream continues: it decides on a leading space, and the stream may complete its last character.
@@ -36,6 +41,8 @@ impl Default for TokenOptions {
             eos_token_ids: Vec::new(),
             min_tokens: 0,
             max_tokens: None,
+            unknown_ids: UnknownIds::Refuse,
+            eos_ends_early: false,
             skip_special_tokens: true,
             prompt_token_ids: Vec::new(),
         }
@@ -79,6 +86,26 @@ impl TokenOptions {
         TokenOptions { max_tokens: Some(max_tokens), ..self }
     }
 
+    /// The same options with another `unknown_ids`.
+    ///
+    /// ```
+    /// use stopscan::{TokenOptions, UnknownIds};
+    ///
+    /// assert_eq!(TokenOptions::default().unknown_ids(UnknownIds::Count).unknown_ids, UnknownIds::Count);
+    /// ```
+    pub fn unknown_ids(self, unknown_ids: UnknownIds) -> TokenOptions {
+        TokenOptions { unknown_ids, ..self }
+    }
+
+    /// The same options with another `eos_ends_early`.
+    ///
+    /// ```
+    /// assert!(stopscan::TokenOptions::default().eos_ends_early(true).eos_ends_early);
+    /// ```
+    pub fn eos_ends_early(self, eos_ends_early: bool) -> TokenOptions {
+        TokenOptions { eos_ends_early, ..self }
+    }
+
     /// The same with another `skip_special_tokens`.
     ///
     /// ```
@@ -96,6 +123,27 @@ impl TokenOptions {
     pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { prompt_token_ids: ids.into(), ..self }
     }
+}
+
+/// What an id is that the vocabulary lacks. Models have more ids than their tokenizers.
+///
+/// ```
+/// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, UnknownIds, Vocabulary};
+///
+/// let vocabulary = Vocabulary::builder().text("a").build()?;
+/// let options = TokenOptions::default().unknown_ids(UnknownIds::Count);
+/// let mut scanner = TokenScanner::new(&vocabulary, StopScanner::new(&StopSet::new(["END"])?), &options)?;
+/// assert_eq!(scanner.feed(7)?, "");
+/// assert_eq!(scanner.tokens_seen(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum UnknownIds {
+    /// An error. The stream is then as before.
+    #[default]
+    Refuse,
+    /// A token without text.
+    Count,
 }
 
 /// Why a stream of tokens cannot begin.
@@ -148,24 +196,54 @@ impl fmt::Display for TokenOptionsError {
 
 impl Error for TokenOptionsError {}
 
-/// Which tokens end a stream, and when.
+/// The options that decide what a token is: text, an end, or neither.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     #[doc(hidden)]
     pub ends: Ends,
-    /// In so many tokens nothing counts as an end.
+    /// Tokens at the start of the stream in which stops and stop tokens are ignored.
     pub min_tokens: usize,
     #[doc(hidden)]
     pub max_tokens: usize,
+    #[doc(hidden)]
+    pub unknown_ids: UnknownIds,
+    #[doc(hidden)]
+    pub eos_ends_early: bool,
+}
+
+/// What a token is to a stream.
+pub(super) enum Role {
+    Text,
+    /// An EOS among the first `min_tokens` tokens: it counts, and has no text.
+    PassedOver,
+    End(Finish),
 }
 
 impl Limits {
-    pub(super) fn new(options: &TokenOptions) -> Result<Limits, TokenOptionsError> {
+    #[doc(hidden)]
+    pub fn new(options: &TokenOptions) -> Result<Limits, TokenOptionsError> {
         let (min_tokens, max_tokens) = (options.min_tokens, options.max_tokens.unwrap_or(usize::MAX));
         if min_tokens > max_tokens {
             return Err(TokenOptionsError::MinAboveMax { min_tokens, max_tokens });
         }
-        Ok(Limits { ends: Ends::new(&options.stop_token_ids, &options.eos_token_ids), min_tokens, max_tokens })
+        let ends = Ends::new(&options.stop_token_ids, &options.eos_token_ids);
+        let TokenOptions { unknown_ids, eos_ends_early, .. } = *options;
+        Ok(Limits { ends, min_tokens, max_tokens, unknown_ids, eos_ends_early })
+    }
+
+    /// What the token `id` is. Stop tokens end a stream only where it is `armed`.
+    pub(super) fn role(&self, id: u32, armed: bool) -> Role {
+        if !self.ends.contains(id) {
+            Role::Text
+        } else if armed && self.ends.is_stop(id) {
+            Role::End(Finish::StopToken(id))
+        } else if !self.ends.is_eos(id) {
+            Role::Text
+        } else if armed || self.eos_ends_early {
+            Role::End(Finish::Ended(EndReason::Eos))
+        } else {
+            Role::PassedOver
+        }
     }
 
     pub(super) fn print(&self, print: &mut Fingerprint) {
@@ -176,6 +254,7 @@ impl Limits {
         }
         print.number(self.min_tokens);
         print.number(self.max_tokens);
+        print.number(usize::from(self.unknown_ids == UnknownIds::Count) * 2 + usize::from(self.eos_ends_early));
     }
 }
 
@@ -210,7 +289,7 @@ impl Ends {
     #[inline(always)]
     #[doc(hidden)]
     pub fn contains(&self, id: u32) -> bool {
-        self.bits & Ends::bit(id) != 0 && (self.is_stop(id) || self.eos.binary_search(&id).is_ok())
+        self.bits & Ends::bit(id) != 0 && (self.is_stop(id) || self.is_eos(id))
     }
 
     #[doc(hidden)]
@@ -221,6 +300,10 @@ impl Ends {
     #[doc(hidden)]
     pub fn is_stop(&self, id: u32) -> bool {
         self.stop.binary_search(&id).is_ok()
+    }
+
+    fn is_eos(&self, id: u32) -> bool {
+        self.eos.binary_search(&id).is_ok()
     }
 }
 

@@ -46,8 +46,14 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
             return Err(error);
         }
         Ok(state.map(|(stream, ledger, finish, decoder)| {
-            let decoded =
-                Decoded { limits: self.decoded.limits.clone(), stream, ledger, finish, out: Default::default() };
+            let decoded = Decoded {
+                limits: self.decoded.limits.clone(),
+                stream,
+                ledger,
+                finish,
+                marker_ends: false,
+                out: Default::default(),
+            };
             *self = TokenStream { decoder, decoded };
         }))
     }
@@ -91,8 +97,13 @@ impl Ledger {
             before = (start, token);
         }
         if let Some(tally) = tally {
-            for number in [tally.counted, tally.marked].iter().chain(&tally.counts) {
+            for number in [tally.counted, tally.settled].iter().chain(&tally.counts) {
                 writer.number(*number);
+            }
+            writer.number(tally.waiting.len());
+            for &(last, region) in tally.waiting.iter() {
+                writer.number(last);
+                writer.number(region.wrapping_add(1) as usize);
             }
         }
     }
@@ -126,9 +137,17 @@ impl Ledger {
 impl Tally {
     fn from_bytes(reader: &mut Reader<'_>, regions: usize, seen: usize) -> Option<Tally> {
         let mut number = || reader.number().filter(|&number| number <= seen);
-        let (counted, marked) = (number()?, number()?);
+        let (counted, settled) = (number()?, number()?);
         let counts = (0..regions).map(|_| number()).collect::<Option<Vec<_>>>()?;
-        Some(Tally { counts, counted, marked })
+        let mut waiting = Tail::default();
+        let mut before = counted;
+        for _ in 0..reader.count()? {
+            let last = reader.number().filter(|&last| before < last && last <= seen)?;
+            let region = reader.number().filter(|&region| region <= regions)?;
+            waiting.push((last, (region as u32).wrapping_sub(1)));
+            before = last;
+        }
+        Some(Tally { counts, counted, settled, waiting })
     }
 }
 

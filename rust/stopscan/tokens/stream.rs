@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::decoder::{Decode, Native};
-use super::ledger::{Ledger, Tally};
-use super::options::{EndReason, Finish, Limits, TokenOptions, TokenOptionsError};
+use super::ledger::{Ledger, NO_REGION, Tally};
+use super::options::{EndReason, Finish, Limits, Role, TokenOptions, TokenOptionsError, UnknownIds};
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::stream::{Emit, Segmented, Settled, SettledText, StopMatch, Stream, Text};
 use crate::text::{Released, code_points};
@@ -49,7 +49,7 @@ pub type TokenScanner = TokenStream<Text>;
 ///     }
 /// }
 /// assert_eq!(answer, "6");
-/// assert!(segmenter.tokens_in().eq([("answer", 1), ("reasoning", 2)]));
+/// assert!(segmenter.tokens_in().eq([("answer", 1), ("reasoning", 3)])); // `</` is a token of the reasoning
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type TokenSegmenter = TokenStream<Segmented>;
@@ -159,7 +159,8 @@ impl<E: Emit> TokenStream<E> {
         Ok(self.safe())
     }
 
-    /// What is held, when the stream ends for another reason. Once the stream is over it is nothing.
+    /// Ends the stream for `reason`, and returns the rest of its text: half a character as U+FFFD, and the held text.
+    /// After the end of the stream it returns nothing.
     ///
     /// ```
     /// use stopscan::{EndReason, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -168,10 +169,10 @@ impl<E: Emit> TokenStream<E> {
     /// let scanner = StopScanner::new(&StopSet::new(["END"])?);
     /// let mut scanner = TokenScanner::new(&vocabulary, scanner, &TokenOptions::default())?;
     /// scanner.feed_many(&[0, 1])?;
-    /// assert_eq!(scanner.close(EndReason::Length), "E\u{FFFD}");
+    /// assert_eq!(scanner.flush(EndReason::Length), "E\u{FFFD}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn close(&mut self, reason: EndReason) -> E::Tokens<'_> {
+    pub fn flush(&mut self, reason: EndReason) -> E::Tokens<'_> {
         let _: Result<(), UnknownToken> = self.end(reason); // there is no token
         self.safe()
     }
@@ -267,75 +268,69 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.read(id)
     }
 
-    /// Reads a token; what is safe then is added to what was.
+    /// Reads a token, and adds the text that is safe then to the safe text of the step.
     pub(crate) fn read(&mut self, id: u32) -> Result<(), D::Error> {
-        let TokenStream { decoder, decoded } = self;
-        if decoded.is_over() {
+        if self.decoded.is_over() {
             return Ok(());
         }
-        let (armed, number) = (decoded.is_armed(), decoded.number());
-        if armed && decoded.limits.ends.contains(id) {
-            return self.read_end(id);
+        let armed = self.decoded.is_armed();
+        match self.decoded.limits.role(id, armed) {
+            Role::End(finish) => return self.read_end(id, armed, finish),
+            Role::PassedOver => {}
+            Role::Text if self.decoded.limits.unknown_ids == UnknownIds::Count && !self.decoder.contains(id)? => {}
+            Role::Text => self.read_text(id, armed)?,
         }
-        let special = decoder.step(id, number, &mut |text, token| decoded.read(text, token, armed))?;
+        if self.decoded.count() {
+            self.end_with(Finish::Ended(EndReason::Length), armed)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the text of a token. A special token that is skipped has no text, but it may be a stop or a marker.
+    fn read_text(&mut self, id: u32, armed: bool) -> Result<(), D::Error> {
+        let TokenStream { decoder, decoded } = self;
+        let (number, whole) = (decoded.number(), decoder.is_whole(id));
+        let special = decoder.step(id, number, &mut |text, token| match whole && token == number {
+            true => decoded.read_whole(text, token, armed),
+            false => decoded.read(text, token, armed),
+        })?;
         match special {
-            // The text ends here: what began a character is none.
+            // The text ends here, so that half a character before the stop is U+FFFD.
             Some(special) if armed && decoded.stream.stop_of(&special).is_some() => {
                 let special = special.into_owned();
-                decoder.tail(None, number, &mut |text, token| decoded.read(text, token, armed))?;
+                decoder.tail(&mut |text, token| decoded.read(text, token, armed))?;
                 decoded.read_special(&special, armed);
             }
             Some(special) => decoded.read_special(&special, armed),
             None => {}
         }
-        if decoded.count() {
-            self.flush(Finish::Ended(EndReason::Length), armed)?;
-        }
         Ok(())
     }
 
-    /// Reads a token that ends the stream. A stop that it completes ends the stream first.
-    fn read_end(&mut self, id: u32) -> Result<(), D::Error> {
+    /// Reads a token that ends the stream. Its text is neither scanned nor emitted. A stop fires at the token only if
+    /// the stop is the whole text of the token.
+    fn read_end(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
-        let mut with_token = decoded.clone();
-        let special =
-            decoder.tail(Some(id), decoded.number(), &mut |text, token| with_token.read(text, token, true))?;
-        match special {
-            Some(special) => with_token.read_special(&special, true),
-            None => with_token.end(Finish::Ended(EndReason::Eos)),
+        let text = if armed { decoder.token_text(id)? } else { None };
+        decoder.tail(&mut |text, token| decoded.read(text, token, armed))?;
+        if let Some(stop) = text.filter(|text| decoded.stream.stop_of(text).is_some()) {
+            decoded.read_special(&stop, armed);
         }
-        if with_token.stream.has_fired() {
-            self.decoded = with_token;
-        }
-        self.flush(self.decoded.end_of(id), true)?;
-        self.decoded.ledger.seen += 1;
+        decoded.end(finish);
+        decoded.ledger.seen += 1;
         Ok(())
     }
 
-    /// Ends the stream for another reason; `safe` is then what was held.
+    /// Ends the stream for another reason than a token. `safe` is then the text that was held.
     pub(crate) fn end(&mut self, reason: EndReason) -> Result<(), D::Error> {
         self.decoded.begin();
-        self.flush(Finish::Ended(reason), self.decoded.was_armed())
+        self.end_with(Finish::Ended(reason), self.decoded.was_armed())
     }
 
-    /// Counts a token that has no text, and ends the stream if there is a `reason`; `safe` is then what was held.
-    pub(crate) fn count_token(&mut self, reason: Option<EndReason>) -> Result<(), D::Error> {
-        self.decoded.begin();
-        if self.decoded.is_over() {
-            return Ok(());
-        }
-        let armed = self.decoded.is_armed();
-        let last = self.decoded.count();
-        match reason.or(last.then_some(EndReason::Length)) {
-            Some(reason) => self.flush(Finish::Ended(reason), armed),
-            None => Ok(()),
-        }
-    }
-
-    fn flush(&mut self, finish: Finish, armed: bool) -> Result<(), D::Error> {
+    fn end_with(&mut self, finish: Finish, armed: bool) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         if !decoded.is_over() {
-            decoder.tail(None, decoded.number(), &mut |text, token| decoded.read(text, token, armed))?;
+            decoder.tail(&mut |text, token| decoded.read(text, token, armed))?;
             decoded.end(finish);
         }
         Ok(())
@@ -451,15 +446,15 @@ impl<E: Emit, D> TokenStream<E, D> {
     }
 }
 
-impl<D> TokenStream<Segmented, D> {
-    /// How many tokens the emitted text of each region has, for a usage report. A token with
-    /// text of several regions counts in the first of these regions. Markers, and tokens that were cut with a stop, count
-    /// in no region.
+impl<E: Emit, D> TokenStream<E, D> {
+    /// How many tokens the text of each region has, for a usage report. A token counts in the region where its last
+    /// character lies. Tokens with which a marker ends, tokens that end the stream, and tokens that a stop cuts count in
+    /// no region.
     ///
     /// ```
     /// use stopscan::{SegmentSet, Segmenter, TokenOptions, TokenSegmenter, Vocabulary};
     ///
-    /// let vocabulary = Vocabulary::builder().text("5?").text("</").text("think>6").build()?;
+    /// let vocabulary = Vocabulary::builder().text("5?").text("</think>").text("6").build()?;
     /// let set = SegmentSet::builder().region("reasoning", [("</think>", "answer")]).region("answer", [("|", "answer")]);
     /// let segmenter = Segmenter::new(&set.build()?);
     /// let mut segmenter = TokenSegmenter::new(&vocabulary, segmenter, &TokenOptions::default())?;
@@ -468,8 +463,9 @@ impl<D> TokenStream<Segmented, D> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tokens_in(&self) -> impl Iterator<Item = (&str, usize)> {
-        let counts = self.decoded.ledger.tally.iter().flat_map(|tally| tally.counts.iter().copied());
-        self.decoded.stream.graph().regions().zip(counts)
+        let Ledger { tally, kept, .. } = &self.decoded.ledger;
+        let counts = tally.as_ref().map_or(std::slice::from_ref(kept), |tally| &tally.counts);
+        self.decoded.stream.graph().regions().zip(counts.iter().copied())
     }
 }
 
@@ -480,8 +476,15 @@ pub(crate) struct Decoded<E: Emit> {
     pub(crate) stream: Stream<E>,
     pub(crate) ledger: Ledger,
     pub(crate) finish: Option<Finish>,
+    /// Whether the token that is read ends with a marker.
+    pub(crate) marker_ends: bool,
     /// The safe text of the last step.
     pub(crate) out: E::Safe,
+}
+
+/// Where the last character of `text` begins, in bytes.
+fn last_character(text: &str) -> usize {
+    text.char_indices().next_back().map_or(0, |(at, _)| at)
 }
 
 impl<E: Emit> Clone for Decoded<E> {
@@ -491,6 +494,7 @@ impl<E: Emit> Clone for Decoded<E> {
             stream: self.stream.clone(),
             ledger: self.ledger.clone(),
             finish: self.finish,
+            marker_ends: self.marker_ends,
             out: self.out.clone(),
         }
     }
@@ -499,15 +503,16 @@ impl<E: Emit> Clone for Decoded<E> {
 impl<E: Emit> Decoded<E> {
     pub(super) fn new(stream: Stream<E>, limits: Limits) -> Decoded<E> {
         let (limits, ledger, out) = (Arc::new(limits), Ledger::default(), E::Safe::default());
-        let mut decoded = Decoded { limits, stream, ledger, finish: None, out };
+        let mut decoded = Decoded { limits, stream, ledger, finish: None, marker_ends: false, out };
         decoded.reset();
         decoded
     }
 
     pub(super) fn reset(&mut self) {
         self.stream.reset();
-        let tally = E::COUNTS_REGIONS.then(|| Tally::new(self.stream.graph().regions().count()));
-        self.ledger = Ledger::new(tally);
+        let regions = self.stream.graph().regions().count();
+        self.ledger = Ledger::new((!E::MARKERS_STAY || regions > 1).then(|| Tally::new(regions)));
+        self.marker_ends = false;
         self.finish = (self.limits.max_tokens == 0).then_some(Finish::Ended(EndReason::Length));
         self.out = E::Safe::default();
     }
@@ -544,24 +549,49 @@ impl<E: Emit> Decoded<E> {
         self.ledger.pass(self.stream.open(), tokens);
     }
 
-    /// Reads a piece of text; `token` is the last that has a part in it. After a match nothing is read.
+    /// Reads a piece of text. `token` is the last token that has a part in it. After a match nothing is read.
     pub(super) fn read(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return;
         }
+        self.ledger.read(code_points(text), token);
+        if self.ledger.tally.is_some() {
+            // The region of the last character is asked for, and whether a marker ends with it.
+            let (before, last) = text.split_at(last_character(text));
+            self.settle(|stream, sink| stream.settle(before, armed, sink));
+            self.marker_ends = self.stream.completes_marker(last);
+            self.settle(|stream, sink| stream.settle(last, armed, sink));
+        } else {
+            self.settle(|stream, sink| stream.settle(text, armed, sink));
+        }
+        self.note_stop();
+    }
+
+    /// Reads the whole text of a token. A marker that is the whole text is one step: no stop completes inside it.
+    pub(super) fn read_whole(&mut self, text: &str, token: usize, armed: bool) {
+        match self.stream.marker(text) {
+            Some(marker) if !self.is_over() => {
+                self.ledger.read(code_points(text), token);
+                self.marker_ends = true;
+                self.settle(|stream, sink| stream.settle_marker(text, marker, armed, sink));
+                self.note_stop();
+            }
+            _ => self.read(text, token, armed),
+        }
+    }
+
+    fn settle(&mut self, read: impl FnOnce(&mut Stream<E>, &mut dyn FnMut(Settled<'_>))) {
         let Decoded { stream, ledger, out, .. } = self;
-        ledger.read(code_points(text), token);
-        stream.settle(text, armed, &mut |settled| match settled {
+        read(stream, &mut |settled| match settled {
             Settled::Text(region, text) => {
-                ledger.emit(region, code_points(text));
+                ledger.emit(code_points(text));
                 out.push(region, text);
             }
             Settled::Marker(length) => ledger.cut(length),
         });
-        self.note_stop();
     }
 
-    /// Reads the next token, a special token without text: a stop or a marker counts all the same.
+    /// Reads the next token, a special token without text. A stop or a marker counts all the same.
     pub(super) fn read_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;
@@ -569,14 +599,16 @@ impl<E: Emit> Decoded<E> {
         let (number, region) = (self.number(), self.stream.open());
         if let Some(released) = self.stream.pass_special(special, armed) {
             self.release(region, released);
+            self.marker_ends = true;
             self.ledger.mark(number);
             self.note_stop();
         }
     }
 
-    /// Counts the token whose text was read; returns whether it is the last that is wanted.
+    /// Counts the token whose text was read. Returns whether it is the last token that is wanted.
     pub(super) fn count(&mut self) -> bool {
-        self.ledger.seen += 1;
+        let region = if std::mem::take(&mut self.marker_ends) { NO_REGION } else { self.stream.open() };
+        self.ledger.count(region);
         self.ledger.seen >= self.limits.max_tokens && !self.is_over()
     }
 
@@ -596,11 +628,6 @@ impl<E: Emit> Decoded<E> {
         self.note_stop();
     }
 
-    /// The end that the token `id` brings.
-    pub(super) fn end_of(&self, id: u32) -> Finish {
-        if self.limits.ends.is_stop(id) { Finish::StopToken(id) } else { Finish::Ended(EndReason::Eos) }
-    }
-
     fn note_stop(&mut self) {
         if self.stream.has_fired() {
             let looped = self.stream.stop_match().is_some_and(|found| found.period().is_some());
@@ -611,7 +638,7 @@ impl<E: Emit> Decoded<E> {
     /// Emits text that was held.
     fn release(&mut self, region: u32, released: Released) {
         let text = self.stream.held.text(released, "");
-        self.ledger.emit(region, code_points(text));
+        self.ledger.emit(code_points(text));
         self.out.push(region, text);
     }
 }

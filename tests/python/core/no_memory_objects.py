@@ -104,7 +104,7 @@ def test_an_object(name: str, call: str) -> None:
         lambda: tokens([2] * 300 + [0, 1]).finish,
         lambda: tokens([2] * 300 + [999], stop_token_ids=[999]).finish,
         lambda: tokens([2] * 300, max_tokens=300).finish,
-        lambda: tokens([2] * 300).close("tool_calls"),
+        lambda: tokens([2] * 300).flush("tool_calls"),
     ],
     ids=["stop_sequence", "stop_token", "length", "close"],
 )

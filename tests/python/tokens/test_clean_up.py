@@ -77,8 +77,8 @@ def test_copies_after_a_prompt_clean_up_like_the_whole_text(pieces: list[str], d
     scanner = TokenScanner(carrier, prompt_token_ids=token_ids[:start])
     before = scanner.feed_many(token_ids[start:cut])
     other = scanner.copy()
-    assert before + other.feed_many(token_ids[cut:]) + other.close() == whole[common(prompt, whole) :]
-    assert before + scanner.feed_many(token_ids[cut:]) + scanner.close() == whole[common(prompt, whole) :]
+    assert before + other.feed_many(token_ids[cut:]) + other.flush() == whole[common(prompt, whole) :]
+    assert before + scanner.feed_many(token_ids[cut:]) + scanner.flush() == whole[common(prompt, whole) :]
     assert scanner.tokens_kept == other.tokens_kept <= len(token_ids) - start
 
 

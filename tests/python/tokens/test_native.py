@@ -24,7 +24,7 @@ ALL = over(NATIVE)
 
 def decoded(tokenizer: Any, token_ids: Sequence[int], skip: bool = True, prompt: Sequence[int] = ()) -> str:
     scanner = TokenScanner(tokenizer, skip_special_tokens=skip, prompt_token_ids=prompt)
-    return "".join(map(scanner.feed, token_ids)) + scanner.close()
+    return "".join(map(scanner.feed, token_ids)) + scanner.flush()
 
 
 def test_there_are_twenty_of_them() -> None:

@@ -106,7 +106,7 @@ def test_close_brings_out_what_is_held_and_half_a_character(reason: Any) -> None
     tokenizer, token_ids = staged("a", "EN", b"\xc3")
     scanner = TokenScanner(tokenizer, ["END"])
     assert [scanner.feed(token_id) for token_id in token_ids] == ["a", "", ""]
-    assert scanner.close(reason) == "EN\ufffd"
+    assert scanner.flush(reason) == "EN\ufffd"
     assert scanner.finish == Finish(reason)
     assert (scanner.tokens_seen, scanner.tokens_kept) == (3, 3)
 
@@ -148,7 +148,7 @@ def test_close_refuses_what_it_cannot_know(reason: Any) -> None:
     scanner.feed(token_ids[0])
     scanner.feed(token_ids[1])
     with pytest.raises(ValueError, match=repr(reason)):
-        scanner.close(reason)
+        scanner.flush(reason)
     assert scanner.finish is None
     assert scanner.feed(token_ids[2]) == ""
     assert scanner.finish == stopped(1)
@@ -165,7 +165,7 @@ def test_no_token_is_wanted() -> None:
 def test_close_at_once() -> None:
     tokenizer, _ = staged("a")
     scanner = TokenScanner(tokenizer, ["END"])
-    assert scanner.close("abort") == ""
+    assert scanner.flush("abort") == ""
     assert (scanner.finish, scanner.tokens_seen, scanner.tokens_kept) == (Finish("abort"), 0, 0)
 
 
@@ -179,5 +179,5 @@ def test_after_the_end_nothing_changes(options: dict[str, Any]) -> None:
     state = scanner.finish, scanner.tokens_seen, scanner.tokens_kept
     assert scanner.feed(token_ids[2]) == ""
     assert scanner.feed(-1) == ""
-    assert scanner.close("abort") == ""
+    assert scanner.flush("abort") == ""
     assert (scanner.finish, scanner.tokens_seen, scanner.tokens_kept) == state

@@ -82,7 +82,7 @@ def run(segmenter: TokenSegmenter, token_ids: Sequence[int], reason: Any = "eos"
         outputs.append(segmenter.feed(token_id))
         if segmenter.finish is not None:
             return outputs
-    return [*outputs, segmenter.close(reason)]
+    return [*outputs, segmenter.flush(reason)]
 
 
 def agree(vocabulary: Known, token_ids: Sequence[int], markers: Any, **options: Any) -> TokenSegmenter:
@@ -104,7 +104,7 @@ def agree(vocabulary: Known, token_ids: Sequence[int], markers: Any, **options: 
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (whole.seen, kept(whole))
     assert segmenter.tokens_in == counted(whole, whole.count)
     assert segmenter.held == ""
-    assert joined(many.feed_many(token_ids) + many.close(reason)) == joined([s for output in outputs for s in output])
+    assert joined(many.feed_many(token_ids) + many.flush(reason)) == joined([s for output in outputs for s in output])
     assert observed(many) == observed(segmenter)
     return segmenter
 

@@ -36,7 +36,7 @@ def test_half_characters_and_skipped_tokens_count_with_the_text_that_follows() -
     half, rest, pad, think, a, begun = ids
     assert segmenter.feed_many([half, rest, pad, think, pad, a, begun]) == [("answer", "🚀"), ("reasoning", "a")]
     assert segmenter.tokens_in == {"answer": 2, "reasoning": 2}  # the first <pad> comes before a marker
-    assert segmenter.close() == [("reasoning", "\ufffd")]
+    assert segmenter.flush() == [("reasoning", "\ufffd")]
     assert segmenter.tokens_in == {"answer": 2, "reasoning": 3}
 
 
@@ -71,9 +71,9 @@ def test_every_end_is_reported_as_by_the_scanner() -> None:
     for options, finish in ends:
         segmenter = TokenSegmenter(tokenizer, THINKING, **options)
         assert (segmenter.feed_many([a, end, a]), segmenter.finish) == ([("answer", "a")], finish)
-        assert (segmenter.feed(a), segmenter.close("abort"), segmenter.finish) == ([], [], finish)
+        assert (segmenter.feed(a), segmenter.flush("abort"), segmenter.finish) == ([], [], finish)
     segmenter = TokenSegmenter(tokenizer, THINKING)
-    assert (segmenter.feed(a), segmenter.close("abort"), segmenter.finish) == ([("answer", "a")], [], Finish("abort"))
+    assert (segmenter.feed(a), segmenter.flush("abort"), segmenter.finish) == ([("answer", "a")], [], Finish("abort"))
 
 
 def test_the_match_counts_markers() -> None:

@@ -63,7 +63,7 @@ def test_special_tokens_between_text_are_kept_and_after_it_are_not() -> None:
     for token_id in token_ids:
         scanner.feed(token_id)
         counts.append(scanner.tokens_kept)
-    assert scanner.close() == ""
+    assert scanner.flush() == ""
     assert [*counts, scanner.tokens_kept] == [1, 1, 3, 3, 3, 3]
 
 

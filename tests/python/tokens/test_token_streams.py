@@ -202,7 +202,7 @@ def test_feed_many_gives_what_feed_gives(vocabulary: Vocabulary, data: st.DataOb
         assert many.feed_many(iter(step)) == "".join(map(one.feed, step))
         assert (many.finish, many.held) == (one.finish, one.held)
         assert (many.tokens_seen, many.tokens_kept) == (one.tokens_seen, one.tokens_kept)
-    assert many.close() == one.close()
+    assert many.flush() == one.flush()
 
 
 # A pickle has the vocabulary in it: the large ones take long.

@@ -63,7 +63,7 @@ def test_a_scanner_is_where_one_is_that_was_looked_at(
     assert scanner.tokens_seen == looked_at.tokens_seen
     assert scanner.tokens_kept == looked_at.tokens_kept
     assert (scanner.match, scanner.held, scanner.finish) == (looked_at.match, looked_at.held, looked_at.finish)
-    assert scanner.close("length") == looked_at.close("length")
+    assert scanner.flush("length") == looked_at.flush("length")
 
 
 @settings(max_examples=150)

@@ -116,7 +116,7 @@ def run(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos") ->
         outputs.append(scanner.feed(token_id))
         if scanner.finish is not None:
             return outputs
-    return [*outputs, scanner.close(reason)]
+    return [*outputs, scanner.flush(reason)]
 
 
 def emitted(scanner: TokenScanner, token_ids: Sequence[int], reason: Any = "eos") -> str:

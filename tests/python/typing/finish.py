@@ -121,11 +121,11 @@ def report(event: BetaRawMessageDeltaEvent, scanner: TokenScanner) -> str:
 
 
 def close(scanner: TokenScanner) -> None:
-    scanner.close()
-    scanner.close("abort")
-    scanner.close("stop_sequence")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    scanner.close("stop_token")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    scanner.close("nonsense")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    scanner.flush()
+    scanner.flush("abort")
+    scanner.flush("stop_sequence")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    scanner.flush("stop_token")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    scanner.flush("nonsense")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def invalid(finish: Finish) -> None:

@@ -215,7 +215,7 @@ impl<'a> TokenPair<'a> {
 fn apply(scanner: &mut TokenScanner, step: Step) -> Result<String, UnknownToken> {
     match step {
         Step::Feed(id) => scanner.feed(id).map(String::from),
-        Step::Close => Ok(scanner.close(EndReason::Unknown).into()),
+        Step::Close => Ok(scanner.flush(EndReason::Unknown).into()),
         Step::Reset => {
             scanner.reset();
             Ok(String::new())

@@ -48,7 +48,7 @@ pub fn check_segmenter(plan: &Plan, rules: &segments::Rules, ids: &[u32]) {
             expected.extend(reference.pass_special(marker));
         }
         let out = match ended {
-            true => owned(segmenter.close(EndReason::Unknown)),
+            true => owned(segmenter.flush(EndReason::Unknown)),
             false => owned(segmenter.feed(read[count - 1]).expect("it is known")),
         };
         let context = || format!("after {read:?} of {plan:#?}\nby {rules:#?}");
