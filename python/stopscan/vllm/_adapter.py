@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import replace
 from functools import lru_cache
 from secrets import token_hex
 from typing import Any
 from weakref import WeakValueDictionary
 
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import SamplingParams
+from vllm.v1.engine.output_processor import OutputProcessor
+
+from stopscan import StopSet
 from stopscan.engines import Defaults, Failures, Limits, StopOptions, read_options
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
@@ -25,16 +30,15 @@ TOLD = f"stopscan told {token_hex(8)}"
 UNLIMITED = Limits(*[2**62] * 4)
 
 
-class Refusal(Exception):
-    """What is wrong with a request."""
+class Unfit(RuntimeError):  # noqa: N818 - no failure, but an answer
+    """Says what of an engine stopscan cannot use."""
 
-    def as_vllm(self) -> Exception:
-        """Returns vLLM's own error for it: vLLM makes a 500 of a ``ValueError``, and a 400 of this."""
-        from vllm.exceptions import VLLMValidationError
 
-        words = str(self)
-        error: Exception = VLLMValidationError(words, parameter=words.split(" ", 1)[0].rstrip(":"))
-        return error
+def refusal(words: str) -> Exception:
+    """Returns vLLM's own error for what is wrong with a request: vLLM makes a 500 of a ``ValueError``, and a 400 of
+    this."""
+    error: Exception = VLLMValidationError(words, parameter=words.split(" ", 1)[0].rstrip(":"))
+    return error
 
 
 class Adapter:
@@ -52,18 +56,26 @@ class Adapter:
         """Takes new defaults, and forgets earlier faults."""
         self.defaults, self.failures = defaults, failures or Failures(logger)
 
-    def know_engine(self, tokenizer: Any, reasoning_parser: str) -> Engine:
-        """To be called when an engine is made. stopscan knows it as long as the result lives."""
-        self._engines.pop(id(tokenizer), None)  # the newest is the last
-        engine = self._engines[id(tokenizer)] = Engine(tokenizer, reasoning_parser, self._tool_parser)
-        engine.vocabulary  # noqa: B018 - takes a moment, for which no request is to wait
-        self._say(engine)
-        return engine
+    def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
+        """Behind ``InputProcessor.__init__``: in the process that detokenizes, an engine's configuration and its
+        tokenizer meet here."""
+        name = "of vLLM's configuration"
+        try:
+            name = vllm_config.structured_outputs_config.reasoning_parser or ""
+            if (tokenizer := processor.tokenizer) is not None:
+                engine = Engine(tokenizer, name, self._tool_parser)
+                engine.vocabulary  # noqa: B018 - takes a moment, for which no request is to wait
+                self._engines.pop(id(tokenizer), None)  # the newest is the last
+                # stopscan knows the engine as long as it is there.
+                self._engines[id(tokenizer)] = processor.stopscan = engine
+                self._say(engine)
+        except Exception as error:
+            raise Unfit(f"stopscan cannot use the reasoning parser {name}: {error!r}") from error
 
-    def know_parser(self, parser: Any, tool_parser: str | None) -> None:
-        """To be called when a server makes the class of its parser, whose calls ``tool_parser`` reads."""
+    def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
+        """Behind ``ParserManager.get_parser``: a server makes the parser of its chat routes here."""
         self._parser = parser
-        self._tool_parser = tool_parser if getattr(parser, "tool_parser_cls", None) else None
+        self._tool_parser = tool_parser_name if getattr(parser, "tool_parser_cls", None) else None
         for engine in [*self._engines.values()]:
             engine.know(self._tool_parser)
             self._say(engine)
@@ -74,65 +86,76 @@ class Adapter:
             self._said = named
             logger.info("stopscan finds the stops. Regions, with the markers that end them: %s", named or "none")
 
-    def tell_apart(self, params: Any, tool_choice: Any) -> None:
-        """Notes in the parameters of a chat's request what its route tells from the content, and checks them."""
+    def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
+        """Behind ``to_sampling_params`` of a chat's request, which knows what its route tells from the content. Once a
+        stream has begun, it is too late for a 400."""
         if self._concerns(params):
             engine = next(reversed([*self._engines.values()]), None)
-            if engine and (told := engine.told_apart(self._parser, tool_choice)):
+            if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
                 params.extra_args = {**(params.extra_args or {}), TOLD: told}
-            self.check(params)
+            self._check(params)
 
-    def check(self, params: Any, *, resumable: bool = False) -> None:
-        """Raises ``Refusal`` for what would be wrong with a request when its stream has begun."""
-        asked = self._read(params, self.defaults, resumable)
-        if asked is None:
-            return
-        problem = None
-        for engine in [*self._engines.values()]:
+    def generate_called(
+        self, _: Any, engine: Any, prompt: Any, sampling_params: Any, *args: Any, **options: Any
+    ) -> None:
+        """Behind ``AsyncLLM.generate``: all other routes come by here before they answer."""
+        if isinstance(sampling_params, SamplingParams):
+            self._check(sampling_params, resumable=isinstance(prompt, AsyncGenerator))
+
+    def _check(self, params: Any, *, resumable: bool = False) -> None:
+        """Raises vLLM's validation error for what would be wrong with a request when its stream has begun."""
+        asked, problem = self._read(params, self.defaults, resumable), None
+        for engine in [*self._engines.values()] if asked else ():
             try:
-                engine.stops(asked, self._default(params))
+                self._stops(engine, asked, params)
                 return
-            except ValueError as error:
+            except VLLMValidationError as error:
                 problem = error
         if problem:
-            raise Refusal(_named(problem))
+            raise problem
 
-    def scan(self, state: Any, tokenizer: Any, request: Any, *, trims: bool) -> bool:
-        """Finds the stops of a new request, in its own detokenizer. Returns whether it needs ``report`` at its end."""
+    def _stops(self, engine: Engine, asked: StopOptions, params: Any) -> StopSet:
+        try:
+            return engine.stops(asked, self._default(params))
+        except ValueError as error:
+            words = str(error)
+            named = f"stopscan_protect {words.removeprefix('protect: ')}" if words.startswith("protect") else words
+            raise refusal(named) from None
+
+    def request_made(self, state: Any, _: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> None:
+        """Behind ``RequestState.from_new_request``: finds the stops of a new request, in its own detokenizer."""
         params, theirs = request.sampling_params, state.detokenizer
-        if isinstance(theirs, ScanningDetokenizer):
-            return False
+        if params is None or isinstance(theirs, ScanningDetokenizer):
+            return
         # A program's requests have no queue: it asks the engine itself.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
         resumable = getattr(request, "resumable", False)
         asked = self._read(params, defaults, resumable)
         if asked is None or resumable or not params.detokenize or tokenizer is None:
-            return False
+            return
         engine = self._engines.get(id(tokenizer)) or _plain(tokenizer)
-        try:
-            stops = engine.stops(asked, self._default(params))
-        except ValueError as error:
-            raise Refusal(_named(error)) from None
+        stops = self._stops(engine, asked, params)
         if self.failures.off or not len(asked.stops):
-            return False
-        # What vLLM has not. There are fewer stops where all of the answer is a call, in which none fires.
+            return
+        # What vLLM has not. There are fewer stops if all of the answer is a call, in which none fires.
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
         # Rule 8 would lose the longer of two stops if the shorter completes too early to count.
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
-            return False
+            return
         try:
             scanner, hidden = engine.scanner(theirs, request, asked, stops)
+            trims = hasattr(OutputProcessor, "_trim_surplus_tokens")
             arm(theirs, scanner, (tokenizer, request), self.failures, hidden=hidden, beyond=beyond, trims=trims)
+            if beyond:
+                _report_end(state, theirs)
         except BaseException as error:
             self.failed(error, beyond=beyond)
-            return False
-        return beyond
 
     def failed(self, error: BaseException, *, beyond: bool) -> None:
         """Notes a fault of ours in a new request, which is left to vLLM, or refused if it has what vLLM has not."""
         self.failures.note(error, "was refused" if beyond else "was left to vLLM's own stops")
         if beyond:
-            raise Refusal(f"stop: stopscan failed: {error!r}") from error
+            raise refusal(f"stop: stopscan failed: {error!r}") from error
 
     def _concerns(self, params: Any) -> bool:
         return bool(params.stop or params.extra_args or self.defaults.repeat)
@@ -156,16 +179,18 @@ class Adapter:
             if len(kept := _reportable(stop)) < len(stop):
                 asked = read(kept)
         except ValueError as error:
-            raise Refusal(str(error)) from None
-        mine = "stopscan_patterns" if asked.stops.patterns else "stopscan_repeat" if given.get("stopscan_repeat") else ""
+            raise refusal(str(error)) from None
+        mine = (
+            "stopscan_patterns" if asked.stops.patterns else "stopscan_repeat" if given.get("stopscan_repeat") else ""
+        )
         if mine and not params.detokenize:
-            raise Refusal(f"{mine} needs detokenize")
+            raise refusal(f"{mine} needs detokenize")
         if mine and resumable:  # several answers in one stream, in which vLLM takes no stops
-            raise Refusal(f"{mine} cannot be used with streaming input, as stop cannot")
+            raise refusal(f"{mine} cannot be used with streaming input, as stop cannot")
         if (mine or asked.protect) and self.failures.off:
-            raise Refusal(f"{mine or 'stopscan_protect'} is off here, because stopscan failed repeatedly")
+            raise refusal(f"{mine or 'stopscan_protect'} is off here, because stopscan failed repeatedly")
         if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
-            raise Refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
+            raise refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
         return asked
 
 
@@ -175,10 +200,18 @@ def _plain(tokenizer: Any) -> Engine:
     return Engine(tokenizer)
 
 
-def _named(error: ValueError) -> str:
-    """The message of a set that cannot be had, with the option's name as the client wrote it."""
-    words = str(error)
-    return f"stopscan_protect {words.removeprefix('protect: ')}" if words.startswith("protect") else words
+def _report_end(state: Any, detokenizer: Any) -> None:
+    """Lets a request report how it ended. If vLLM has the request's stops, it knows, and nothing stands here."""
+    made = state._new_completion_output
+
+    def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:
+        detokenizer.end_confirms = str(finish_reason) not in ("abort", "error")
+        output = made(token_ids, finish_reason, *rest, **more)
+        if finish_reason is not None:
+            detokenizer.report(output)
+        return output
+
+    state._new_completion_output = last_output
 
 
 def _reportable(stops: list[str]) -> list[str]:

@@ -19,17 +19,15 @@ def arm(theirs: Any, scanner: Any, made_of: Any, failures: Any, *, hidden: Any, 
     - ``beyond`` says that vLLM cannot keep what the request asks.
     - ``trims`` says that vLLM drops the tokens behind a stop, which releases before 0.32 keep beside their logprobs.
     """
-    cls = _scanning(type(theirs))
-    step = cls._decoded if isinstance(scanner, StopScanner) else cls._read
     state = {"made_of": made_of, "failures": failures, "hidden": hidden, "beyond": beyond, "trims": trims}
     # vLLM is to look for none of the stops, and to hold nothing back for them.
-    state |= {"scanner": scanner, "step": step, "stop": [], "stop_buffer_length": 0}
+    state |= {"scanner": scanner, "native": not isinstance(scanner, StopScanner), "stop": [], "stop_buffer_length": 0}
     vars(theirs).update(state)
-    theirs.__class__ = cls
+    theirs.__class__ = _scanning(type(theirs))
 
 
 @cache
-def _scanning(theirs: type) -> Any:
+def _scanning(theirs: type) -> type:
     """The class of detokenizers that are as ``theirs``, but for their stops."""
     return type(f"Scanning{theirs.__name__}", (ScanningDetokenizer, theirs), {})
 
@@ -60,7 +58,7 @@ class ScanningDetokenizer:
         if stop_terminated:
             self.terminated = True
         try:
-            match = self.step(self, new_token_ids, stop_terminated)
+            match = (self._read if self.native else self._decoded)(new_token_ids, stop_terminated)
         except BaseException as error:
             del self.token_ids[before:]
             self._give_back(error, False)
@@ -88,10 +86,13 @@ class ScanningDetokenizer:
         for place, token_id in enumerate(new_token_ids, 1):
             seen = len(self.output_text)
             super().update([token_id], stop_terminated and place == len(new_token_ids))  # type: ignore[misc]
-            pieces, armed = [(self.output_text[seen:], 0)], self.num_output_tokens() > self.min_tokens
+            text, armed = self.output_text[seen:], self.num_output_tokens() > self.min_tokens
+            pieces = [(text, 0)]
             for ids, marker in self.hidden.get(token_id, ()):
                 if tuple(self.token_ids[-len(ids) :]) == ids:
-                    pieces.append((marker, len(marker)))
+                    # The text may show the end of the marker.
+                    shown = len(text) if marker.endswith(text) else 0
+                    pieces = [*pieces[shown > 0 :], (marker, len(marker) - shown)]
                     break
             for text, unseen in pieces:
                 if text:
@@ -119,16 +120,16 @@ class ScanningDetokenizer:
 
     def _end(self: Any) -> None:
         """Reads the end of the text, which may confirm a pattern."""
-        if isinstance(self.scanner, StopScanner):
-            self.stop_buffer_length = 0
-            if self.end_confirms:
-                self.scanner.flush()
-                if self.scanner.match is not None:
-                    self.match = self._cut(self.scanner.match)
-        else:
+        if self.native:
             # vLLM drops half a character at the end.
-            self.output_text += self.scanner.close("length" if self.end_confirms else "abort").rstrip("\ufffd")
+            self.output_text += self.scanner.flush("length" if self.end_confirms else "abort").rstrip("\ufffd")
             self.match = self.scanner.match
+            return
+        self.stop_buffer_length = 0
+        if self.end_confirms:
+            self.scanner.flush()
+            if self.scanner.match is not None:
+                self.match = self._cut(self.scanner.match)
 
     def _give_back(self: Any, error: BaseException, stop_terminated: bool) -> None:
         """Goes on as vLLM's own detokenizer that has read the same tokens; or with an error, if vLLM has not what the

@@ -1,14 +1,15 @@
-"""What stopscan knows of an engine of vLLM: the regions of its answers, where an answer begins, and how text is made."""
+"""What stopscan knows of an engine of vLLM: the regions of its answers, where an answer begins, and its vocabulary."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
 
 from stopscan import StopScanner, StopSet
 from stopscan.engines import CHAT, Checkpoint, StopOptions
-from stopscan.regions import Graph, begins, graph_of, region_name, with_reasoning
+from stopscan.regions import Graph, begins, graph_of, region_name, restricted, with_reasoning
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of_calls
 
@@ -72,7 +73,7 @@ class Engine:
             return StopSet(repeat=asked.stops.repeat)
         names = frozenset(CHAT).intersection(entry for entry in asked.protect or default if isinstance(entry, str))
         if names not in self._checkpoints:
-            self._checkpoints[names] = Checkpoint(self.tokenizer, graph=_with_regions(self.graph, names))
+            self._checkpoints[names] = Checkpoint(self.tokenizer, graph=restricted(self.graph, names))
         return self._checkpoints[names].stops(asked.stops, asked.protect, default)
 
     @cached_property
@@ -94,14 +95,17 @@ class Engine:
         if stops.regions is not None or stops.protect:
             options["region"] = self._begins(stops, prompt, asked.start_protected, request)
         skip = params.skip_special_tokens
-        if self.vocabulary and hasattr(theirs, "stream") and (skip or params.spaces_between_special_tokens):
+        if (
+            self.vocabulary
+            and hasattr(theirs, "stream")
+            and (skip or params.spaces_between_special_tokens)
             # After a prompt that ends in half a character, vLLM gives text of the prompt out again.
-            if not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd"):
-                counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
-                try:
-                    return TokenScanner(self.vocabulary, stops, **options, **counts), {}
-                except ValueError:  # a marker of special tokens and text together
-                    pass
+            and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
+        ):
+            counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
+            # A marker of special tokens and text together is a ValueError: vLLM's text is scanned then.
+            with suppress(ValueError):
+                return TokenScanner(self.vocabulary, stops, **options, **counts), {}
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
 
     def _begins(self, stops: StopSet, prompt: Sequence[int], start: bool | None, request: Any) -> str | None:
@@ -162,28 +166,3 @@ class Engine:
             if whole != shown and (text in markers or len(ids) == 1):
                 table.setdefault(ids[-1], []).append((ids, text))
         return table
-
-
-def _with_regions(graph: Graph, names: Collection[str]) -> Graph:
-    """Returns the graph with the answer and the regions ``names``. What stands in another region is then answer, and
-    its markers are text, so that a stop may reach across them.
-
-    A graph with regions of its own, such as Harmony's headers, is returned as it is.
-    """
-    if not names or {*map(region_name, graph)} - {ANSWER, *CHAT} or {*CHAT} == {*names}:
-        return graph
-    kept = {state for state in graph if region_name(state) in (ANSWER, *names)}
-    first = next(iter(graph))
-    leads = {state: next((to for to in graph[state].values() if to in kept), first) for state in graph}
-    # A closing marker that is left over in the answer would be taken for an edge, too.
-    left = {mark for state in graph if state not in kept for mark in graph[state]}
-    left -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
-    return {
-        state: {
-            mark: to if to in kept else leads[to]
-            for mark, to in graph[state].items()
-            if region_name(state) != ANSWER or (to in kept and mark not in left)
-        }
-        for state in graph
-        if state in kept
-    }

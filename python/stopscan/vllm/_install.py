@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from vllm.exceptions import VLLMValidationError
+
 from stopscan import Repeat
 from stopscan.engines import Defaults, read_options, switch
-from stopscan.vllm._adapter import PREFIX, Adapter, Refusal, logger
+from stopscan.vllm._adapter import PREFIX, Adapter, Unfit, logger
 
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
@@ -21,10 +23,6 @@ _adapter = Adapter(Defaults())
 _current: Adapter | None = None
 # Whether vLLM runs without stopscan if stopscan does not fit, instead of not at all.
 _optional = False
-
-
-class Unfit(RuntimeError):
-    """Says what of an engine stopscan cannot use. The engine does not start."""
 
 
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
@@ -112,8 +110,8 @@ def _version() -> str:
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
-    """Puts ``after`` behind a function or class method of vLLM: it is called with what asks, the result and all
-    arguments. Nothing that fails in it leaves the hook, but a ``Refusal``, as vLLM's own error, and ``Unfit``."""
+    """Puts ``after``, a method of ``Adapter``, behind a function or class method of vLLM. It gets the result and all
+    arguments. Nothing that fails in it leaves the hook, but what it refuses."""
     original = vars(owner).get(name)
     if original is None:
         raise RuntimeError(f"{owner.__name__} has no {name}")
@@ -126,14 +124,16 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
         result, adapter = function(*args, **options), _current
         if adapter is not None:
             try:
-                try:
-                    after(adapter, result, *args, **options)
-                except (Refusal, Unfit):
+                after(adapter, result, *args, **options)
+            except VLLMValidationError:
+                raise
+            except Unfit as problem:
+                if not _optional:
                     raise
-                except BaseException as error:
-                    adapter.failed(error, beyond=_asks([result, *args, *options.values()]))
-            except Refusal as refusal:
-                raise refusal.as_vllm() from refusal.__cause__
+                uninstall()
+                logger.warning("running without stopscan: %s", problem)
+            except BaseException as error:
+                adapter.failed(error, beyond=_asks([result, *args, *options.values()]))
         return result
 
     hook.stopscan = True  # type: ignore[attr-defined]
@@ -156,69 +156,9 @@ def _place_all() -> None:
     from vllm.v1.engine.input_processor import InputProcessor
     from vllm.v1.engine.output_processor import RequestState
 
-    # A request's own detokenizer is made here.
-    _place(RequestState, "from_new_request", _request_made)
-    # A chat's request knows what its route tells from the content. Once a stream has begun, it is too late for a 400.
-    _place(ChatCompletionRequest, "to_sampling_params", _params_made)
-    _place(ResponsesRequest, "to_sampling_params", _params_made)
-    # All other routes come by here before they answer.
-    _place(AsyncLLM, "generate", _generate_called)
-    # An engine's configuration and its tokenizer meet here, in the process that detokenizes,
-    _place(InputProcessor, "__init__", _engine_made)
-    # and here a server makes the parser of its chat routes.
-    _place(ParserManager, "get_parser", _parser_made)
-
-
-def _request_made(adapter: Adapter, state: Any, _: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> None:
-    if request.sampling_params is None or not adapter.scan(state, tokenizer, request, trims=_trims()):
-        return
-    made, detokenizer = state._new_completion_output, state.detokenizer
-
-    def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:
-        detokenizer.end_confirms = str(finish_reason) not in ("abort", "error")
-        output = made(token_ids, finish_reason, *rest, **more)
-        if finish_reason is not None:
-            detokenizer.report(output)
-        return output
-
-    # If vLLM has the request's stops, it knows how the answer ends, and this request pays for no second hook.
-    state._new_completion_output = last_output
-
-
-def _trims() -> bool:
-    """Whether vLLM drops the tokens behind a stop if one step brings several: since 0.32."""
-    from vllm.v1.engine.output_processor import OutputProcessor
-
-    return hasattr(OutputProcessor, "_trim_surplus_tokens")
-
-
-def _params_made(adapter: Adapter, params: Any, request: Any, *args: Any, **options: Any) -> None:
-    adapter.tell_apart(params, request.tool_choice)
-
-
-def _generate_called(
-    adapter: Adapter, _: Any, engine: Any, prompt: Any, sampling_params: Any, *args: Any, **options: Any
-) -> None:
-    if hasattr(sampling_params, "extra_args"):
-        adapter.check(sampling_params, resumable=isinstance(prompt, AsyncGenerator))
-
-
-def _engine_made(adapter: Adapter, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
-    name = "of vLLM's configuration"
-    try:
-        name = vllm_config.structured_outputs_config.reasoning_parser or ""
-        if processor.tokenizer is not None:
-            # stopscan knows the engine as long as it is there.
-            processor.stopscan = adapter.know_engine(processor.tokenizer, name)
-    except Exception as error:
-        problem = f"stopscan cannot use the reasoning parser {name}: {error!r}; {WAY_OUT}"
-        if not _optional:
-            raise Unfit(problem) from error
-        uninstall()
-        logger.warning("running without stopscan: %s", problem)
-
-
-def _parser_made(
-    adapter: Adapter, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any
-) -> None:
-    adapter.know_parser(parser, tool_parser_name)
+    _place(RequestState, "from_new_request", Adapter.request_made)
+    _place(ChatCompletionRequest, "to_sampling_params", Adapter.params_made)
+    _place(ResponsesRequest, "to_sampling_params", Adapter.params_made)
+    _place(AsyncLLM, "generate", Adapter.generate_called)
+    _place(InputProcessor, "__init__", Adapter.engine_made)
+    _place(ParserManager, "get_parser", Adapter.parser_made)

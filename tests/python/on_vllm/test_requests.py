@@ -108,11 +108,11 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
     steps = [[reciter.token_ids("pieces")[0]]] * 30
     assert run(tokenizer, steps, SamplingParams()).finish_reason == "repetition"
     assert run(tokenizer, steps, SamplingParams(extra_args={"stopscan_repeat": 0})).finish_reason == "abort"
-    assert SamplingParams.from_optional(detokenize=False)
+    assert checked(detokenize=False)
     with pytest.raises(VLLMValidationError, match="stopscan_repeat needs detokenize"):
-        SamplingParams.from_optional(detokenize=False, extra_args={"stopscan_repeat": 1})
+        checked(detokenize=False, extra_args={"stopscan_repeat": 1})
     with pytest.raises(VLLMValidationError, match=r"stopscan_repeat must be true, false or"):
-        SamplingParams.from_optional(extra_args={"stopscan_repeat": "yes"})
+        checked(extra_args={"stopscan_repeat": "yes"})
 
 
 def test_one_set_for_the_check_the_request_its_children_and_retries(pieces: tuple[Any, Reciter]) -> None:
@@ -124,7 +124,7 @@ def test_one_set_for_the_check_the_request_its_children_and_retries(pieces: tupl
     asked = {"stopscan_patterns": patterns, "stopscan_protect": ["<think>", "</think>"]}
     stop_set.cache_clear()
     for _ in range(2):
-        params = SamplingParams.from_optional(
+        params = checked(
             n=50, stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA
         )
         parent = ParentRequest(made(params, [], None, "cmpl-1"))
@@ -165,7 +165,7 @@ def test_the_limits_of_a_server(
     monkeypatch.setenv("STOPSCAN_VLLM_LIMITS", limits)
     install_as_asked()
     with pytest.raises(VLLMValidationError, match=message):
-        SamplingParams.from_optional(extra_args=asked)
+        checked(extra_args=asked)
 
 
 @pytest.mark.parametrize("kind", RequestOutputKind)

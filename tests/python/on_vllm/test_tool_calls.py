@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
 from vllm.exceptions import VLLMValidationError
-from vllm.sampling_params import SamplingParams
 from vllm.tool_parsers import ToolParserManager
+from vllm_harness import checked
 from vllm_parsers import answer, calls
 
 from stopscan.vllm import install
@@ -88,9 +88,9 @@ def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
     if parser in UNMARKED:
         with pytest.raises(VLLMValidationError, match="no markers for 'tool_call'"):
-            SamplingParams.from_optional(**named)
+            checked(**named)
     else:
-        SamplingParams.from_optional(**named)
+        checked(**named)
 
 
 # An answer to a chat that begins inside its reasoning, with a call; and one on a route that vLLM does not parse.
