@@ -31,7 +31,7 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
         state: {
             mark: to if to in kept else leads[to]
             for mark, to in graph[state].items()
-            if region_name(state) != ANSWER or (to in kept and mark not in left)
+            if region_name(state) != ANSWER or (to in kept and not (region_name(to) == ANSWER and mark in left))
         }
         for state in graph
         if state in kept

@@ -11,7 +11,7 @@ from stopscan import StopScanner, StopSet
 from stopscan.engines import CHAT, Checkpoint, StopOptions
 from stopscan.regions import Graph, begins, graph_of, region_name, restricted, with_reasoning
 from stopscan.tokens import TokenScanner, Vocabulary
-from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of_calls
+from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of, form_of_calls
 
 # How many of a prompt's last tokens are looked at: chat templates end with a marker and line breaks.
 PROMPT_TOKENS = 32
@@ -32,6 +32,8 @@ class Engine:
 
     def __init__(self, tokenizer: Any, reasoning_parser: str = "", tool_parser: str | None = None) -> None:
         self.tokenizer, self._name = tokenizer, reasoning_parser
+        # The markers with which a reasoning parser ends the reasoning, if it names them.
+        self._ends: Collection[str] = ()
         self._reasoning = self._own_regions() if reasoning_parser else None
         self._hidden = lru_cache(maxsize=128)(self._find_hidden)
         self.know(tool_parser)
@@ -41,6 +43,10 @@ class Engine:
         template = graph_of(self.tokenizer)
         self._calls = template if tool_parser in OF_THE_CHECKPOINT else form_of_calls(tool_parser)
         self.graph: Graph = with_reasoning(self._calls or template, self._reasoning) or {}
+        if self._ends:  # the calls of a form end its reasoning, but not every parser reads them there
+            inside = {mark: to for mark, to in self.graph["reasoning"].items()
+                      if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
+            self.graph = {**self.graph, "reasoning": inside}
         self._checkpoints: dict[frozenset[str], Checkpoint] = {}
         # The tokens of the chat template: what a user writes, such as `</think>`, stands before the last of them.
         markers = [marker for edges in self.graph.values() for marker in edges]
@@ -151,7 +157,13 @@ class Engine:
         # Some parsers name their markers only if the model is asked to think.
         parser = self._parser(chat_template_kwargs={"thinking": True, "enable_thinking": True})
         start, end = parser.reasoning_start_str, parser.reasoning_end_str
-        return {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
+        if not (start and end):
+            return None
+        # vLLM's newer parsers are described as our forms are: a call ends the reasoning, whoever reads the call.
+        form = form_of(self._name) if getattr(parser, "engine_based_streaming", False) else None
+        inside = (form or {}).get("reasoning", {})
+        self._ends = {end} | {mark for mark, to in inside.items() if region_name(to) == "tool_call" and end in inside}
+        return {"answer": {start: "reasoning"}, "reasoning": dict.fromkeys(self._ends, "answer")}
 
     def _find_hidden(self, stops: StopSet) -> Hidden:
         markers = {marker for edges in (stops.regions or {}).values() for marker in edges}

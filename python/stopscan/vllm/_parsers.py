@@ -34,12 +34,13 @@ BEGINS_INSIDE: Mapping[str, bool] = {
     HARMONY: False,
 }
 
-# The form of each tool parser that is not called like its form.
+# The form of each parser that is not called like its form.
 _FORMS = {
     "cohere_command3": "cohere_command",
     "cohere_command4": "cohere_command",
     "deepseek_v31": "deepseek_v3",
     "granite-20b-fc": "granite_20b_fc",
+    "granite_thinking_parser": "granite4",
     "internlm": "internlm2",
     "ling3": "glm47",
     "llama3_json": "llama3",
@@ -52,9 +53,14 @@ _FORMS = {
 }
 
 
+def form_of(parser: str | None) -> Graph | None:
+    """Returns the form that a parser of vLLM reads, if there is one."""
+    return FORMATS.get(_FORMS.get(parser or "", parser or ""))
+
+
 def form_of_calls(tool_parser: str | None) -> Graph | None:
     """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if its calls have no markers around
     them."""
-    form = FORMATS.get(_FORMS.get(tool_parser or "", tool_parser or ""))
+    form = form_of(tool_parser)
     # If a form begins with headers, vLLM's parser takes text without a header for the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None
