@@ -15,7 +15,8 @@ from vllm.sampling_params import SamplingParams
 from vllm.v1.engine.output_processor import OutputProcessor
 
 from stopscan import StopSet
-from stopscan.engines import Defaults, Failures, Limits, StopOptions, read_options
+from stopscan.engines import CHAT, Defaults, Failures, Limits, StopOptions, read_options
+from stopscan.regions import region_name
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 
@@ -50,7 +51,6 @@ class Adapter:
         # The class of the parser of a server's chat routes, and the name of its tool parser.
         self._parser: Any = None
         self._tool_parser: str | None = None
-        self._said: str | None = None
 
     def renew(self, defaults: Defaults, failures: Failures | None = None) -> None:
         """Takes new defaults, and forgets earlier faults."""
@@ -81,10 +81,12 @@ class Adapter:
             self._say(engine)
 
     def _say(self, engine: Engine) -> None:
-        named = ", ".join(f"{state} ({' '.join(markers)})" for state, markers in engine.graph.items() if markers)
-        if named != self._said:
-            self._said = named
-            logger.info("stopscan finds the stops. Regions, with the markers that end them: %s", named or "none")
+        opened = [(region_name(to), mark) for edges in engine.graph.values() for mark, to in edges.items()]
+        named = [f"{name} ({' '.join(dict.fromkeys(mark for to, mark in opened if to == name))})" for name in CHAT]
+        known = ", ".join(text for text in named if not text.endswith("()")) or "none"
+        if known != engine.said:
+            engine.said = known
+            logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
         """Behind ``to_sampling_params`` of a chat's request, which knows what its route tells from the content. Once a

@@ -30,6 +30,9 @@ class Engine:
     Raises whatever the reasoning parser raises when it is made.
     """
 
+    # What the log says of it.
+    said = ""
+
     def __init__(self, tokenizer: Any, reasoning_parser: str = "", tool_parser: str | None = None) -> None:
         self.tokenizer, self._name = tokenizer, reasoning_parser
         # The markers with which a reasoning parser ends the reasoning, if it names them.
