@@ -120,9 +120,7 @@ class Adapter:
         try:
             return engine.stops(asked, self._default(params))
         except ValueError as error:
-            words = str(error)
-            named = f"stopscan_protect {words.removeprefix('protect: ')}" if words.startswith("protect") else words
-            raise refusal(named) from None
+            raise refusal(f"{PREFIX}{error}") from None
 
     def request_made(self, state: Any, _: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> None:
         """Behind ``RequestState.from_new_request``: finds the stops of a new request, in its own detokenizer."""

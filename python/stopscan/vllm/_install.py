@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+import vllm
 from vllm.exceptions import VLLMValidationError
 
 from stopscan import Repeat
@@ -85,7 +86,7 @@ def _install(defaults: Defaults, *, optional: bool) -> None:
         except Exception as error:
             wrong = [repr(error)]
         if wrong:
-            raise RuntimeError(f"stopscan does not fit vLLM {_version()}: {'; '.join(wrong[:3])}; {WAY_OUT}")
+            raise RuntimeError(f"stopscan does not fit vLLM {vllm.__version__}: {'; '.join(wrong[:3])}; {WAY_OUT}")
     _place_all()
     _adapter.renew(defaults)
     _current, _optional = _adapter, optional
@@ -101,12 +102,6 @@ def _standing(adapter: Adapter) -> Iterator[None]:
         yield
     finally:
         uninstall()
-
-
-def _version() -> str:
-    import vllm
-
-    return str(getattr(vllm, "__version__", "?"))
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:

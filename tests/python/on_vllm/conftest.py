@@ -33,8 +33,9 @@ def _tested(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _uninstalled() -> Iterator[None]:
     yield
-    if "stopscan.vllm" in sys.modules:
-        sys.modules["stopscan.vllm"].uninstall()
+    if installed := sys.modules.get("stopscan.vllm._install"):
+        installed.uninstall()
+        installed._adapter.parser_made(None, None)  # a server's parser is known as long as its process lives
 
 
 @pytest.fixture(scope="module", params=["fast", "slow"])

@@ -160,7 +160,7 @@ def test_a_server_passes_over_reasoning_that_its_parser_has_no_markers_for(
 ) -> None:
     start(["reasoning", ("<a>", "</a>")], name)
     assert answer(tokenizer, "<a>END</a><think>END") == "<a>END</a><think>"
-    with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
+    with pytest.raises(VLLMValidationError, match="stopscan_protect: this model has no markers for 'reasoning'"):
         answer(tokenizer, "END", extra_args={"stopscan_protect": ["reasoning"]})
     start("reasoning", name, tokenizer=None)
 
@@ -230,7 +230,7 @@ def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None
     install()
     checked(**named)
     start([], "")
-    with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
+    with pytest.raises(VLLMValidationError, match="stopscan_protect: this model has no markers for 'reasoning'"):
         checked(**named)
     start([], "qwen3")
     checked(**named)

@@ -82,9 +82,7 @@ def test_a_loop_ends_at_the_token_that_proves_it(
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_a_loop_in_a_protected_region_ends_too(
-    tmp_path: Path, hidden: bool, pieces: tuple[Any, Reciter]
-) -> None:
+def test_a_loop_in_a_protected_region_ends_too(tmp_path: Path, hidden: bool, pieces: tuple[Any, Reciter]) -> None:
     special = ["<r>", "</r>"] if hidden else []
     reciter = Reciter({"pieces": ["<r>", "ab ", "</r>", "END"]}, special_tokens=special)
     tokenizer = get_tokenizer(str(reciter.write(tmp_path)))
@@ -153,7 +151,11 @@ def test_a_programs_own_requests_have_no_limits(pieces: tuple[Any, Reciter]) -> 
 def test_long_stops_cost_the_server_no_time() -> None:
     """Each of these took seconds when every ending of each stop was looked up."""
     install()
-    for stop in (["a" * 65536], [f"{number:05}" + "a" * 50 for number in range(1024)], ["a" * n for n in range(1, 350)]):
+    for stop in (
+        ["a" * 65536],
+        [f"{number:05}" + "a" * 50 for number in range(1024)],
+        ["a" * n for n in range(1, 350)],
+    ):
         start = process_time()
         checked(stop=stop)
         assert process_time() - start < 0.25

@@ -177,11 +177,20 @@ CHOICES: list[dict[str, Any]] = [
     {"tools": [TOOL], "tool_choice": NAMED}, {"tool_choice": None},
 ]  # fmt: skip
 CALL = '<tool_call>{"name": "f", "arguments": {"a": "END"}}</tool_call>'
-TEXTS = [TEXT, f"a</think>b {CALL}", f"a {CALL} b</think> END", f"<think>a</think>{CALL}{CALL} END", "END", "a</think>END"]
+TEXTS = [
+    TEXT,
+    f"a</think>b {CALL}",
+    f"a {CALL} b</think> END",
+    f"<think>a</think>{CALL}{CALL} END",
+    "END",
+    "a</think>END",
+]
 
 
 @pytest.mark.parametrize("auto", [True, False], ids=["auto", ""])
-@pytest.mark.parametrize("reasoning", [None, "deepseek_r1", "qwen3", "glm45", "nemotron_v3", "mimo", "granite_thinking_parser"])
+@pytest.mark.parametrize(
+    "reasoning", [None, "deepseek_r1", "qwen3", "glm45", "nemotron_v3", "mimo", "granite_thinking_parser"]
+)
 @pytest.mark.parametrize("tools", [None, "hermes", "longcat"])
 def test_no_stop_of_the_client_stands_in_its_content(
     tokenizer: Any, start: Any, tools: str | None, reasoning: str | None, auto: bool

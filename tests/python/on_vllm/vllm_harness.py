@@ -16,8 +16,8 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector, RequestState
 
-from stopscan.vllm._streams import Slow as SlowTokenizer
-from stopscan.vllm._streams import logprobs
+from stopscan.vllm._selftest import Slow as SlowTokenizer
+from stopscan.vllm._selftest import logprobs
 
 __all__ = ["ANSWER", "THINK", "Run", "SlowTokenizer", "checked", "made", "patched", "run", "text"]
 
