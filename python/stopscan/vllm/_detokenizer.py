@@ -71,11 +71,13 @@ class ScanningDetokenizer:
         return str(match.sequence)
 
     def _read(self: Any, new_token_ids: list[int], stop_terminated: bool) -> Any:
-        skipped = new_token_ids[-1:] if stop_terminated and not self.include_stop_str_in_output else []
-        token_ids, scanner, feed = self.token_ids, self.scanner, self.scanner.feed
-        for token_id in new_token_ids[: len(new_token_ids) - len(skipped)]:
+        skipped: list[int] = []
+        if stop_terminated and not self.include_stop_str_in_output:
+            new_token_ids, skipped = new_token_ids[:-1], new_token_ids[-1:]
+        token_ids, scanner = self.token_ids, self.scanner
+        for token_id in new_token_ids:
             token_ids.append(token_id)
-            self.output_text += feed(token_id)
+            self.output_text += scanner.feed(token_id)
             if scanner.finish is not None:
                 return scanner.match
         token_ids.extend(skipped)
