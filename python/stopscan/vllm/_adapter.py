@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
 from weakref import WeakValueDictionary
@@ -97,9 +97,7 @@ class Adapter:
                 params.extra_args = {**(params.extra_args or {}), TOLD: told}
             self._check(params)
 
-    def generate_called(
-        self, _: Any, engine: Any, prompt: Any, sampling_params: Any, *args: Any, **options: Any
-    ) -> None:
+    def generate_called(self, _: Any, engine: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
         """Behind ``AsyncLLM.generate``: all other routes come by here before they answer."""
         if isinstance(sampling_params, SamplingParams):
             self._check(sampling_params, resumable=isinstance(prompt, AsyncGenerator))
@@ -107,7 +105,9 @@ class Adapter:
     def _check(self, params: Any, *, resumable: bool = False) -> None:
         """Raises vLLM's validation error for what would be wrong with a request when its stream has begun."""
         asked, problem = self._read(params, self.defaults, resumable), None
-        for engine in [*self._engines.values()] if asked else ():
+        if asked is None:
+            return
+        for engine in [*self._engines.values()]:
             try:
                 self._stops(engine, asked, params)
                 return
@@ -170,19 +170,14 @@ class Adapter:
         if not self._concerns(params):
             return None
         given, stop = params.extra_args or {}, list(params.stop or ())
-
-        def read(stop: list[str]) -> StopOptions:
-            return read_options(given, defaults, prefix=PREFIX, fields=FIELDS, own={"stop": stop or None})
-
+        read = partial(read_options, given, defaults, prefix=PREFIX, fields=FIELDS)
         try:
-            asked = read(stop)
+            asked: StopOptions = read(own={"stop": stop or None})
             if len(kept := _reportable(stop)) < len(stop):
-                asked = read(kept)
+                asked = read(own={"stop": kept})
         except ValueError as error:
             raise refusal(str(error)) from None
-        mine = (
-            "stopscan_patterns" if asked.stops.patterns else "stopscan_repeat" if given.get("stopscan_repeat") else ""
-        )
+        mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
         if mine and not params.detokenize:
             raise refusal(f"{mine} needs detokenize")
         if mine and resumable:  # several answers in one stream, in which vLLM takes no stops

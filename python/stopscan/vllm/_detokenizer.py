@@ -23,7 +23,8 @@ def arm(theirs: Any, scanner: Any, made_of: Any, failures: Any, *, hidden: Any, 
     # vLLM is to look for none of the stops, and to hold nothing back for them.
     state |= {"scanner": scanner, "native": not isinstance(scanner, StopScanner), "stop": [], "stop_buffer_length": 0}
     vars(theirs).update(state)
-    theirs.__class__ = _scanning(type(theirs))
+    cls: Any = type(theirs)
+    theirs.__class__ = _scanning(cls)
 
 
 @cache

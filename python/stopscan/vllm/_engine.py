@@ -171,12 +171,13 @@ class Engine:
     def _find_hidden(self, stops: StopSet) -> Hidden:
         markers = {marker for edges in (stops.regions or {}).values() for marker in edges}
         markers |= {marker for pair in stops.protect for marker in pair}
-        backend = getattr(self.tokenizer, "_tokenizer", None)
+        # A transformers tokenizer's own `encode` starts a thread for each core.
+        backend: Any = getattr(self.tokenizer, "_tokenizer", None)
+        encode = (backend if hasattr(backend, "encode_batch") else self.tokenizer).encode
         table: Hidden = {}
         for text in sorted(markers.union(stops.stop)):
-            # A transformers tokenizer's own `encode` starts a thread for each core.
-            ids = tuple(backend.encode(text, add_special_tokens=False).ids if hasattr(backend, "encode_batch")
-                        else self.tokenizer.encode(text, add_special_tokens=False))  # fmt: skip
+            encoded = encode(text, add_special_tokens=False)
+            ids = tuple(getattr(encoded, "ids", encoded))
             whole, shown = (self.tokenizer.decode(list(ids), skip_special_tokens=skip) for skip in (False, True))
             if whole != shown and (text in markers or len(ids) == 1):
                 table.setdefault(ids[-1], []).append((ids, text))
