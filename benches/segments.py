@@ -43,7 +43,7 @@ def ours(kinds: int, stop: list[str]) -> list[Case]:
     title = f"{2 * kinds} markers, {len(stop)} stops"
 
     def check(deltas: list[str]) -> None:
-        assert {region for region, _ in split(deltas, segments)} == {"answer"}
+        assert {region for region, _, _ in split(deltas, segments)} == {"answer"}
 
     return [
         method(f"`Segmenter.feed`, {title}", lambda: Segmenter(segments)),

@@ -17,15 +17,14 @@ ROOT = Path(__file__).parent.parent
 SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "src"]
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
-# What each package of the library may import of it. Modules directly below `stopscan` have no row: they are the library's
-# own, and may be imported by all.
+# What each package of the library may import of it. Modules directly below `stopscan` have no row: all may import them.
 ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
 MAY_IMPORT = {
     "finish": (),
     "segments": (),
     "tokens": ("finish", "segments"),
     "regions": ("segments",),
-    "engines": ("regions", "segments", "tokens"),
+    "engines": ("finish", "regions", "segments", "tokens"),
     "mlx_lm": ADAPTERS,
     "sglang": ADAPTERS,
     "transformers": ADAPTERS,
@@ -65,9 +64,7 @@ def faults(path: Path, source: Path) -> Iterator[str]:
         if top not in OURS or other == inside:
             continue
         if any(part.startswith("_") and not part.startswith("__") for part in parts) and not shared:
-            # Modules directly below `stopscan` may share private modules that stand there, too.
-            if not (inside == other == "stopscan"):
-                yield f"{place}: {name} is private to {other}"
+            yield f"{place}: {name} is private to {other}"
         if module.split(".")[0] == "stopscan_conformance" or (module.split(".")[0] == "stopscan" and top != "stopscan"):
             yield f"{place}: {inside} may not import {top}"
         package, wanted = inside.partition(".")[2], other.partition(".")[2]

@@ -46,7 +46,7 @@ class Parts:
         self._call = ""
 
     def feed(self, segments: Iterable[Segment]) -> Iterator[Part]:
-        for region, text in segments:
+        for region, text, _ in segments:
             kind = region.removesuffix(PROTECTED)
             if kind == "tool_call":
                 self._call += text

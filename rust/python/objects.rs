@@ -11,7 +11,6 @@ use pyo3::types::PyBytes;
 use pyo3::types::PyDict;
 use pyo3::types::PyInt;
 use pyo3::types::PyList;
-use pyo3::types::PySequence;
 use pyo3::types::PyString;
 use pyo3::types::PyTuple;
 use pyo3::types::PyType;
@@ -127,58 +126,62 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
     answer.or_raise()
 }
 
-/// New tuples or lists that differ in their last item alone, for what is made at every delta: a list of theirs is
-/// filled, copied and emptied.
-pub(crate) struct Draft {
-    items: Py<PyList>,
-    last: usize,
-}
+/// Makes tuples and lists that differ in few items, for what is made at every delta: a list is filled, copied and emptied.
+/// PyO3's own constructors end the process if there is no memory.
+pub(crate) struct Draft(Py<PyList>);
 
 impl Draft {
-    /// A draft that has `first`, if there is one, before the last item.
-    pub(crate) fn new(py: Python<'_>, first: Option<&Py<PyString>>) -> PyResult<Draft> {
-        let first = first.map(|first| first.bind(py).as_any().clone());
-        let items = list(py, first.into_iter().chain([py.None().into_bound(py)]).map(Ok))?;
-        Ok(Draft { last: items.len() - 1, items: items.unbind() })
+    /// A draft of lists with one item.
+    pub(crate) fn of_list(py: Python<'_>) -> PyResult<Draft> {
+        Ok(Draft(list(py, [Ok(py.None().into_bound(py))])?.unbind()))
     }
 
-    #[inline]
-    pub(crate) fn tuple<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
-        let tuple = self.filled(last, |items| items.to_tuple())?;
-        match tuple.get_borrowed_item(self.last)?.is(last) {
-            true => Ok(tuple),
-            false => self.of_its_own(last)?.as_sequence().to_tuple(),
-        }
+    /// A draft of the segments of a region.
+    pub(crate) fn of_segment(py: Python<'_>, region: &Py<PyString>) -> PyResult<Draft> {
+        let none = || py.None().into_bound(py);
+        Ok(Draft(list(py, [region.bind(py).as_any().clone(), none(), none()].map(Ok))?.unbind()))
     }
 
+    /// The list of `item`.
     #[inline]
-    pub(crate) fn list<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let list = self.filled(last, |items| items.to_list())?;
-        match list.get_item(self.last)?.is(last) {
+    pub(crate) fn list<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let items = self.0.bind(item.py());
+        items.set_item(0, item)?;
+        let list = items.as_sequence().to_list()?;
+        items.set_item(0, item.py().None())?;
+        match list.get_item(0)?.is(item) {
             true => Ok(list),
-            false => self.of_its_own(last),
+            false => self::list(item.py(), [Ok(item.clone())]),
         }
     }
 
-    /// What `copy` makes of the items. Without the GIL another thread may fill them at the same time, and with it a
-    /// finalizer that runs within `copy`: then the last item is another one.
+    /// The segment with this text and part.
     #[inline]
-    fn filled<'py, T>(
+    pub(crate) fn segment<'py>(
         &self,
-        last: &Bound<'py, PyAny>,
-        copy: impl FnOnce(&Bound<'py, PySequence>) -> PyResult<T>,
-    ) -> PyResult<T> {
-        let items = self.items.bind(last.py());
-        items.set_item(self.last, last)?;
-        let copied = copy(items.as_sequence());
-        items.set_item(self.last, last.py().None())?;
-        copied
+        text: &Bound<'py, PyString>,
+        part: &Bound<'py, PyInt>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let items = self.0.bind(text.py());
+        items.set_item(1, text)?;
+        items.set_item(2, part)?;
+        let segment = items.as_sequence().to_tuple()?;
+        items.set_item(1, text.py().None())?;
+        match segment.get_borrowed_item(1)?.is(text) && segment.get_borrowed_item(2)?.is(part) {
+            true => Ok(segment),
+            false => self.segment_of_its_own(text, part),
+        }
     }
 
+    /// The segment, if the draft was filled with another one meanwhile: without the GIL by another thread, and with it by a
+    /// finalizer that ran within the copy.
     #[cold]
-    fn of_its_own<'py>(&self, last: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
-        let list = self.items.bind(last.py()).as_sequence().to_list()?;
-        list.set_item(self.last, last)?;
-        Ok(list)
+    fn segment_of_its_own<'py>(
+        &self,
+        text: &Bound<'py, PyString>,
+        part: &Bound<'py, PyInt>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let region = self.0.bind(text.py()).get_item(0)?;
+        tuple(text.py(), [region, text.as_any().clone(), part.as_any().clone()].map(Ok))
     }
 }

@@ -399,8 +399,8 @@ impl SegmentSet {
     fn of_core(py: Python<'_>, core: stopscan::SegmentSet, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {
         let (names, regions) = names(py, &core, keys)?;
         Ok(SegmentSet {
-            drafts: names.iter().map(|name| Draft::new(py, Some(name))).collect::<PyResult<_>>()?,
-            one: Draft::new(py, None)?,
+            drafts: names.iter().map(|name| Draft::of_segment(py, name)).collect::<PyResult<_>>()?,
+            one: Draft::of_list(py)?,
             names,
             regions,
             stop: tuple(py, core.stop())?,

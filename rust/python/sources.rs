@@ -66,7 +66,7 @@ impl SegmentStream {
 ///
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> list(split(["<thi", "nk>5?</", "think>6."], markers))
-/// [('reasoning', '5?'), ('answer', '6.')]
+/// [('reasoning', '5?', 1), ('answer', '6.', 2)]
 #[pyfunction]
 #[pyo3(signature = (deltas, segments, /, *, region = None, include_stop = false))]
 pub(crate) fn split(
@@ -116,7 +116,9 @@ impl DeltaStream {
             let delta = delta?;
             let delta = string(&delta, "delta")?;
             let safe = with_text(delta, |text| match &self.reader {
-                Reader::Text(stream) if !text.is_empty() && stream.pass(text, Ok::<_, Infallible>) != Ok(None) => {
+                Reader::Text(stream)
+                    if !text.is_empty() && stream.pass(text, |_, _| Ok::<_, Infallible>(())) != Ok(None) =>
+                {
                     Ok(Some(delta.clone().into_any()))
                 }
                 _ => self.read(delta, text),
@@ -198,7 +200,8 @@ impl DeltaStream {
             }
             Reader::Segments(stream, ready) => {
                 if !text.is_empty()
-                    && let Some(segment) = stream.pass(text, |node| segment(stream.set.get(), node, delta))?
+                    && let Some(segment) =
+                        stream.pass(text, |node, part| segment(stream.set.get(), node, part, delta))?
                 {
                     return Ok(Some(segment.into_any()));
                 }

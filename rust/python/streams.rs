@@ -14,7 +14,7 @@ use stopscan::{Emit, Options, Output, Segmented, Segments, Set, Snapshot, Stream
 use crate::arguments::{SNAPSHOT, options, read_snapshot, read_text, short_text, string, with_text};
 use crate::errors::{OrRaise, runtime_error};
 use crate::matches::StopMatch;
-use crate::objects::{self, bytes, new_string, rebuild, room, set_item};
+use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item};
 use crate::sets::{SegmentSet, StopSet};
 
 /// The methods that all four classes of streams have.
@@ -194,8 +194,12 @@ delta_methods!(StopScanner, PyString);
 /// Cuts one stream into segments: give ``feed`` each delta, emit the segments that ``feed`` returns, and call ``flush``
 /// at the end.
 ///
-/// A segment is a tuple of two strings: the region and the text. Markers are taken out of the text. The segments' texts
-/// and the markers between them, joined in order, are the input.
+/// A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
+/// the markers between them, joined in order, are the input.
+///
+/// The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state, from 0
+/// at the start of the stream. Text of one part may come in several segments. Join the text of the reasoning and of the
+/// answer by region, and the text of calls by part.
 ///
 /// - ``segments``: a ``SegmentSet``, or the markers that make a set.
 /// - ``region``: where the stream begins. The default is the first region.
@@ -205,9 +209,9 @@ delta_methods!(StopScanner, PyString);
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
-/// ([('reasoning', '5?')], '</thi')
+/// ([('reasoning', '5?', 1)], '</thi')
 /// >>> segmenter.feed("nk>6."), segmenter.region
-/// ([('answer', '6.')], 'answer')
+/// ([('answer', '6.', 2)], 'answer')
 #[pyclass(module = "stopscan.segments", frozen)]
 pub(crate) struct Segmenter {
     pub(crate) stream: Deltas<Segmented>,
@@ -232,7 +236,7 @@ impl Segmenter {
     }
 
     /// The list of segments that are safe to emit after ``delta``. No segment is empty, and no two neighbours are of
-    /// one region.
+    /// one part.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
@@ -283,13 +287,13 @@ impl<E: Show> Deltas<E> {
         Ok(Deltas { set, guarded: Guarded::new(stream, None) })
     }
 
-    /// What `whole` makes of `text` at its node, if reading the text changes nothing but counters; then it is read.
+    /// What `whole` makes of `text` at its node and part, if reading the text changes nothing but counters; then it is read.
     #[inline(always)]
-    pub(crate) fn pass<T, X>(&self, text: &str, whole: impl FnOnce(u32) -> Result<T, X>) -> Result<Option<T>, X> {
+    pub(crate) fn pass<T, X>(&self, text: &str, whole: impl FnOnce(u32, u32) -> Result<T, X>) -> Result<Option<T>, X> {
         let Some((node, length)) = self.guarded.plain(E::core(self.set.get()), text) else {
             return Ok(None);
         };
-        let whole = whole(node)?;
+        let whole = whole(node, self.guarded.part())?;
         Ok(self.guarded.pass(text, length).then_some(whole))
     }
 
@@ -298,7 +302,7 @@ impl<E: Show> Deltas<E> {
         let delta = string(delta, "delta")?;
         if let Some(text) = short_text(delta)?
             && (E::EMPTY || !text.is_empty())
-            && let Some(safe) = self.pass(text, |node| E::whole(self.set.get(), node, delta))?
+            && let Some(safe) = self.pass(text, |node, part| E::whole(self.set.get(), node, part, delta))?
         {
             return Ok(safe);
         }
@@ -429,8 +433,13 @@ pub(crate) trait Show: Emit {
     /// The name of each node's region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// A text that is safe as it is.
-    fn whole<'py>(set: &Self::Class, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, Self::Out>>;
+    /// A text that is safe as it is, at a node and of a part.
+    fn whole<'py>(
+        set: &Self::Class,
+        node: u32,
+        part: u32,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, Self::Out>>;
 
     /// What comes out where no text is safe.
     fn nothing(py: Python<'_>) -> PyResult<Bound<'_, Self::Out>>;
@@ -463,7 +472,7 @@ impl Show for Text {
     }
 
     #[inline(always)]
-    fn whole<'py>(_: &StopSet, _: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
+    fn whole<'py>(_: &StopSet, _: u32, _: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyString>> {
         Ok(text.clone())
     }
 
@@ -501,8 +510,8 @@ impl Show for Segmented {
     }
 
     #[inline(always)]
-    fn whole<'py>(set: &SegmentSet, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
-        set.one.list(segment(set, node, text)?.as_any())
+    fn whole<'py>(set: &SegmentSet, node: u32, part: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
+        set.one.list(segment(set, node, part, text)?.as_any())
     }
 
     fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
@@ -523,10 +532,15 @@ impl Show for Segmented {
     }
 }
 
-/// The segment of a text at a node.
+/// The segment of a text at a node and of a part.
 #[inline(always)]
-pub(crate) fn segment<'py>(set: &SegmentSet, node: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyTuple>> {
-    set.drafts[node as usize].tuple(text)
+pub(crate) fn segment<'py>(
+    set: &SegmentSet,
+    node: u32,
+    part: u32,
+    text: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    set.drafts[node as usize].segment(text, &int(text.py(), part as usize)?)
 }
 
 fn segments<'py>(
@@ -538,7 +552,8 @@ fn segments<'py>(
     let tuple = |segment: stopscan::Segment<'_>| {
         let name = set.regions.iter().zip(set.core.regions()).find(|(_, name)| *name == segment.region);
         let name = name.map_or_else(|| new_string(py, segment.region), |(object, _)| Ok(object.bind(py).clone()))?;
-        objects::tuple(py, [Ok(name), string(segment.text)])
+        let text = string(segment.text)?.into_any();
+        objects::tuple(py, [name.into_any(), text, int(py, segment.part as usize)?.into_any()].map(Ok))
     };
     objects::list(py, segments.into_iter().map(tuple))
 }
@@ -576,6 +591,8 @@ pub(crate) struct Guarded<C> {
     continued: AtomicUsize,
     /// The node at which an idle stream is, or `NOT_IDLE`.
     node: AtomicU32,
+    /// How many parts came before the one in which an idle stream is.
+    part: AtomicU32,
     /// Whether the core has to see the text that passes.
     shows_text: bool,
     state: Mutex<State<C>>,
@@ -600,6 +617,7 @@ impl<C: Core> Guarded<C> {
             filter: AtomicU64::new(NOTHING_PASSES),
             continued: AtomicUsize::new(0),
             node: AtomicU32::new(NOT_IDLE),
+            part: AtomicU32::new(0),
             shows_text: core.stream().set().needs_text(),
             state: Mutex::new(State { core, found }),
         };
@@ -633,6 +651,7 @@ impl<C: Core> Guarded<C> {
     fn open(&self, stream: &Stream<C::Emit>) {
         let node = stream.node();
         self.node.store(node, Relaxed);
+        self.part.store(stream.part(), Relaxed);
         if !self.shows_text {
             self.let_pass(stream.set().filter(node));
         }
@@ -646,6 +665,12 @@ impl<C: Core> Guarded<C> {
             return None;
         }
         Some((node, set.plain_length(node, text)?))
+    }
+
+    /// How many parts came before the one in which an idle stream is.
+    #[inline(always)]
+    pub(crate) fn part(&self) -> u32 {
+        self.part.load(Relaxed)
     }
 
     /// Reads `text`, which is plain and has this length; `false` if it takes more than that.

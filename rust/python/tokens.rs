@@ -199,7 +199,7 @@ token_methods!(TokenScanner, PyString);
 /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 /// >>> segmenter = TokenSegmenter(tokenizer, markers, eos_token_ids=2)
 /// >>> for token_id in generate(prompt):
-/// ...     for region, text in segmenter.feed(token_id):
+/// ...     for region, text, part in segmenter.feed(token_id):
 /// ...         print(region, text)
 /// >>> reasoning_tokens = segmenter.tokens_in["reasoning"]
 #[pyclass(module = "stopscan.tokens", frozen)]
@@ -502,7 +502,7 @@ impl<E: Show> Tokens<E> {
         };
         let text = text.bind(token_id.py());
         if let Some(node) = self.guarded.plain_by(*shape) {
-            let safe = E::whole(self.set.get(), node, text)?;
+            let safe = E::whole(self.set.get(), node, self.guarded.part(), text)?;
             self.guarded.count(shape.bytes(), shape.continued());
             self.seen.store(seen, Relaxed);
             return Ok(safe);
@@ -541,7 +541,7 @@ impl<E: Show> Tokens<E> {
             let Some((node, length)) = self.guarded.plain(core, text) else {
                 return Ok(None);
             };
-            let safe = E::whole(set, node, ready)?;
+            let safe = E::whole(set, node, self.guarded.part(), ready)?;
             return Ok(self.guarded.pass(text, length).then_some(safe));
         };
         let before = Cursor { node, state: self.unread.state() };
@@ -556,10 +556,10 @@ impl<E: Show> Tokens<E> {
         }
         let output = |safe: &str| match safe {
             "" => E::nothing(py),
-            safe => E::whole(set, node, &new_string(py, safe)?),
+            safe => E::whole(set, node, self.guarded.part(), &new_string(py, safe)?),
         };
         let safe = match (held, kept) {
-            (0, 0) => E::whole(set, node, ready)?,
+            (0, 0) => E::whole(set, node, self.guarded.part(), ready)?,
             (0, _) => output(&text[..text.len() - kept])?,
             _ => {
                 let safe = |joined: &str, length: usize| output(&joined[length - held..joined.len() - kept]);

@@ -130,6 +130,12 @@ impl<E: Emit> Stream<E> {
         self.cursor.node
     }
 
+    /// How many parts came before the open one.
+    #[doc(hidden)]
+    pub fn part(&self) -> u32 {
+        self.part
+    }
+
     /// Counts text of this length as read; it was plain.
     #[doc(hidden)]
     pub fn skip(&mut self, length: Place) {

@@ -1,6 +1,6 @@
 //! Segments by name: what a set says, its errors, and what the properties do not draw.
 
-use stopscan::{MAX_REGIONS, MAX_SET_BYTES, Options, SegmentSet, SegmentSetBuilder, Segmenter, Segments};
+use stopscan::{MAX_REGIONS, MAX_SET_BYTES, Options, SegmentSet, SegmentSetBuilder, Segmenter, Segments, keep};
 
 const NONE: [(&str, &str); 0] = [];
 
@@ -71,6 +71,28 @@ fn text_on_both_sides_of_markers_is_put_together_by_region() {
             segmenter.feed(delta).into_iter().map(|segment| (segment.region, segment.text)).collect();
         assert_eq!(segments, expected, "{delta:?}");
     }
+}
+
+#[test]
+fn each_call_is_a_part_and_a_marker_that_leads_back_begins_none() {
+    let set = SegmentSet::builder()
+        .region("answer", [("<call>", "call"), ("|", "answer")])
+        .region("call", [("</call>", "answer"), ("&", "call/next")])
+        .region("call/next", [("f(", keep("call/next"))]);
+    let text = "a|b<call>1</call><call>2&3f(4)f(5)";
+    let expected = [
+        ("answer", "ab", 0),
+        ("call", "1", 1),
+        ("call", "2", 3),
+        ("call", "3", 4),
+        ("call", "f(4)", 5),
+        ("call", "f(5)", 6),
+    ];
+    let mut segmenter = Segmenter::new(&set.build().unwrap());
+    let segments: Vec<_> = segmenter.feed(text).into_iter().map(|part| (part.region, part.text, part.part)).collect();
+    assert_eq!(segments, expected);
+    segmenter.reset();
+    assert_eq!(segmenter.feed("x").into_iter().next().unwrap().part, 0);
 }
 
 #[test]

@@ -16,6 +16,7 @@ each token.
 from stopscan.engines._checkpoint import CHAT, Checkpoint
 from stopscan.engines._failures import Failures
 from stopscan.engines._options import Defaults, Limits, StopOptions, add_defaults, read_options, switch
+from stopscan.engines._row import Row, RowOptions, TokenOptions
 
 __all__ = [
     "CHAT",
@@ -23,7 +24,10 @@ __all__ = [
     "Defaults",
     "Failures",
     "Limits",
+    "Row",
+    "RowOptions",
     "StopOptions",
+    "TokenOptions",
     "add_defaults",
     "read_options",
     "switch",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from stopscan import StopSet
@@ -34,7 +34,7 @@ class Checkpoint:
         self.graph: Graph = (graph_of(tokenizer) or {}) if graph is None else graph
         self._frozen: Frozen = tuple((state, tuple(markers.items())) for state, markers in self.graph.items())
 
-    @property
+    @cached_property
     def vocabulary(self) -> Vocabulary:
         """The bytes of every token. Raises ``TypeError`` for a tokenizer that cannot be scanned."""
         return Vocabulary(self.tokenizer)

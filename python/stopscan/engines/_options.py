@@ -62,18 +62,18 @@ class Defaults:
             try:
                 return reader(text) if text else None
             except ValueError as error:
-                raise ValueError(f"{name}_{variable}: {error}") from None
+                raise ValueError(f"{name}_{variable}: {_message(error)}") from None
 
         protect = read("PROTECT", lambda text: _protect(text if text in NAMES else json.loads(text), Limits()))
         return cls(protect, read("REPEAT", in_environment), read("LIMITS", _limits) or Limits())
 
     @classmethod
     def from_arguments(cls, given: Namespace) -> Defaults:
-        """Returns what a parser with ``add_defaults`` has read. Raises ``ValueError`` that begins with ``--protect``."""
+        """Returns what a parser with ``add_defaults`` has read. ``ValueError`` begins with ``--protect``."""
         try:
             protect = None if given.protect is None else _protect(given.protect, Limits())
         except ValueError as error:
-            raise ValueError(f"--protect {error}") from None
+            raise ValueError(f"--protect {_message(error)}") from None
         return cls(protect, given.repeat)
 
 
@@ -211,7 +211,8 @@ def _shown(value: object) -> str:
 
 
 def _message(error: ValueError) -> str:
-    text = _encodable(str(error))
+    """What ``error`` says, without the option's name at its beginning."""
+    text = _encodable(str(error)).removeprefix("protect").removeprefix("repeat").lstrip(": ")
     return text if len(text) <= MESSAGE else f"{text[:MESSAGE]} …"
 
 

@@ -2,8 +2,8 @@
 ``python -m stopscan.mlx_lm.generate`` and ``python -m stopscan.mlx_lm.server``.
 """
 
-from stopscan.mlx_lm._generate import BatchResponse, GenerationResponse, batch_generate, generate, stream_generate
 from stopscan.mlx_lm._row import RowScanner, RowSegmenter
+from stopscan.mlx_lm.generate import BatchResponse, GenerationResponse, batch_generate, generate, stream_generate
 
 __all__ = [
     "BatchResponse",

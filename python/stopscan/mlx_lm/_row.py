@@ -3,73 +3,97 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from operator import attrgetter, itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint
+from stopscan.engines import Checkpoint, Row, RowOptions, TokenOptions
+from stopscan.regions import graph_of
 from stopscan.segments import Segment, SegmentSet
 
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
 
-def _of_scanner(name: str) -> Any:
-    return property(attrgetter(f"scanner.{name}"))
+Stops = StopSet | str | Iterable[str] | None
+Segments = SegmentSet | Mapping[str, Mapping[str, str]]
 
 
-class _Row:
-    """A row of a ``BatchGenerator``: its ``scanner``, and the pieces that mlx-lm's responses have not asked for yet."""
-
-    finish, match, held, region = map(_of_scanner, ("finish", "match", "held", "region"))
-    tokens_seen, tokens_kept, tokens_in = map(_of_scanner, ("tokens_seen", "tokens_kept", "tokens_in"))
-    feed, feed_many, close, reset = map(_of_scanner, ("feed", "feed_many", "close", "reset"))
-    snapshot, restore = map(_of_scanner, ("snapshot", "restore"))
+class BatchRow(Row[Any]):
+    """A row of a ``BatchGenerator``, and the pieces that nobody has asked for yet with mlx-lm's responses."""
 
     def __init__(self, scanner: Any) -> None:
-        self.scanner = scanner
+        super().__init__(scanner)
         self._pieces: deque[Any] = deque()
         self._in_use = False
 
-    def copy(self) -> Any:
-        """The same in the same state, for another row."""
-        other = type(self).__new__(type(self))
-        _Row.__init__(other, self.scanner.copy())
-        other._pieces.extend(self._pieces)
+    def copy(self) -> Self:
+        """Returns the same row in the same state, which goes on independently; mlx-lm may take it for another row."""
+        other = super().copy()
+        other._pieces, other._in_use = self._pieces.copy(), False
         return other
 
-    __copy__ = copy
+    def reset(self) -> None:
+        """Goes back to the start of the row; mlx-lm may take it for another row."""
+        super().reset()
+        self._pieces.clear()
+        self._in_use = False
 
-    def __deepcopy__(self, _memo: Any) -> Any:
-        return self.copy()
+    def snapshot(self) -> bytes:
+        """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere. Raises
+        ``ValueError`` if a response was not asked for: its text would be lost."""
+        if self._pieces:
+            raise ValueError(f"{len(self._pieces)} responses of the row were not asked for yet")
+        return super().snapshot()
 
-    def matcher(self) -> Any:
-        """Itself. mlx-lm calls it when the row starts; for a second row it raises ``ValueError``."""
+    def restore(self, snapshot: bytes, /) -> None:
+        """Takes the state of a ``snapshot``. Raises ``ValueError`` for one of other stops or options, and for damaged
+        bytes; the row is then as before."""
+        super().restore(snapshot)
+        self._pieces.clear()
+
+    def matcher(self) -> Self:
+        """Returns the row itself. mlx-lm calls it when the row starts; for a second row it raises ``ValueError``."""
         if self._in_use:
             raise ValueError(f"a {type(self).__name__} is for one row: make one for each")
         self._in_use = True
         return self
 
     def advance(self, token_id: int, /) -> bool:
-        """Whether the row ends with ``token_id``. mlx-lm calls it for each token, before it hands out the response."""
-        self._pieces.append(self.scanner.feed(token_id))
-        finish = self.scanner.finish
+        """Returns whether the row ends with ``token_id``. mlx-lm calls it for each token, before it hands out the
+        response."""
+        scanner = self.scanner
+        self._pieces.append(scanner.feed(token_id))
+        finish = scanner.finish
         # The end by length is mlx-lm's own to report.
         return finish is not None and finish.reason != "length"
 
-    def _next(self, response: Any) -> Any:
+    def _since(self, response: Any) -> Any:
         if not self._pieces:
             raise ValueError("each response of the row is to be asked for once, in order: there is none left")
         piece = self._pieces.popleft()
-        return piece + self.scanner.close("length") if response.finish_reason == "length" else piece
+        return piece + self.scanner.flush("length") if response.finish_reason == "length" else piece
 
 
-class RowScanner(_Row):
+class RowScanner(BatchRow):
     """Scans one row of a ``BatchGenerator``. Pass it in ``stop_sequences``. ``text`` returns the safe text of a
-    response. The row ends in the step that completes a stop, and ``finish`` then says why.
+    response.
 
-    ``prompt``, text or token ids, decides where the answer begins. ``protect`` and ``start_protected`` are those of
-    ``stopscan.regions``, the other options those of ``TokenScanner``; special tokens are shown by default, as in
-    mlx-lm, and ``eos_token_ids`` are the model's. The ``TokenScanner`` is in ``scanner``.
+    The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
+    before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``flush("length")`` at the loop's
+    own limit.
+
+    - ``prompt``, text or token ids, says whether the answer begins in the reasoning. ``start_protected`` says it
+      instead.
+    - No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_call"``, a pair of markers, or a list of
+      these.
+    - The other options are those of ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which ends
+      the row at any time, and that of ``skip_special_tokens`` is false, as in mlx-lm.
+    - ``max_tokens`` is a limit that mlx-lm knows nothing of: give ``insert`` the same limit, or take the row out at its
+      ``finish``.
+
+    Raises ``ValueError`` for a region whose markers are not known, and ``TypeError`` for a tokenizer that
+    ``TokenScanner`` does not take.
 
     >>> rows = [RowScanner(tokenizer, ["END"]), RowScanner(tokenizer, ["6"], stop_token_ids=[42])]
     >>> row_of = dict(zip(generator.insert(prompts, stop_sequences=rows), rows))
@@ -78,50 +102,59 @@ class RowScanner(_Row):
     ...         print(response.uid, row_of[response.uid].text(response))
     """
 
-    def __init__(
-        self, tokenizer: Any, stop: StopSet | str | Iterable[str] | None = (), /, *, prompt: Any = (), **options: Any
-    ) -> None:
-        super().__init__(checkpoint(tokenizer).scanner(StopSet(stop), prompt, **_of_mlx_lm(tokenizer, options)))
+    def __init__(self, tokenizer: Any, /, stop: Stops = (), *, prompt: Any = (), **options: Unpack[RowOptions]) -> None:
+        given = of_model(tokenizer, options)
+        super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **given))
 
     def text(self, response: Any, /) -> str:
         """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
-        text: str = self._next(response)
+        text: str = self._since(response)
         return text
 
 
-class RowSegmenter(_Row):
+class RowSegmenter(BatchRow):
     """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
-    of a response. The ``SegmentSet`` has the stops.
+    of a response.
+
+    The ``SegmentSet`` has the stops, so nothing is to be protected. ``region`` is the region in which the answer
+    begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"]), prompt=prompt)
+    >>> generator.insert([prompt], stop_sequences=[row])
+    >>> [response] = generator.next_generated()
+    >>> row.segments(response)
+    [('reasoning', 'Hm')]
     """
 
     def __init__(
-        self,
-        tokenizer: Any,
-        segments: SegmentSet | Mapping[str, Mapping[str, str]],
-        /,
-        *,
-        prompt: Any = (),
-        **options: Any,
-    ) -> None:
-        super().__init__(checkpoint(tokenizer).segmenter(segments, prompt, **_of_mlx_lm(tokenizer, options)))
+        self, tokenizer: Any, segments: Segments, /, *, region: str | None = None, prompt: Any = (),
+        **options: Unpack[TokenOptions],
+    ) -> None:  # fmt: skip
+        given = of_model(tokenizer, options)
+        super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
         """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
-        runs = groupby(self._next(response), itemgetter(0))
-        return [(region, "".join(text for _, text in run)) for region, run in runs]
+        segments: list[Any] = self._since(response)
+        return [  # what the limit released may go on with the part before it
+            (region, "".join(segment[1] for segment in run), *part)
+            for (region, *part), run in groupby(segments, lambda segment: (segment[0], *segment[2:]))
+        ]
 
 
 def wrapped(tokenizer: Any) -> Any:
     return tokenizer if isinstance(tokenizer, TokenizerWrapper) else TokenizerWrapper(tokenizer)
 
 
-def checkpoint(tokenizer: Any) -> Checkpoint:
-    return Checkpoint(wrapped(tokenizer))
+def checkpoint_of(tokenizer: Any) -> Checkpoint:
+    wrapper = wrapped(tokenizer)
+    # Not the wrapper's vocabulary: a tokenizer that cannot be scanned is named, and one that others scan is shared.
+    return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
 
 
-def _of_mlx_lm(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    eos = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
-    given = {name: value for name, value in options.items() if name != "eos_token_ids" or value is not None}
-    return {"eos_token_ids": eos, "skip_special_tokens": False, **given}
+def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` with the EOS of the model, of which some have ``None`` among the others."""
+    given = {"skip_special_tokens": False, **options}
+    if given.get("eos_token_ids") is None:
+        given["eos_token_ids"] = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
+    return given

@@ -1,8 +1,8 @@
 """``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
 
-A request may have the options of ``stopscan.engines``: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``,
-``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. If a stop ended it, the last choice
-has a ``matched_stop``; the usage of chats has ``reasoning_tokens``.
+A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` are
+defaults; without the first no stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops
+everywhere). If a stop ended it, the last choice has a ``matched_stop``; the usage of chats has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
@@ -11,127 +11,173 @@ import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from http.server import ThreadingHTTPServer
+from itertools import compress
 from socket import MSG_DONTWAIT, MSG_PEEK, socket
 from typing import Any
 
 from mlx_lm import server
 
+from stopscan import StopSet
 from stopscan.engines import CHAT, Defaults, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
-from stopscan.mlx_lm._row import RowScanner
+from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
+from stopscan.mlx_lm._versions import SERVER, require
+
+require("server", SERVER)
 
 
 class _Row(RowScanner):
-    """A row that also ends when its client has gone."""
+    """A row that also ends when its client has gone, and counts the tokens of its regions."""
 
     left = False
 
+    def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
+        checkpoint = checkpoint_of(tokenizer)
+        default = _told_apart(tokenizer) if stops.default is None else stops.default
+        options = of_model(tokenizer, {"inside": inside})
+        scanner = checkpoint.scanner(stops.options.stops, prompt, default=default, **options, **stops.options.row)
+        BatchRow.__init__(self, scanner)
+        self.counter: Any = scanner
+        if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
+            # A set in which nothing is protected has no regions to count.
+            self.counter = checkpoint.scanner(StopSet(), prompt, **options)
+
     def advance(self, token_id: int, /) -> bool:
+        if self.counter is not self.scanner:
+            self.counter.feed(token_id)
         return super().advance(token_id) or self.left
 
 
+@dataclass
 class _Stops:
     """What a request asks, and its row. It travels in the place of mlx-lm's stop words."""
 
-    row: _Row | None = None
+    options: StopOptions
+    # For a request without `protect`; `None`: the regions that mlx-lm tells from the answer.
+    default: tuple[Any, ...] | None
     connection: socket | None = None
-    refused = False
-
-    def __init__(self, options: StopOptions, default: tuple[Any, ...]) -> None:
-        self.options, self.default = options, default
+    row: _Row | None = None
+    # Why the row could not be made, if that is the request's fault.
+    refusal: str | None = None
 
     def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
         return _Stops, (self.options, self.default)
+
+
+class _Refused(BaseException):
+    """Raised where mlx_lm.server would answer every ``Exception`` with a 404."""
 
 
 class _ResponseGenerator(server.ResponseGenerator):
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
-        inside = tokenized[3] == "reasoning"
         try:
-            stops.row = _Row(
-                tokenizer, stops.options.stops, prompt=tokenized[0], default=stops.default, inside=inside,
-                **stops.options.row,
-            )  # fmt: skip
+            stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
             # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
-            stops.refused = stops.options.asks or isinstance(error, ValueError)
-            if stops.refused:
+            if stops.options.asks or isinstance(error, ValueError):
+                stops.refusal = str(error)
                 raise
         return tokenized
 
     def _make_state_machine(self, model_key: Any, tokenizer: Any, stops: Any) -> Any:
         stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, ())
-        return stops.row or stop_sequences, text_machine
+        return stop_sequences if stops.row is None else stops.row, text_machine
 
     def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
-        context, responses = super().generate(request, generation_args, progress_callback)
         stops = generation_args.stop_words
-        return context, responses if stops.row is None else self._safe(responses, stops.row, stops.connection)
+        try:
+            context, responses = super().generate(request, generation_args, progress_callback)
+        except Exception as error:
+            if stops.refusal is None:
+                raise
+            raise _Refused(stops.refusal) from error
+        return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
 
-    def _safe(self, responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
-        with closing(responses):
-            try:
-                for response in responses:
-                    if _has_left(connection):  # mlx-lm writes a whole answer only at its end
-                        raise ConnectionResetError("the client has gone")
-                    # At a "stop", mlx-lm drops the last text and what it still withholds.
-                    yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
-            finally:
-                # Sooner than mlx-lm, which looks twice a second; but all machines of a model must do the same.
-                row.left = not self._is_distributed
+    def end(self, stops: _Stops) -> None:
+        """Ends a row that nobody reads any more with its next token; mlx-lm looks only twice a second. All machines of
+        a distributed model must do the same, so that no row is ended there."""
+        if stops.row is not None and not self._is_distributed:
+            stops.row.left = True
 
 
-def _has_left(connection: socket) -> bool:
-    """Whether the client has closed its end."""
-    try:
-        return not connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
+def _told_apart(tokenizer: Any) -> tuple[str, ...]:
+    """The regions that mlx-lm tells from the answer of a chat."""
+    parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
+    told = [tokenizer.has_thinking or "reasoning" in parts, tokenizer.has_tool_calling or "tool" in parts]
+    return tuple(compress(CHAT, told))
+
+
+def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
+    for response in responses:
+        _check(connection)
+        # At a "stop", mlx-lm drops the last text and what it still withholds.
+        yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
+
+
+def _check(connection: socket) -> None:
+    """Raises ``ConnectionError`` if the client has reset the connection: mlx-lm writes a whole answer only at its end.
+    A client that has closed its own half may still read."""
+    with suppress(BlockingIOError):
+        connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
 
 
 class _Handler(server.APIHandler):
-    _stops: _Stops | None = None
+    _stops: _Stops
 
     def __init__(self, *args: Any, defaults: Defaults, **options: Any) -> None:
         self._defaults = defaults
         super().__init__(*args, **options)  # which serves the request
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
-        default = CHAT if request.request_type == "chat" else ()
+        generator: _ResponseGenerator = self.response_generator
         try:
-            options = read_options(self.body, self._defaults)
-            if options.min_tokens > self.max_tokens:
-                raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
+            self._stops = stops = self._read_stops(request)
         except ValueError as error:
-            self._set_completion_headers(400)
-            self.end_headers()
-            answer = {"error": {"message": str(error), "type": "invalid_request_error"}}
-            self.wfile.write(json.dumps(answer).encode())
+            self._refuse(error)
             return
-        self._stops = _Stops(options, default if self._defaults.protect is None else self._defaults.protect)
-        self._stops.connection = self.connection
+        # mlx-lm asks for this field of it after the last chunk.
+        told = self.body.get("stream_options")
+        self.stream_options = {"include_usage": isinstance(told, dict) and bool(told.get("include_usage"))}
         self._called_tool = False
         try:
-            super().handle_completion(request, self._stops)
+            super().handle_completion(request, stops)
+        except _Refused as error:
+            self._refuse(error)
         except ConnectionError:
             self.close_connection = True  # the client has gone
+        finally:
+            generator.end(stops)
 
-    def _set_completion_headers(self, status_code: int = 200) -> None:
-        # mlx-lm answers with a 404 whatever goes wrong before the first token.
-        refused = status_code == 404 and self._stops is not None and self._stops.refused
-        super()._set_completion_headers(400 if refused else status_code)
+    def _read_stops(self, request: Any) -> _Stops:
+        options, default = read_options(self.body, self._defaults), self._defaults.protect
+        if default is None and request.request_type != "chat":
+            default = ()
+        if options.min_tokens > self.max_tokens:
+            raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
+        tokenizer = self.response_generator.model_provider.tokenizer
+        if tokenizer is not None:
+            # Compiles the set here, and not in the thread in which all answers wait for it.
+            with suppress(ValueError):  # the request may be for another model, which has the region
+                told = _told_apart(tokenizer) if default is None else default
+                checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
+        return _Stops(options, default, self.connection)
+
+    def _refuse(self, error: BaseException) -> None:
+        self._set_completion_headers(400)
+        self.end_headers()
+        body = {"message": str(error), "type": "invalid_request_error", "param": None, "code": None}
+        self.wfile.write(json.dumps({"error": body}).encode())
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
         """mlx-lm's chunk or whole response; the last one says what ended the generation."""
         self._called_tool |= bool(parts.get("tool_calls"))
-        row = self._stops.row if self._stops is not None else None
+        row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:
             return super().generate_response(text, finish_reason, *counts, **parts)
         ending = to_openai(row.finish)
@@ -145,14 +191,21 @@ class _Handler(server.APIHandler):
         return self._with_reasoning(response)
 
     def completion_usage_response(self, *counts: Any, **options: Any) -> Any:
-        return self._with_reasoning(super().completion_usage_response(*counts, **options))
+        """mlx-lm's chunk with the usage, which names itself as the others of its stream do."""
+        response = super().completion_usage_response(*counts, **options)
+        return self._with_reasoning({**response, "object": self.object_type})
 
     def _with_reasoning(self, response: Any) -> Any:
-        """``response`` with the number of its reasoning tokens in its usage, if it has one."""
-        row = self._stops.row if self._stops is not None else None
-        if row is not None and "usage" in response and "reasoning" in row.tokens_in:
-            response["usage"]["completion_tokens_details"] = {"reasoning_tokens": row.tokens_in["reasoning"]}
+        """``response`` with the number of its reasoning tokens in its usage, if it is a chat and has one."""
+        tokens = self._stops.row.counter.tokens_in if self._stops.row is not None else {}
+        if "reasoning" in tokens and "usage" in response and self.object_type != "text_completion":
+            response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens["reasoning"]}
         return response
+
+
+class _HTTPServer(ThreadingHTTPServer):
+    # With mlx-lm's 5, many clients that connect at once are turned away.
+    request_queue_size = 1024
 
 
 def main() -> None:
@@ -163,11 +216,11 @@ def main() -> None:
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()
     try:
-        defaults = Defaults.from_arguments(own)
+        handler = partial(_Handler, defaults=Defaults.from_arguments(own))
     except ValueError as error:
         parser.error(str(error))
     server.ResponseGenerator = _ResponseGenerator
-    server._run_http_server = partial(server._run_http_server, handler_class=partial(_Handler, defaults=defaults))
+    server._run_http_server = partial(server._run_http_server, server_class=_HTTPServer, handler_class=handler)
     server.main()
 
 

@@ -41,7 +41,9 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
         for start in starts:
             segmenter = Segmenter(segments)
             parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
-            if not any(text.strip() if region in TEXTS else HEADER.fullmatch(text) is None for region, text in parts):
+            if not any(
+                text.strip() if region in TEXTS else HEADER.fullmatch(text) is None for region, text, _ in parts
+            ):
                 return segments.region_after(end[start:])
     return first
 

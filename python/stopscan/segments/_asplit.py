@@ -5,7 +5,7 @@ from collections.abc import AsyncIterable, Mapping
 from stopscan._async_stream import AsyncDeltaStream
 from stopscan._stopscan import Segmenter, SegmentSet
 
-Segment = tuple[str, str]  # region and text
+Segment = tuple[str, str, int]  # region, text and part
 
 
 class AsyncSegmentStream(AsyncDeltaStream[Segment]):
@@ -44,7 +44,7 @@ def asplit(
 
     As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 
-    >>> async for region, text in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
+    >>> async for region, text, part in asplit(deltas, SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])):
     ...     print(region, text)
     """
     return AsyncSegmentStream(deltas, Segmenter(segments, region=region, include_stop=include_stop))

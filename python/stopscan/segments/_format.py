@@ -13,7 +13,7 @@ class Format(Mapping[str, Mapping[str, str]]):
 
     >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
     >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")
-    [('reasoning', 'Hm.'), ('answer', 'Yes. ')]
+    [('reasoning', 'Hm.', 0), ('answer', 'Yes. ', 1)]
     """
 
     __slots__ = ("_markers", "source")

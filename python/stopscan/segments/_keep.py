@@ -9,7 +9,7 @@ class keep(str):  # noqa: N801 - it reads as the verb that it is
 
     >>> markers = {"answer": {"<function=": keep("tool_call")}, "tool_call": {"</function>": "answer"}}
     >>> Segmenter(markers).feed("Hm <function=f></function>")
-    [('answer', 'Hm '), ('tool_call', '<function=f>')]
+    [('answer', 'Hm ', 0), ('tool_call', '<function=f>', 1)]
     """
 
     __slots__ = ()

@@ -86,25 +86,20 @@ impl Format {
             return self.states.iter().map(owned).collect();
         }
         let after = if self.reopens { "answer" } else { "answer/after reasoning" };
-        let call_after = if self.reopens { "tool_call" } else { "tool_call/after reasoning" };
-        let mut states = vec![self.answer_state("answer", "tool_call", after)];
+        let mut states = vec![self.answer_state("answer", &CALLS, after)];
         if !self.reasoning.is_empty() {
             states.extend(self.thoughts(after));
         }
-        if !self.tool_call.is_empty() {
-            states.push(self.call("tool_call", "answer"));
-        }
+        states.extend(self.calls(&CALLS, "answer"));
         if !self.reasoning.is_empty() {
-            if opening(self.tool_call).any(|marker| !marker.is_empty()) {
-                let mut call = self.call("tool_call/in reasoning", after);
+            let in_reasoning = if self.marks_calls() { self.calls(&CALLS_IN_REASONING, after) } else { Vec::new() };
+            for mut call in in_reasoning {
                 call.add(closing(self.reasoning), after, false);
                 states.push(call);
             }
             if !self.reopens {
-                states.push(self.answer_state(after, call_after, after));
-            }
-            if !self.reopens && !self.tool_call.is_empty() {
-                states.push(self.call(call_after, after));
+                states.push(self.answer_state(after, &CALLS_AFTER_REASONING, after));
+                states.extend(self.calls(&CALLS_AFTER_REASONING, after));
             }
         }
         states
@@ -131,14 +126,16 @@ impl Format {
         })
     }
 
-    /// An answer, whose calls are `call`; the closing marker of the reasoning leads to the state `after` it.
-    fn answer_state(&self, name: &'static str, call: &'static str, after: &'static str) -> State {
+    /// An answer, whose calls are in the states `calls`; the closing marker of the reasoning leads to the state `after` it.
+    fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
             state.add(opening(self.reasoning), self.opened(), false);
         }
-        state.add(opening(self.tool_call), call, false);
-        state.add(self.bare.iter().copied(), call, KEPT);
+        state.add(opening(self.tool_call), calls.marked, false);
+        if let Some(bare) = self.bare_calls(calls) {
+            state.add(self.bare.iter().copied(), bare, KEPT);
+        }
         state.add(opening(self.answer), name, false);
         state.add(closing(self.answer), name, false);
         state.add(closing(self.tool_call), name, false);
@@ -170,12 +167,64 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    fn call(&self, name: &'static str, after: &'static str) -> State {
-        let mut state = State::new(name);
-        state.add(closing(self.tool_call), after, false);
-        state
+    /// The states in which calls are, each up to a closing marker. A call that nothing closes ends at the next one's opening
+    /// marker, and so does a bare call. A marker that also stands inside of calls begins none there.
+    fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
+        let call = |name| {
+            let mut call = State::new(name);
+            call.add(closing(self.tool_call), after, false);
+            call
+        };
+        let mut states = Vec::new();
+        if self.marks_calls() {
+            states.push(call(calls.marked));
+        }
+        if self.unclosed {
+            states.push(call(calls.next));
+            states[0].add(opening(self.tool_call), calls.next, false);
+            states[1].add(opening(self.tool_call), calls.marked, false);
+        }
+        if let Some(name) = self.bare_calls(calls) {
+            let mut bare = call(name);
+            bare.add(self.bare.iter().copied(), name, KEPT);
+            states.push(bare);
+        }
+        states
+    }
+
+    /// Whether calls have an opening marker that is taken out.
+    fn marks_calls(&self) -> bool {
+        opening(self.tool_call).any(|marker| !marker.is_empty())
+    }
+
+    /// The state in which bare calls are, if there are some.
+    fn bare_calls(&self, calls: &Calls) -> Option<&'static str> {
+        let name = if self.marks_calls() { calls.bare } else { Some(calls.marked) };
+        name.filter(|_| !self.bare.is_empty())
     }
 }
+
+/// The states of calls that lead back to one state of the answer. Calls that can follow each other without any text
+/// between them are in different states, so that each is a part.
+struct Calls {
+    /// Behind an opening marker.
+    marked: &'static str,
+    /// Behind the opening marker of the next call, where that ends the call before.
+    next: &'static str,
+    /// Behind a marker that belongs to the call.
+    bare: Option<&'static str>,
+}
+
+const CALLS: Calls = Calls { marked: "tool_call", next: "tool_call/next", bare: Some("tool_call/bare") };
+
+const CALLS_IN_REASONING: Calls =
+    Calls { marked: "tool_call/in reasoning", next: "tool_call/next in reasoning", bare: None };
+
+const CALLS_AFTER_REASONING: Calls = Calls {
+    marked: "tool_call/after reasoning",
+    next: "tool_call/next after reasoning",
+    bare: Some("tool_call/bare after reasoning"),
+};
 
 fn opening(pairs: &'static [Pair]) -> impl Iterator<Item = &'static str> {
     pairs.iter().map(|pair| pair.0)

@@ -78,14 +78,15 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", MUSE_ENDS),
         ],
     ),
-    // A call is a message of its own, behind a header, or follows one marker; nothing closes it.
+    // A call is a message of its own, behind a header, or follows one marker. Nothing closes it but the next call.
     Format::graph(
         "gigachat3",
         "GigaChat 3: vLLM's gigachat3",
         &[
             ("answer", &[("<|function_call|>", "tool_call"), ("<|message_sep|>", "header")]),
             ("header", &[("function call<|role_sep|>", "tool_call"), ("<|function_call|>", "tool_call")]),
-            ("tool_call", &[]),
+            ("tool_call", &[("<|function_call|>", "tool_call/next"), ("<|message_sep|>", "header")]),
+            ("tool_call/next", &[("<|function_call|>", "tool_call"), ("<|message_sep|>", "header")]),
         ],
     ),
 ];

@@ -45,6 +45,8 @@ pub struct Format {
     reopens: bool,
     /// Whether the closing marker of the reasoning is a phrase, which an answer may have, too.
     phrase: bool,
+    /// Whether each call has an opening marker of its own, and no closing one: the marker ends the call before.
+    unclosed: bool,
 }
 
 impl Format {
@@ -95,8 +97,8 @@ impl Format {
 
     const fn graph(name: &'static str, source: &'static str, states: &'static [(&'static str, Markers)]) -> Format {
         let (reasoning, tool_call, answer, bare): (&[Pair], &[Pair], &[Pair], &[&str]) = (&[], &[], &[], &[]);
-        let (title, reopens, phrase) = ("", false, false);
-        Format { name, source, states, reasoning, tool_call, answer, bare, title, reopens, phrase }
+        let (title, reopens, phrase, unclosed) = ("", false, false, false);
+        Format { name, source, states, reasoning, tool_call, answer, bare, title, reopens, phrase, unclosed }
     }
 
     const fn parts(name: &'static str, source: &'static str) -> Format {
@@ -130,6 +132,11 @@ impl Format {
 
     const fn reopens(mut self) -> Format {
         self.reopens = true;
+        self
+    }
+
+    const fn unclosed_calls(mut self) -> Format {
+        self.unclosed = true;
         self
     }
 

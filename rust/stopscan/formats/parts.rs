@@ -54,13 +54,14 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[CALL])
         .bare(FUNCTION),
     Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo").reasoning(&[THINK]).tool_call(&[CALL]).bare(FUNCTION),
-    // Calls have no closing marker, and each but the first keeps its `[TOOL_CALLS]`: it is what tells them apart.
+    // Tokenizers before v11 write one `[TOOL_CALLS]` and an array of all calls.
     Format::parts(
         "mistral",
         "Mistral's tokenizers, reasoning since v13: mistral-common's SpecialTokens; vLLM's and mlx-lm's mistral",
     )
     .reasoning(&[("[THINK]", "[/THINK]"), THINK])
     .tool_call(&[("[TOOL_CALLS]", "")])
+    .unclosed_calls()
     .reopens(),
     Format::parts(
         "deepseek_v3",
@@ -197,7 +198,8 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[THINK])
         .tool_call(&[("", "</function>")])
         .bare(&["<function name=", "<functionname="]),
-    // The calls are JSON objects behind one marker each, and nothing closes them.
+    // The calls are JSON objects behind one marker each.
     Format::parts("granite_20b_fc", "Granite 20B function calling: vLLM's granite-20b-fc")
-        .tool_call(&[("<function_call>", "")]),
+        .tool_call(&[("<function_call>", "")])
+        .unclosed_calls(),
 ];

@@ -11,7 +11,7 @@ pub(crate) use bytes::Fingerprint;
 pub use bytes::{Reader, Writer};
 
 /// The version of what is written. Until the first release it may change freely.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const HEAD: usize = 9;
 const CHECK: usize = 4;

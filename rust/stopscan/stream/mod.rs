@@ -2,7 +2,7 @@
 
 use crate::automaton::WordKind;
 use crate::error::StopSetError;
-use crate::graph::{Beside, Completed, Completion, Cursor, Graph, Word};
+use crate::graph::{Beside, Completed, Completion, Cursor, Graph, Lead, Word};
 use crate::repeat::Loop;
 use crate::set::{SegmentSet, Set, StopSet};
 use crate::text::{Held, Place, Released};
@@ -41,6 +41,8 @@ pub struct Stream<E: Emit> {
     pub(crate) held: Held,
     /// How much was read.
     pub(crate) read: Place,
+    /// How many parts came before the open one. The markers of a set of text begin no part.
+    pub(crate) part: u32,
     /// What it keeps for patterns and loops, up to a stop.
     pub(crate) beside: Option<Box<Beside>>,
     pub(crate) fired: Option<Box<Fired>>,
@@ -101,6 +103,7 @@ impl<E: Emit> Stream<E> {
             cursor: Cursor::start(start),
             held: Held::default(),
             read: Place::default(),
+            part: 0,
             beside: Beside::new(set.graph()).map(Box::new),
             fired: None,
             joined: Box::default(),
@@ -184,7 +187,7 @@ impl<E: Emit> Stream<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn region(&self) -> &str {
-        self.graph().region_name(self.open())
+        self.graph().region_name(self.open().region)
     }
 
     /// The stop that fired. Its offset counts all the text, markers included.
@@ -234,9 +237,16 @@ impl<E: Emit> Stream<E> {
         self.set.graph()
     }
 
-    /// The place of the name of the region that is open.
-    pub(crate) fn open(&self) -> u32 {
-        self.graph().region(self.cursor.node)
+    /// The part to which the text belongs that comes next.
+    pub(crate) fn open(&self) -> Part {
+        Part { region: self.graph().region(self.cursor.node), number: self.part }
+    }
+
+    /// Opens the part to which `lead` leads from `node`. A marker that leads to its own state begins none, unless it is
+    /// the beginning of the text there.
+    fn follow(&mut self, node: u32, lead: Lead) {
+        self.part += u32::from(!E::MARKERS_STAY && (lead.kept || lead.node != node));
+        self.cursor = Cursor::start(lead.node);
     }
 
     pub(crate) fn has_fired(&self) -> bool {
@@ -389,18 +399,25 @@ impl Options {
     }
 }
 
-/// What was released in a region, by its place, before a marker if one ended there.
-pub(crate) struct Step {
+/// A stretch of text between markers: the place of its region's name, and how many parts came before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
     pub(crate) region: u32,
+    pub(crate) number: u32,
+}
+
+/// What was released in a part, before a marker if one ended there.
+pub(crate) struct Step {
+    pub(crate) part: Part,
     pub(crate) released: Released,
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker that does not stay: where it ends in the delta, its length in bytes, and in which region it is kept, if it is.
+/// A marker that does not stay: where it ends in the delta, and the part whose beginning it is, if it is kept.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
-    pub(crate) kept_in: Option<u32>,
+    pub(crate) kept_in: Option<Part>,
 }
 
 impl<E: Emit> Stream<E> {
@@ -448,8 +465,8 @@ impl<E: Emit> Stream<E> {
     /// Reads `delta` through its first marker that does not stay, or all of it, or up to a stop.
     #[inline]
     pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
-        let region = self.open();
-        let step = |released| Step { region, released, marker: None };
+        let part = self.open();
+        let step = |released| Step { part, released, marker: None };
         if let Some(released) = self.pass_plain(delta, armed) {
             return step(released);
         }
@@ -458,25 +475,25 @@ impl<E: Emit> Stream<E> {
         }
         let Stream { set, cursor, beside, read, .. } = self;
         let found = set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed);
-        self.conclude(delta, found, region)
+        self.conclude(delta, found, part)
     }
 
     /// Reads `text`, which is all of a live `marker` and came as one token: nothing completes before its last character.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
-        let region = self.open();
+        let part = self.open();
         let Stream { set, cursor, beside, read, .. } = self;
         let found = set.graph().read_marker(cursor, beside.as_deref_mut(), (text, marker), *read, armed);
-        self.conclude(text, found, region)
+        self.conclude(text, found, part)
     }
 
-    /// The step in which `delta` was read from `region` on, and `found` completed.
+    /// The step in which `delta` was read from `part` on, and `found` completed.
     #[inline]
-    fn conclude(&mut self, delta: &str, found: Option<Completion>, region: u32) -> Step {
-        let step = |released| Step { region, released, marker: None };
+    fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
+        let step = |released| Step { part, released, marker: None };
         match found {
             None => step(self.pass(delta)),
             Some(Completion { completed: Completed::Marker(word), end }) => {
-                self.pass_through(&delta[..end], word, region)
+                self.pass_through(&delta[..end], word, part)
             }
             Some(stop) => step(self.stop(delta, stop)),
         }
@@ -494,14 +511,14 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Releases the text before a marker that completed at the end of `through`.
-    fn pass_through(&mut self, through: &str, word: Word, region: u32) -> Step {
-        let graph = self.set.graph();
-        let lead = graph.lead_of(word);
+    fn pass_through(&mut self, through: &str, word: Word, part: Part) -> Step {
+        let lead = self.graph().lead_of(word);
+        self.follow(word.node, lead);
         if let Some(beside) = &mut self.beside {
             beside.forget_loops();
         }
-        let kept_in = lead.kept.then(|| graph.region(lead.node));
-        Step { region, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
+        let kept_in = lead.kept.then(|| self.open());
+        Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
     /// Releases the text before a word that completed at the end of `through`, or through it if it stays in the text.
@@ -609,7 +626,7 @@ impl<E: Emit> Stream<E> {
         }
         let lead = self.graph().lead_of(self.marker(special)?);
         let released = self.pass_over("");
-        self.cursor = Cursor::start(lead.node);
+        self.follow(self.cursor.node, lead);
         Some(released)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::{iter, option, vec};
 
-use super::{Passed, Step, StopMatch, Stream};
+use super::{Part, Passed, Step, StopMatch, Stream};
 use crate::graph::{Graph, Word};
 use crate::text::{Released, code_points};
 
@@ -40,8 +40,8 @@ pub trait Emit: Sized + 'static {
 
 /// The safe text of a step of tokens.
 pub trait SettledText: Clone + Debug + Default + Send + Sync {
-    /// Adds text of a region.
-    fn push(&mut self, region: u32, text: &str);
+    /// Adds text of a part.
+    fn push(&mut self, part: Part, text: &str);
 
     /// Makes it empty, and gives back what one long text needed.
     fn clear(&mut self);
@@ -49,8 +49,8 @@ pub trait SettledText: Clone + Debug + Default + Send + Sync {
 
 /// A part of the text that is not held, or not any more.
 pub enum Settled<'a> {
-    /// Safe text of a region.
-    Text(u32, &'a str),
+    /// Safe text of a part.
+    Text(Part, &'a str),
     /// A marker that was taken out, in code points.
     Marker(usize),
 }
@@ -59,7 +59,7 @@ pub enum Settled<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Text {}
 
-/// Safe text with its region: what a [`Segmenter`](crate::Segmenter) emits.
+/// Safe text with its region and part: what a [`Segmenter`](crate::Segmenter) emits.
 #[derive(Clone, Copy, Debug)]
 pub enum Segmented {}
 
@@ -116,7 +116,7 @@ impl Emit for Text {
 }
 
 impl SettledText for String {
-    fn push(&mut self, _: u32, text: &str) {
+    fn push(&mut self, _: Part, text: &str) {
         self.push_str(text);
     }
 
@@ -134,7 +134,7 @@ impl SettledText for String {
 impl Emit for Segmented {
     type Output<'a> = Segments<'a>;
     type Tokens<'a> = Segments<'a>;
-    type Safe = Vec<(u32, String)>;
+    type Safe = Vec<(Part, String)>;
 
     const SET: &'static str = "SegmentSet";
     const MARKERS_STAY: bool = false;
@@ -142,26 +142,26 @@ impl Emit for Segmented {
     fn feed<'a>(stream: &'a mut Stream<Segmented>, delta: &'a str, armed: bool) -> Segments<'a> {
         let mut before = Vec::new();
         let mut rest = delta;
-        let (region, released) = loop {
-            let Step { region, released, marker } = stream.step(rest, armed);
+        let (part, released) = loop {
+            let Step { part, released, marker } = stream.step(rest, armed);
             let Some(Passed { end, word, kept_in }) = marker else {
-                break (region, released);
+                break (part, released);
             };
             let (through, behind) = rest.split_at(end);
-            before.push((region, through, released, kept_in.map(|region| (region, word))));
+            before.push((part, through, released, kept_in.map(|part| (part, word))));
             rest = behind;
         };
         let Stream { set, held, read, fired, joined, .. } = stream;
         let graph = set.graph();
         let stop_match = fired.as_ref().map(|fired| fired.stop_match(graph, *read));
-        let last = (region, held.text(released, rest));
+        let last = (part, held.text(released, rest));
         *joined = Box::default(); // what one long delta needed is given back
         if before.is_empty() {
             return Segments::new(stop_match, [last], graph);
         }
-        let pieces = before.into_iter().flat_map(|(region, through, released, kept)| {
-            let marker = kept.map(|(region, marker)| (region, graph.text(marker)));
-            [Some((region, held.text(released, through))), marker]
+        let pieces = before.into_iter().flat_map(|(part, through, released, kept)| {
+            let marker = kept.map(|(part, marker)| (part, graph.text(marker)));
+            [Some((part, held.text(released, through))), marker]
         });
         let pieces = pieces.flatten().chain([last]).filter(|(_, text)| !text.is_empty()).collect();
         Segments::new(stop_match, join(pieces, joined), graph)
@@ -171,8 +171,8 @@ impl Emit for Segmented {
         Segments::new(stream.stop_match(), [(stream.open(), stream.held.text(released, delta))], stream.graph())
     }
 
-    fn tokens<'a>(stream: &'a Stream<Segmented>, safe: &'a Vec<(u32, String)>) -> Segments<'a> {
-        let safe = safe.iter().map(|(region, text)| (*region, &**text));
+    fn tokens<'a>(stream: &'a Stream<Segmented>, safe: &'a Vec<(Part, String)>) -> Segments<'a> {
+        let safe = safe.iter().map(|(part, text)| (*part, &**text));
         Segments::new(stream.stop_match(), safe, stream.graph())
     }
 
@@ -181,13 +181,13 @@ impl Emit for Segmented {
     }
 }
 
-/// Text of regions; none is empty, and no two neighbours are of one region.
-impl SettledText for Vec<(u32, String)> {
-    fn push(&mut self, region: u32, text: &str) {
+/// Text of parts; none is empty, and no two neighbours are of one part.
+impl SettledText for Vec<(Part, String)> {
+    fn push(&mut self, part: Part, text: &str) {
         match self.last_mut() {
             _ if text.is_empty() => {}
-            Some(last) if last.0 == region => last.1.push_str(text),
-            _ => Vec::push(self, (region, text.into())),
+            Some(last) if last.0 == part => last.1.push_str(text),
+            _ => Vec::push(self, (part, text.into())),
         }
     }
 
@@ -217,24 +217,25 @@ impl<E: Emit> Stream<E> {
 
     /// Gives `sink` what a step of `text` settled. Returns where the step ended, if a marker ended it.
     fn settle_step(&self, step: Step, text: &str, sink: &mut dyn FnMut(Settled<'_>)) -> Option<usize> {
-        let Step { region, released, marker } = step;
-        sink(Settled::Text(region, self.held.text(released, text)));
+        let Step { part, released, marker } = step;
+        sink(Settled::Text(part, self.held.text(released, text)));
         let Passed { end, word, kept_in } = marker?;
         let marker = self.graph().text(word);
-        sink(kept_in.map_or(Settled::Marker(code_points(marker)), |region| Settled::Text(region, marker)));
+        sink(kept_in.map_or(Settled::Marker(code_points(marker)), |part| Settled::Text(part, marker)));
         Some(end)
     }
 }
 
-/// Text of one region.
+/// Text of one part: of one region, between two markers.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
 ///
-/// let set = SegmentSet::builder().region("line", [("\n", "line")]).build()?;
-/// let mut segmenter = Segmenter::new(&set);
-/// let segment = segmenter.feed("one\n").into_iter().next().unwrap();
-/// assert_eq!((segment.region, segment.text), ("line", "one"));
+/// let set = SegmentSet::builder().region("answer", [("<call>", "call")]).region("call", [("</call>", "answer")]);
+/// let mut segmenter = Segmenter::new(&set.build()?);
+/// let segments: Vec<_> = segmenter.feed("<call>f()</call><call>g()</call>").into_iter().collect();
+/// assert_eq!((segments[0].region, segments[0].text, segments[0].part), ("call", "f()", 1));
+/// assert_eq!((segments[1].region, segments[1].text, segments[1].part), ("call", "g()", 3));
 /// # Ok::<(), stopscan::StopSetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,9 +245,12 @@ pub struct Segment<'a> {
     pub region: &'a str,
     /// The text, which is never empty.
     pub text: &'a str,
+    /// How many markers the stream has passed before this text that begin a part: those that lead to another state, also
+    /// of the same region, and those that are kept. Text of one part may come in several segments.
+    pub part: u32,
 }
 
-/// The segments that come out at once: none is empty, and no two neighbours are of one region.
+/// The segments that come out at once: none is empty, and no two neighbours are of one part.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -280,14 +284,16 @@ impl<'a> Segments<'a> {
         self.stop_match
     }
 
-    /// Of texts with their regions; neighbours are of different ones.
+    /// Of texts with their parts; neighbours are of different ones.
     pub(super) fn new(
         stop_match: Option<StopMatch<'a>>,
-        texts: impl IntoIterator<Item = (u32, &'a str)>,
+        texts: impl IntoIterator<Item = (Part, &'a str)>,
         graph: &'a Graph,
     ) -> Segments<'a> {
         let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-        let mut segments = texts.map(|(region, text)| Segment { region: graph.region_name(region), text });
+        let segment =
+            |(part, text): (Part, _)| Segment { region: graph.region_name(part.region), text, part: part.number };
+        let mut segments = texts.map(segment);
         Segments { first: segments.next(), rest: segments.collect(), stop_match }
     }
 }
@@ -301,18 +307,18 @@ impl<'a> IntoIterator for Segments<'a> {
     }
 }
 
-/// Puts neighbours of one region together.
-pub(super) fn join<'a>(pieces: Vec<(u32, &'a str)>, joined: &'a mut Box<str>) -> Vec<(u32, &'a str)> {
-    let regions = || pieces.chunk_by(|piece, next| piece.0 == next.0);
-    *joined = regions().filter(|region| region.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();
+/// Puts neighbours of one part together.
+pub(super) fn join<'a>(pieces: Vec<(Part, &'a str)>, joined: &'a mut Box<str>) -> Vec<(Part, &'a str)> {
+    let parts = || pieces.chunk_by(|piece, next| piece.0 == next.0);
+    *joined = parts().filter(|part| part.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();
     let mut rest = &**joined;
-    let whole = |region: &[(u32, &'a str)]| match *region {
+    let whole = |part: &[(Part, &'a str)]| match *part {
         [piece] => piece,
         _ => {
-            let (text, after) = rest.split_at(region.iter().map(|piece| piece.1.len()).sum());
+            let (text, after) = rest.split_at(part.iter().map(|piece| piece.1.len()).sum());
             rest = after;
-            (region[0].0, text)
+            (part[0].0, text)
         }
     };
-    regions().map(whole).collect()
+    parts().map(whole).collect()
 }

@@ -58,6 +58,7 @@ impl<E: Emit> Stream<E> {
         }
         writer.number(self.read.code_points);
         writer.number(self.read.bytes);
+        writer.number(self.part as usize);
         if let Some(fired) = &self.fired {
             return fired.write(writer);
         }
@@ -85,6 +86,7 @@ impl<E: Emit> Stream<E> {
         }
         let mut stream = Stream::starting(set, start as u32, include_stop);
         stream.read = Place { code_points: reader.number()?, bytes: reader.number()? };
+        stream.part = reader.number()?.try_into().ok()?;
         let plausible = stream.read.code_points <= stream.read.bytes && stream.read.bytes <= isize::MAX as usize;
         stream.cursor.node = node as u32;
         match reader.number().filter(|_| plausible)? {

@@ -6,7 +6,7 @@ use super::decoder::{Decode, Native};
 use super::ledger::{Ledger, NO_REGION, Tally};
 use super::options::{EndReason, Finish, Limits, Role, TokenOptions, TokenOptionsError, UnknownIds};
 use crate::snapshot::{Snapshot, SnapshotError};
-use crate::stream::{Emit, Segmented, Settled, SettledText, StopMatch, Stream, Text};
+use crate::stream::{Emit, Part, Segmented, Settled, SettledText, StopMatch, Stream, Text};
 use crate::text::{Released, code_points};
 use crate::vocabulary::{UnknownToken, Vocabulary};
 
@@ -546,7 +546,7 @@ impl<E: Emit> Decoded<E> {
     /// Counts tokens that were read while nothing was held.
     #[inline]
     pub(crate) fn pass(&mut self, tokens: usize) {
-        self.ledger.pass(self.stream.open(), tokens);
+        self.ledger.pass(self.stream.open().region, tokens);
     }
 
     /// Reads a piece of text. `token` is the last token that has a part in it. After a match nothing is read.
@@ -559,8 +559,9 @@ impl<E: Emit> Decoded<E> {
             // The region of the last character is asked for, and whether a marker ends with it.
             let (before, last) = text.split_at(last_character(text));
             self.settle(|stream, sink| stream.settle(before, armed, sink));
-            self.marker_ends = self.stream.completes_marker(last);
+            let marker = !self.stream.has_fired() && self.stream.completes_marker(last);
             self.settle(|stream, sink| stream.settle(last, armed, sink));
+            self.marker_ends = marker && !self.stream.has_fired();
         } else {
             self.settle(|stream, sink| stream.settle(text, armed, sink));
         }
@@ -572,8 +573,8 @@ impl<E: Emit> Decoded<E> {
         match self.stream.marker(text) {
             Some(marker) if !self.is_over() => {
                 self.ledger.read(code_points(text), token);
-                self.marker_ends = true;
                 self.settle(|stream, sink| stream.settle_marker(text, marker, armed, sink));
+                self.marker_ends = !self.stream.has_fired();
                 self.note_stop();
             }
             _ => self.read(text, token, armed),
@@ -583,9 +584,9 @@ impl<E: Emit> Decoded<E> {
     fn settle(&mut self, read: impl FnOnce(&mut Stream<E>, &mut dyn FnMut(Settled<'_>))) {
         let Decoded { stream, ledger, out, .. } = self;
         read(stream, &mut |settled| match settled {
-            Settled::Text(region, text) => {
+            Settled::Text(part, text) => {
                 ledger.emit(code_points(text));
-                out.push(region, text);
+                out.push(part, text);
             }
             Settled::Marker(length) => ledger.cut(length),
         });
@@ -596,18 +597,20 @@ impl<E: Emit> Decoded<E> {
         if self.is_over() {
             return;
         }
-        let (number, region) = (self.number(), self.stream.open());
+        let (number, part) = (self.number(), self.stream.open());
         if let Some(released) = self.stream.pass_special(special, armed) {
-            self.release(region, released);
-            self.marker_ends = true;
-            self.ledger.mark(number);
+            self.release(part, released);
             self.note_stop();
+            if !self.is_over() {
+                self.marker_ends = true;
+                self.ledger.mark(number);
+            }
         }
     }
 
     /// Counts the token whose text was read. Returns whether it is the last token that is wanted.
     pub(super) fn count(&mut self) -> bool {
-        let region = if std::mem::take(&mut self.marker_ends) { NO_REGION } else { self.stream.open() };
+        let region = if std::mem::take(&mut self.marker_ends) { NO_REGION } else { self.stream.open().region };
         self.ledger.count(region);
         self.ledger.seen >= self.limits.max_tokens && !self.is_over()
     }
@@ -618,12 +621,12 @@ impl<E: Emit> Decoded<E> {
         if self.is_over() {
             return;
         }
-        let region = self.stream.open();
+        let part = self.stream.open();
         let released = match finish {
             Finish::Ended(EndReason::Abort) => self.stream.pass_over(""),
             _ => self.stream.end(),
         };
-        self.release(region, released);
+        self.release(part, released);
         self.finish = Some(finish);
         self.note_stop();
     }
@@ -636,9 +639,9 @@ impl<E: Emit> Decoded<E> {
     }
 
     /// Emits text that was held.
-    fn release(&mut self, region: u32, released: Released) {
+    fn release(&mut self, part: Part, released: Released) {
         let text = self.stream.held.text(released, "");
         self.ledger.emit(code_points(text));
-        self.out.push(region, text);
+        self.out.push(part, text);
     }
 }

@@ -1,5 +1,5 @@
-"""Memory that cannot be had is a `MemoryError`, and the stream goes on: as before, or with the delta read. Each allocation
-of Python fails in turn, and then those of the core, in a process that may have no more of it."""
+"""Memory that cannot be had is a `MemoryError`, and the stream goes on: as before, or with the delta read. Each
+allocation of Python fails in turn, and then those of the core, in a process that may have no more of it."""
 
 from __future__ import annotations
 

@@ -51,8 +51,10 @@ class Stream:
         self.edge = 0  # where partial matches and loops may begin: the last marker, bypass or flush
         self.sent = 0  # how much of the text was returned or taken out
         self.state = self.first
+        self.part = 0  # how many markers began a part
         self.match: Match | None = None
         self.unused = ""
+        self.marker_ended = False  # with the last character
 
     @property
     def region(self) -> str:
@@ -77,14 +79,22 @@ class Stream:
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
+        self.marker_ended = completed in leads
         if completed in leads:
-            self.state, self.edge = leads[completed], len(self.text)
+            self.follow(completed)
+            self.edge = len(self.text)
             return completed
         if completed is not None:
             self.match = Match(completed, len(self.text) - len(completed), len(self.text))
         elif armed and self.repeat is not None:
             self.match = loop(seen, self.repeat, len(self.text))
         return None
+
+    def follow(self, marker: str) -> None:
+        """Goes where a marker leads. It begins a part unless it leads back and is taken out."""
+        state = self.graph[self.state][marker]
+        self.part += state != self.state or isinstance(state, keep)
+        self.state = state
 
     @property
     def withheld(self) -> int:
@@ -142,11 +152,14 @@ class Reference(Stream):
             start=start,
         )
 
-    def feed(self, delta: str, *, armed: bool = True) -> str:
+    def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
+        """``one_step`` is for a token that is all of a marker: nothing completes before its last character."""
         if self.match:
             return ""
         for index, character in enumerate(delta):
             self.text += character
+            if one_step and index < len(delta) - 1:
+                continue
             self.complete(armed)
             if self.match:
                 self.unused = delta[index + 1 :]
@@ -198,35 +211,37 @@ class SegmentReference(Stream):
             start=region,
         )
 
-    def feed(self, delta: str, *, armed: bool = True) -> list[tuple[str, str]]:
-        segments: list[tuple[str, str]] = []
+    def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> list[tuple[str, str, int]]:
+        segments: list[tuple[str, str, int]] = []
         if self.match:
             return segments
         for index, character in enumerate(delta):
             self.text += character
-            region, leads = self.region, self.graph[self.state]
+            if one_step and index < len(delta) - 1:
+                continue
+            region, part, leads = self.region, self.part, self.graph[self.state]
             marker = self.complete(armed)
             if marker is not None:
-                self._send(region, len(marker), segments)
+                self._send(region, part, len(marker), segments)
                 self.sent += 0 if isinstance(leads[marker], keep) else len(marker)
-                self._send(self.region, 0, segments)
+                self._send(self.region, self.part, 0, segments)
             if self.match:
                 self.unused = delta[index + 1 :]
                 break
-        self._send(self.region, self.withheld, segments)
+        self._send(self.region, self.part, self.withheld, segments)
         return segments
 
-    def flush(self) -> list[tuple[str, str]]:
-        segments: list[tuple[str, str]] = []
+    def flush(self) -> list[tuple[str, str, int]]:
+        segments: list[tuple[str, str, int]] = []
         if not self.match:
             self.edge = len(self.text)
-            self._send(self.region, 0, segments)
+            self._send(self.region, self.part, 0, segments)
         return segments
 
-    def _send(self, region: str, withheld: int, segments: list[tuple[str, str]]) -> None:
+    def _send(self, region: str, part: int, withheld: int, segments: list[tuple[str, str, int]]) -> None:
         until = len(self.text) - withheld
         text, self.sent = self.text[self.sent : until], until
-        if segments and segments[-1][0] == region:
+        if segments and segments[-1][2] == part:
             text = segments.pop()[1] + text
         if text:
-            segments.append((region, text))
+            segments.append((region, text, part))

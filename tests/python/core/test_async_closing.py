@@ -191,11 +191,11 @@ def test_an_async_stream_of_segments_says_which_region_is_open() -> None:
     async def run() -> None:
         stream = asplit(AsyncSource("one|two", "three"), {"a": {"|": "b"}, "b": {}})
         assert stream.region == "a"
-        assert [item async for item in stream] == [("a", "one"), ("b", "two"), ("b", "three")]
+        assert [item async for item in stream] == [("a", "one", 0), ("b", "two", 1), ("b", "three", 1)]
         assert stream.region == "b"
         segments = SegmentSet({"a": {}, "b": {}}, stop="END")
         stream = asplit(AsyncSource("oneEND"), segments, region="b", include_stop=True)
-        assert [item async for item in stream] == [("b", "oneEND")]
-        assert [item async for item in asplit(AsyncSource("oneEND"), segments)] == [("a", "one")]
+        assert [item async for item in stream] == [("b", "oneEND", 0)]
+        assert [item async for item in asplit(AsyncSource("oneEND"), segments)] == [("a", "one", 0)]
 
     asyncio.run(run())

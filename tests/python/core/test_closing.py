@@ -85,9 +85,9 @@ def test_an_error_of_the_source_comes_through(make: Callable[..., Any]) -> None:
 
 def test_segments_that_are_ready_survive_a_close() -> None:
     stream = split(["one|two|three", "four"], {"a": {"|": "b"}, "b": {"|": "a"}})
-    assert next(stream) == ("a", "one")
+    assert next(stream) == ("a", "one", 0)
     stream.close()
-    assert list(stream) == [("b", "two"), ("a", "three")]
+    assert list(stream) == [("b", "two", 1), ("a", "three", 2)]
 
 
 @pytest.mark.parametrize("failures", [1, 2])

@@ -267,7 +267,7 @@ def test_patterns_of_segments() -> None:
     markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
     segments = SegmentSet(markers, patterns=[r"END\d"], stop_in=["answer"])
     stream = split(["<think>END1", "</think>1 EN", "D", "2"], segments)
-    assert list(stream) == [("reasoning", "END1"), ("answer", "1 ")]
+    assert list(stream) == [("reasoning", "END1", 1), ("answer", "1 ", 2)]
     assert stream.match == StopMatch("END2", 21, r"END\d")
     assert pickle.loads(pickle.dumps(segments)) == segments
     assert segments.patterns == (r"END\d",)

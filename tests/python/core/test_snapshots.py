@@ -16,16 +16,16 @@ from stopscan.segments import Segmenter, keep
 
 GRAPH = {"answer": {"<think>": "reasoning", "<call>": keep("call")}, "reasoning": {"</think>": "answer"}, "call": {}}
 
-# What tests/rust/snapshots.rs has as version 1, of the same set.
-VERSION_1 = bytes([1, 71, 40, 238, 158, 85, 136, 132, 48, 0, 0, 0, 23, 24, 0, 1, 4, 206, 49, 246, 84])
+# What tests/rust/snapshots.rs has as version 2, of the same set.
+VERSION_2 = bytes([2, 71, 40, 238, 158, 85, 136, 132, 48, 0, 0, 0, 23, 24, 0, 0, 1, 4, 191, 143, 162, 80])
 
 
-def test_version_1_is_that_of_rust() -> None:
+def test_version_2_is_that_of_rust() -> None:
     scanner = StopScanner(StopSet(["END", "\n\nHuman:"], protect=[("<think>", "</think>")]))
     assert scanner.feed("<think>END</think>é\n\nHu") == "<think>END</think>é"
-    assert scanner.snapshot() == VERSION_1
+    assert scanner.snapshot() == VERSION_2
     other = StopScanner(scanner.stops)
-    other.restore(VERSION_1)
+    other.restore(VERSION_2)
     assert (other.held, other.feed("man: Hi"), other.match and other.match.offset) == ("\n\nHu", "", 19)
 
 
@@ -74,7 +74,7 @@ def test_a_segmenter_goes_on_elsewhere() -> None:
     other = Segmenter(GRAPH)
     other.restore(segmenter.snapshot())
     assert seen(other) == seen(segmenter) == ("</thi", None, "", "reasoning")
-    assert other.feed("nk>b<call>c") == [("answer", "b"), ("call", "<call>c")]
+    assert other.feed("nk>b<call>c") == [("answer", "b", 2), ("call", "<call>c", 3)]
 
 
 def test_what_is_refused_changes_nothing() -> None:

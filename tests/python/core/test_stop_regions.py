@@ -66,11 +66,11 @@ def test_a_kept_marker_begins_the_text_of_its_region() -> None:
     segmenter = Segmenter(SegmentSet(GRAPH))
     out = [segment for delta in ["a<c", "all>b</call>c", "<think>r<call>q"] for segment in segmenter.feed(delta)]
     assert out == [
-        ("answer", "a"),
-        ("call", "<call>b"),
-        ("answer", "c"),
-        ("reasoning", "r"),
-        ("call", "q"),
+        ("answer", "a", 0),
+        ("call", "<call>b", 1),
+        ("answer", "c", 2),
+        ("reasoning", "r", 3),
+        ("call", "q", 4),
     ]
     assert SegmentSet(GRAPH).regions == ("answer", "reasoning", "call")
     assert SegmentSet(GRAPH) != SegmentSet({**GRAPH, "answer": {"<think>": "reasoning", "<call>": "call"}})

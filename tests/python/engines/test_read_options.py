@@ -147,7 +147,7 @@ def test_hostile_values_are_a_value_error_that_begins_with_the_option(option: st
 
 @pytest.mark.parametrize("given", [5, "stop", ["stop"], True, b"", 0.5, nested(900)], ids=short)
 def test_what_is_no_mapping_is_a_value_error_too(given: Any) -> None:
-    with pytest.raises(ValueError, match="^the options of stops must be an object"):
+    with pytest.raises(ValueError, match=r"^the options of stops must be an object"):
         read_options(given, prefix="stopscan_")
 
 
@@ -157,7 +157,7 @@ def test_a_name_with_the_prefix_that_is_none_is_refused(name: str) -> None:
         read_options({name: 1}, prefix="stopscan_")
     str(caught.value).encode()
     fields = ("patterns", "protect")
-    with pytest.raises(ValueError, match="^stopscan_stop is not .* those are stopscan_patterns, stopscan_protect$"):
+    with pytest.raises(ValueError, match=r"^stopscan_stop is not .* those are stopscan_patterns, stopscan_protect$"):
         read_options({"stopscan_stop": "END"}, prefix="stopscan_", fields=fields, own={"stop": "END"})
 
 
@@ -171,14 +171,13 @@ NAMES = ("stop", "patterns", "max_held", "stop_token_ids", "min_tokens", "includ
 
 @given(st.dictionaries(st.sampled_from([*NAMES, "start_protected", "model"]), JSON) | JSON)
 def test_nothing_but_a_value_error_comes_out(body: Any) -> None:
+    said = ""
     try:
-        options = read_options(body)
+        hash(read_options(body))
     except ValueError as error:
-        assert str(error).split()[0] in (*NAMES, "start_protected", "the")
-        str(error).encode()
-    else:
-        assert isinstance(options, StopOptions)
-        hash(options)
+        said = str(error)
+    assert not said or said.split()[0] in (*NAMES, "start_protected", "the")
+    said.encode()
 
 
 def test_limits_can_be_changed() -> None:

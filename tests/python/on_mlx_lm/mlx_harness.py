@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import mlx_lm
 from mlx_lm import server
+from mlx_lm.models import llama
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 # Whether this mlx-lm asks the rows of a batch when they end.
@@ -158,6 +159,20 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         # Python lets go of a thread before mlx has freed what it compiled there, and that aborts a process that exits.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
+
+
+@contextmanager
+def row_steps() -> Iterator[list[int]]:
+    """How many rows each step of any Llama has."""
+    counted: list[int] = []
+    step = llama.Model.__call__
+
+    def counting(model: Any, tokens: Any, *args: Any, **options: Any) -> Any:
+        counted.append(tokens.shape[0])
+        return step(model, tokens, *args, **options)
+
+    with patch.object(llama.Model, "__call__", counting):
+        yield counted
 
 
 @contextmanager

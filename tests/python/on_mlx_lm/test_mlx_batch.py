@@ -173,6 +173,31 @@ def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, 
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), stop=stop).texts == texts
 
 
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ({"stop": iter(["END", "6"])}, ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ({"stop": (stop for stop in ["END", "6"])}, ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ({"stop": {"END": 1, "6": 2}.keys()}, ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ({"stop": iter([["END"], ["6"]])}, ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ({"patterns": iter(["E.D", r"w\w+"])}, ["This is the ", "1, 2, 3 hello "]),
+        ({"stop": iter(["END"]), "patterns": (each for each in ["6"])}, ["This is the ", "1, 2, 3 hello world 4, 5, "]),
+        ({"stop": ["END", "hello"], "protect": iter([("This", "it")])}, ["This is the END of it", "1, 2, 3 "]),
+    ],
+)
+def test_what_can_be_read_once_holds_for_all_rows(
+    mlx: tuple[Any, Any], reciter: Reciter, options: Any, texts: list[str]
+) -> None:
+    """From the second row on an iterator had nothing more, and the row had no stop, in silence."""
+    assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), **options).texts == texts
+
+
+def test_stop_token_ids_that_can_be_read_once_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+    five = reciter.token_id("count", "5")
+    batch = batch_generate(*mlx, prompts(mlx, reciter, ["count", "count"]), stop_token_ids=iter([five]))
+    assert batch.texts == ["1, 2, 3 hello world 4, "] * 2
+
+
 def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     def texts(**options: Any) -> list[str]:
         return batch_generate(*mlx, prompts(mlx, reciter, ["split", "think"]), stop="END", **options).texts
@@ -256,7 +281,7 @@ def test_rows_of_a_batch_are_told_apart(mlx: tuple[Any, Any], reciter: Reciter, 
         while responses := generator.next_generated():
             for response in responses:
                 row = row_of[response.uid]
-                for region, text in row.segments(response):
+                for region, text, *_ in row.segments(response):
                     told[row][region] = told[row].get(region, "") + text
     answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends it in a held stop
     assert [told[row] for row in rows] == [

@@ -27,7 +27,7 @@ PARSERS = {
 CALLS = [
     pytest.param(answer, text, id=answer.form)
     for answer in ANSWERS
-    for region, text in answer.segments
+    for region, text, *_ in answer.segments
     if region == "tool_call" and answer.form in PARSERS
 ]
 

@@ -182,7 +182,7 @@ def test_stop_token_ids(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     assert (responses[-1].finish_reason, responses[-1].match, responses[-1].token) == ("stop", None, five)
 
 
-@pytest.mark.parametrize(("stop", "matched"), [("5", "5"), ("6", None), ("4, 5", "4, 5")])
+@pytest.mark.parametrize(("stop", "matched"), [("5", "5"), ("6", None), ("4, 5", None)])
 def test_the_string_beats_a_stop_token_that_completes_it(
     mlx: tuple[Any, Any], reciter: Reciter, stop: str, matched: str | None
 ) -> None:

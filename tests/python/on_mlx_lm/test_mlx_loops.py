@@ -75,8 +75,8 @@ def test_rows_and_segments(looping: tuple[Any, Any], reciter: Reciter, name: str
     # In every region, whatever `stop_in` says.
     segments = RowSegmenter(looping[1], SegmentSet(FORMATS["think"], stop="never", stop_in=["answer"], repeat=Repeat()))
     told = segments.feed_many(ids)
-    assert "".join(part for _, part in told) == text.removeprefix("<think>")
-    assert [region for region, _ in told] == ["reasoning" if name == "thoughts" else "answer"]
+    assert "".join(segment[1] for segment in told) == text.removeprefix("<think>")
+    assert [segment[0] for segment in told] == ["reasoning" if name == "thoughts" else "answer"]
     assert (segments.tokens_seen, segments.finish) == (tokens, Finish("repetition", offset=match.offset))
 
 

@@ -20,11 +20,11 @@ NAMES = ["think", "unclosed", "split", "count"]
 ANSWER = [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
 
 
-def joined(segments: Any) -> list[Segment]:
-    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, lambda one: one[0])]
+def joined(segments: Any) -> list[tuple[str, str]]:
+    return [(region, "".join(one[1] for one in run)) for region, run in groupby(segments, lambda one: one[0])]
 
 
-def told_apart(name: str) -> list[Segment]:
+def told_apart(name: str) -> list[tuple[str, str]]:
     return joined(split((str(piece) for piece in SCRIPTS[name]), THINK))
 
 
@@ -45,12 +45,12 @@ def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], rec
         assert (row.tokens_seen, row.tokens_kept) == (16, 14)
 
 
-def test_close_gives_the_held_segment(mlx: tuple[Any, Any], reciter: Reciter) -> None:
+def test_flush_gives_the_held_segment(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     row = RowSegmenter(mlx[1], THINK)
     told = [segment for token_id in reciter.token_ids("think")[:15] for segment in row.feed(token_id)]
     assert joined(told) == ANSWER
-    assert row.close("abort") == [("answer", "E")]
-    assert (row.close(), row.feed(reciter.eos_token_id), row.finish) == ([], [], Finish("abort"))
+    assert joined(row.flush("abort")) == [("answer", "E")]
+    assert (row.flush(), row.feed(reciter.eos_token_id), row.finish) == ([], [], Finish("abort"))
 
 
 @pytest.mark.parametrize("place", range(3))
@@ -127,35 +127,11 @@ def test_a_row_segmenter_is_for_one_row(mlx: tuple[Any, Any]) -> None:
 def test_a_segmenter_goes_on_from_its_snapshot(mlx: tuple[Any, Any], reciter: Reciter, place: int) -> None:
     ids = reciter.token_ids("think")[:16]
     row, other = RowSegmenter(mlx[1], THINK), RowSegmenter(mlx[1], THINK)
-    for token_id in ids[:place]:
-        row.advance(token_id)
+    told, going_on = row.feed_many(ids[:place]), SimpleNamespace(finish_reason=None)
     other.restore(row.snapshot())
     for token_id in ids[place:]:
         other.advance(token_id)
-    going_on = SimpleNamespace(finish_reason=None)
-    told = [segment for _ in ids for segment in other.segments(going_on)]
+        told += other.segments(going_on)
     assert joined(told) == ANSWER
     assert all(type(segment) is tuple for segment in told)
     assert (other.tokens_in, other.tokens_seen) == ({"reasoning": 6, "answer": 6}, 16)
-
-
-# After the first five tokens of "think"; nobody had asked for their segments.
-VERSION_1 = (
-    b"\x01\xa8\xe5\xc3\xa6\x01\xd0\x85\x98\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x05\x01\x00\x04\x00\x00"
-    b"\x00\x01\x00\x00\x00\x00\x01\x00\x0020\x08\xa8"
-    b'[[], [["reasoning", "Is"]], [["reasoning", " it"]], [["reasoning", " "]], [["reasoning", "E"]]]'
-    b"\x00\x00\x00_\x18\xfb\x9d\x12"
-)
-
-
-def test_a_snapshot_of_version_1_goes_on(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
-    row = RowSegmenter(mlx[1], markers, eos_token_ids=[])
-    row.restore(VERSION_1)
-    assert (row.region, row.tokens_seen, row.tokens_in) == ("reasoning", 5, {"answer": 0, "reasoning": 4})
-    told = [row.segments(SimpleNamespace(finish_reason=None)) for _ in range(5)]
-    told += map(row.feed, reciter.token_ids("think")[5:])
-    assert joined(segment for segments in told for segment in segments) == [
-        ("reasoning", "Is it END?"),
-        ("answer", "It is 5 or 6 END here"),
-    ]

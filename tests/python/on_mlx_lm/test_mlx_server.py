@@ -10,20 +10,17 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from http.client import RemoteDisconnected
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
-from mlx_harness import Answer, Server, both, serving, stream_events
+from mlx_harness import Answer, Server, both, row_steps, serving, stream_events
 from mlx_lm import server as plain_server
 from mlx_lm.generate import TextStateMachine
-from mlx_lm.models import llama
 from recital import recite
 
 from stopscan.mlx_lm import server as our_server
@@ -180,20 +177,6 @@ def test_requests_at_once(ours: Server, reciter: Reciter) -> None:
         assert list(pool.map(ask, asked)) == one_by_one
 
 
-@contextmanager
-def row_steps() -> Iterator[list[int]]:
-    """How many rows each step of any Llama has."""
-    counted: list[int] = []
-    step = llama.Model.__call__
-
-    def counting(model: Any, tokens: Any, *args: Any, **options: Any) -> Any:
-        counted.append(tokens.shape[0])
-        return step(model, tokens, *args, **options)
-
-    with patch.object(llama.Model, "__call__", counting):
-        yield counted
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
     """It costs the steps of an EOS at the same place, also if other requests come at the same time."""
@@ -233,37 +216,6 @@ def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) ->
             assert plain.post("completions", body) == told
         except RemoteDisconnected:
             assert told[0] == 400  # 0.32.0 answers some with nothing
-
-
-def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Reciter) -> None:
-    body = {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": True}
-    data = json.dumps(body).encode()
-    with socket.create_connection(("127.0.0.1", ours.port)) as leaving:
-        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n"
-        leaving.sendall(head.encode() + data)
-        leaving.recv(64)
-    assert ours.ask(reciter.prompt("count"), stop=["6"]).matched_stop == "6"
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
-    checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
-    draft = ["--draft-model", checkpoint] if engine == "drafted" else []
-    body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
-    data = json.dumps(body).encode()
-    with serving(our_server.main, "--model", checkpoint, *draft) as ours, row_steps() as counted:
-        with socket.create_connection(("127.0.0.1", ours.port)) as leaving:
-            head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n"
-            leaving.sendall(head.encode() + data)
-            while len(counted) < 5:
-                time.sleep(0.01)
-        before = -1
-        while before != len(counted):
-            before = len(counted)
-            time.sleep(0.3)
-        # Drafted tokens are checked five at a time.
-        assert len(counted) < 2000 / (5 if engine == "drafted" else 1)
 
 
 def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None:

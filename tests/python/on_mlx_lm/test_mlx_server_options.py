@@ -15,9 +15,12 @@ from mlx_harness import Answer, Server, serving
 from recital import recite
 from transformers import ByT5Tokenizer
 
-from stopscan._engine.request import FIELDS
 from stopscan.mlx_lm import server as our_server
 from stopscan_conformance.reciter import SCRIPTS, Reciter
+
+OPTIONS = (
+    "stop", "patterns", "max_held", "stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected", "repeat",
+)  # fmt: skip
 
 
 def test_stop_token_ids(ours: Server, reciter: Reciter) -> None:
@@ -41,38 +44,38 @@ def test_include_stop(ours: Server, reciter: Reciter) -> None:
 
 
 def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
-    got = ours.ask(reciter.prompt("held"), **dict.fromkeys(FIELDS))
+    got = ours.ask(reciter.prompt("held"), **dict.fromkeys(OPTIONS))
     assert got == Answer(reciter.text("held"), "", "stop", None, 7)
 
 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"stop": ""}, "stop 0 is empty"),
-        ({"stop": ["a", ""]}, "stop 1 is empty"),
+        ({"stop": ""}, "stop is malformed: stop 0 is empty"),
+        ({"stop": ["a", ""]}, "stop is malformed: stop 1 is empty"),
         ({"stop": 5}, "stop must be a string or a list of strings, not 5"),
         ({"stop": 0}, "stop must be a string or a list of strings, not 0"),
         ({"stop": {"a": 1}}, "stop must be a string or a list of strings, not {'a': 1}"),
-        ({"stop": ["a", 5]}, "stop 1: expected str, got int"),
+        ({"stop": ["a", 5]}, "stop must be a string or a list of strings, not ['a', 5]"),
         ({"stop": ["\ud800"]}, "surrogates not allowed"),
-        ({"stop_token_ids": 5}, "stop_token_ids must be a list of integers, not 5"),
-        ({"stop_token_ids": [5, "6"]}, "stop_token_ids must be a list of integers"),
-        ({"stop_token_ids": [True]}, "stop_token_ids must be a list of integers"),
-        ({"min_tokens": -1}, "min_tokens must be a number of tokens, not -1"),
+        ({"stop_token_ids": 5}, "stop_token_ids must be a list of token ids, not 5"),
+        ({"stop_token_ids": [5, "6"]}, "stop_token_ids must be a list of token ids"),
+        ({"stop_token_ids": [True]}, "stop_token_ids must be a list of token ids"),
+        ({"min_tokens": -1}, "min_tokens must be a number from 0 to 2147483647, not -1"),
         ({"min_tokens": 5, "max_tokens": 4}, "min_tokens must be at most max_tokens, 4"),
-        ({"min_tokens": 1.5}, "min_tokens must be a number of tokens, not 1.5"),
-        ({"include_stop": 1}, "include_stop must be true or false, not 1"),
-        ({"stop_token_ids": [-1]}, "stop_token_ids: -1"),
-        ({"stop_token_ids": [5, 2**70]}, f"stop_token_ids: {2**70}"),
+        ({"min_tokens": 1.5}, "min_tokens must be a number from 0 to 2147483647, not 1.5"),
+        ({"include_stop": 2}, "include_stop must be true or false, not 2"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids must be a list of token ids, not [-1]"),
+        ({"stop_token_ids": [5, 2**70]}, "stop_token_ids must be a list of token ids"),
         ({"patterns": 5}, "patterns must be a string or a list of strings, not 5"),
         ({"patterns": ["a", "(b"]}, "(b"),
         ({"patterns": ["a*"]}, "a*"),
-        ({"protect": True}, "protect must be a list of regions, not True"),
-        ({"protect": "thoughts"}, "protect: 'thoughts' is neither a name"),
-        ({"protect": ["<a>"]}, "protect: '<a>' is neither a name"),
+        ({"protect": True}, "protect must be a list of regions and pairs of markers, not True"),
+        ({"protect": "thoughts"}, "protect 'thoughts' is neither a name"),
+        ({"protect": ["<a>"]}, "protect '<a>' is neither a name"),
         ({"protect": [["<a>"]]}, "is not an opening and a closing marker"),
         ({"protect": ["tool_call"]}, "protect: this model has no markers for 'tool_call'"),
-        ({"start_protected": 1}, "start_protected must be true or false, not 1"),
+        ({"start_protected": "1"}, "start_protected must be true or false, not '1'"),
         ({"start_protected": True}, "start_protected"),
     ],
 )
@@ -80,7 +83,9 @@ def test_options_may_be_null(ours: Server, reciter: Reciter) -> None:
 def test_bad_requests(ours: Server, reciter: Reciter, body: dict[str, Any], message: str, stream: bool) -> None:
     status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), "stream": stream, **body})
     assert status == 400
-    assert message in json.loads(reply)["error"]
+    error = json.loads(reply)["error"]
+    assert message in error.pop("message")
+    assert error == {"type": "invalid_request_error", "param": None, "code": None}
     assert list(json.loads(reply)) == ["error"]
 
 
@@ -118,7 +123,7 @@ def test_a_tokenizer_that_cannot_be_scanned_is_served_without_stops(tmp_path: Pa
             assert got == Answer("<unk>" + "".join(map(chr, range(99))), "", "length", None, 100)
             for stops in ({"stop": "b"}, {"patterns": ["b"]}, {"stop_token_ids": [99]}):
                 status, reply = ours.post("completions", {"prompt": "Hello", "stream": stream, **stops, **options})
-                assert (status, "ByT5Tokenizer" in json.loads(reply)["error"]) == (400, True), reply
+                assert (status, "ByT5Tokenizer" in json.loads(reply)["error"]["message"]) == (400, True), reply
 
 
 @pytest.mark.parametrize(("chat", "kind"), [(True, "chat.completion.chunk"), (False, "text_completion")])

@@ -62,9 +62,34 @@ def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @new
+@pytest.mark.parametrize(
+    ("owner", "method", "name"),
+    [
+        (generate.GenerationBatch, "next", "advance"),
+        (server.ResponseGenerator, "_serve_single", "advance"),
+    ]
+    if NEW
+    else [],
+)
+def test_an_mlx_lm_that_asks_no_row_when_it_ends_is_refused(
+    owner: type, method: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mlx-lm#1830 reworks ``StopSequences`` and ``Matcher``. A batch that never calls ``advance`` would run through
+    every stop, in silence."""
+
+    def asks_another(self: object, *_: object) -> object:
+        return self.automaton.step(1)
+
+    _versions.require("server", _versions.SERVER)
+    monkeypatch.setattr(owner, method, asks_another)
+    with pytest.raises(ImportError, match=f"without mlx_lm.*{owner.__name__}.{method}: {name}"):
+        _versions.require("server", _versions.SERVER)
+
+
+@new
 def test_the_server_checks_when_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     from stopscan.mlx_lm import server as ours
 
-    monkeypatch.delattr(server.APIHandler, "_validate")
-    with pytest.raises(ImportError, match="APIHandler: _validate"):
+    monkeypatch.delattr(server.APIHandler, "generate_response")
+    with pytest.raises(ImportError, match="APIHandler: generate_response"):
         importlib.reload(ours)

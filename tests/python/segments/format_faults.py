@@ -192,7 +192,7 @@ FAULTS = [
         "granite_20b_fc",
         "tests/tool_parsers/test_granite_20b_fc_tool_parser.py: parallel_tool_calls_output",
         f"Let me check.\n<function_call> {WEATHER}\n<function_call> {TIME}",
-        [("answer", "Let me check.\n"), ("tool_call", f" {WEATHER}\n<function_call> {TIME}")],
+        [("answer", "Let me check.\n"), ("tool_call", f" {WEATHER}\n"), ("tool_call", f" {TIME}")],
     ),
     Answer(
         "hy_v3",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
@@ -9,9 +11,15 @@ from reference import SegmentReference, region_of
 from setups import LETTERS, alphabets, coins, graphs, pick, repeats, some, words
 
 from stopscan import Repeat
-from stopscan.segments import Segmenter, SegmentSet
+from stopscan.segments import Segment, Segmenter, SegmentSet
 
 Markers = dict[str, dict[str, str]]
+
+
+def by_region(segments: Iterable[Segment]) -> list[tuple[str, str]]:
+    """Regions and texts, neighbours of one region joined, for those who do not ask for parts."""
+    regions = groupby(segments, key=lambda segment: segment[0])
+    return [(region, "".join(text for _, text, _ in run)) for region, run in regions]
 
 
 class Setup(NamedTuple):
@@ -43,6 +51,12 @@ class Setup(NamedTuple):
 
     def reference(self) -> SegmentReference:
         return SegmentReference(self.markers, **self.arguments, **self.options)
+
+
+def as_read(segments: Iterable[Segment]) -> list[tuple[str, str]]:
+    """Regions and texts as a consumer joins them: the text of a region, and that of calls by part."""
+    runs = groupby(segments, key=lambda segment: (segment[0], segment[2] if segment[0] == "tool_call" else None))
+    return [(region, "".join(text for _, text, _ in run)) for (region, _), run in runs]
 
 
 @st.composite

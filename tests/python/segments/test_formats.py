@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import combinations, groupby
+from itertools import combinations
 
 import pytest
 from format_answers import ANSWERS, Answer
 from format_faults import BARES, FAULTS
+from formats_page import PAGE
+from segment_setups import as_read
 
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, keep
 
@@ -17,17 +19,14 @@ each_answer = pytest.mark.parametrize("answer", ALL, ids=lambda answer: answer.f
 
 
 def segments_of(answer: Answer, deltas: Iterable[str]) -> list[tuple[str, str]]:
-    """The segments of the whole stream, neighbours of one region joined."""
+    """The segments of the whole stream: the text of a region joined, that of calls by part."""
     segments = SegmentSet(FORMATS[answer.form])
     return told_apart(Segmenter(segments, region=segments.region_after(answer.prompt)), deltas)
 
 
 def told_apart(segmenter: Segmenter, deltas: Iterable[str]) -> list[tuple[str, str]]:
     given = [segment for delta in deltas for segment in segmenter.feed(delta)]
-    given += segmenter.flush()
-    return [
-        (region, "".join(text for _, text in group)) for region, group in groupby(given, lambda segment: segment[0])
-    ]
+    return as_read(given + segmenter.flush())
 
 
 @pytest.mark.parametrize("answer", FAULTS, ids=lambda answer: answer.form)
@@ -94,8 +93,14 @@ def markers_of(form: str) -> tuple[str, str, str, str]:
     """The opening and the closing marker of the reasoning, and those of a call; a form may lack the last three."""
     markers = FORMATS[form]
     opening = {lead.partition("/")[0]: marker for marker, lead in reversed(markers["answer"].items())}
-    call = next((m for m, lead in markers["answer"].items() if lead == "tool_call" and type(lead) is str), "")
-    return opening["reasoning"], next(iter(markers["reasoning"])), call, next(iter(markers.get("tool_call", {})), "")
+    return opening["reasoning"], next(iter(markers["reasoning"])), *call_of(form)
+
+
+def call_of(form: str) -> tuple[str, str]:
+    """The markers of a call in the answer; a form may lack either."""
+    answer, call = FORMATS[form].get("answer", {}), FORMATS[form].get("tool_call", {})
+    opening = next((m for m, lead in answer.items() if lead == "tool_call" and type(lead) is str), "")
+    return opening, next((m for m, lead in call.items() if not lead.startswith("tool_call")), "")
 
 
 def read(form: str, text: str, region: str = "reasoning") -> list[tuple[str, str]]:
@@ -159,9 +164,70 @@ def test_a_bare_call_is_text_in_the_reasoning(form: str, call: str) -> None:
     assert read(form, f"as {call}") == [("reasoning", f"as {call}")]
 
 
-def test_calls_with_nothing_between_them_are_one_segment() -> None:
-    """As docs/formats.md says: neighbours of one region are joined, and the calls of these forms can be told apart."""
-    segmenter = Segmenter(FORMATS["hermes"])
-    assert segmenter.feed('<tool_call>{"a": 1}</tool_call><tool_call>{"b": 2}</tool_call>') == [
-        ("tool_call", '{"a": 1}{"b": 2}')
+# An array or a section of calls behind one marker: one part. Every other form marks each call.
+ONE_PART = {
+    "apertus", "cohere_command", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots", "granite",
+    "hunyuan_a13b", "hy_v3", "hy_v4", "jamba", "k2_horizon", "kimi_k2", "kimi_k3", "lfm2", "llama3", "llama4",
+    "minimax_m2", "minimax_m3", "nemotron_nano", "olmo3", "phi4_mini", "plamo3", "step3",
+}  # fmt: skip
+# How a call begins and ends where a header opens it, or a marker that is kept.
+OTHERWISE = {
+    "harmony": (" to=", "<|call|>"),
+    "inkling": ("<|content_invoke_tool_json|>", "<|end_message|>"),
+    "muse": (" to=f<|message|>", "<|eom|>"),
+    "gigachat3": ("<|function_call|>", ""),
+    "minicpm5": ("<function name=", "</function>"),
+}
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"think"}))
+def test_two_calls_in_a_row_are_two_parts_whatever_the_chunks(form: str) -> None:
+    """Two tool calls became one: nothing told `{"a":1}` and `{"b":2}` apart."""
+    opening, closing = OTHERWISE.get(form) or call_of(form)
+    kept = opening if isinstance(FORMATS[form].get("answer", {}).get(opening), keep) else ""
+    if form in ONE_PART and not closing:
+        return  # one marker, and an array to the end
+    text = f'{opening}{{"a":1}}{closing}{opening}{{"b":2}}{closing}'
+    for size in (1, 2, 3, 5, len(text)):
+        segmenter = Segmenter(FORMATS[form])
+        segments = [part for at in range(0, len(text), size) for part in segmenter.feed(text[at : at + size])]
+        segments += segmenter.flush()
+        calls: dict[int, str] = {}
+        for region, piece, part in segments:
+            if region == "tool_call":
+                calls[part] = calls.get(part, "") + piece
+        assert [*calls.values()] == [f'{kept}{{"a":1}}', f'{kept}{{"b":2}}']
+
+
+@pytest.mark.parametrize("form", sorted(ONE_PART))
+def test_an_array_or_a_section_of_calls_is_one_part(form: str) -> None:
+    opening, closing = call_of(form)
+    calls = '<call>{"a":1}</call>\n<call>{"b":2}</call>'
+    begin = next(iter(Segmenter(FORMATS[form]).feed("x")), ("", "x", 0))[2]
+    assert [
+        segment for segment in Segmenter(FORMATS[form]).feed(opening + calls + closing) if segment[0] == "tool_call"
+    ] == [("tool_call", calls, begin + 1)]
+
+
+def test_a_form_of_one_part_is_named_on_the_page() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    named = re.search(r"<!-- one part -->(.*?)<!-- end -->", page, re.DOTALL)
+    assert named is not None
+    assert set(re.findall("`([a-z0-9_]+)`", named.group(1))) == ONE_PART
+
+
+@pytest.mark.parametrize(("form", "closing", "call"), BARES)
+def test_a_bare_call_ends_where_the_next_one_begins(form: str, closing: str, call: str) -> None:
+    assert read(form, f"{call}{call}{closing}Done.", "answer") == [
+        ("tool_call", call),
+        ("tool_call", call),
+        ("answer", "Done."),
     ]
+    after = Segmenter(FORMATS[form], region="answer/after reasoning" if form not in REOPENING else "answer")
+    assert [part for _, _, part in after.feed(f"{call}{call}")] == [1, 2]
+
+
+def test_the_markers_inside_of_a_call_begin_no_part() -> None:
+    """`<function=` begins a bare call, and also stands in each call of Qwen3-Coder."""
+    inner = "<function=f></function><function=g></function>"
+    assert Segmenter(FORMATS["qwen3_coder"]).feed(f"<tool_call>{inner}</tool_call>") == [("tool_call", inner, 1)]

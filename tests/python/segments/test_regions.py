@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from segment_setups import by_region
 
 from stopscan import StopScanner, StopSet
 from stopscan.regions import begins, graph_of, known, protected, region_after, segments_of
@@ -60,7 +59,7 @@ def test_pairs_of_markers_beside_names() -> None:
 def test_text_between_a_pair_is_a_segment_of_its_own() -> None:
     segments = segments_of(StopSet(["END", ")"], protect=[("[", "]")]), QWEN3, ["reasoning", "[", "]", "(", ")"])
     stream = split("<think>END [END</think>] END</think>[END] <think> END", segments)
-    assert joined(stream) == [
+    assert by_region(stream) == [
         ("reasoning", "END "),
         ("reasoning protected", "[END</think>"),
         ("reasoning", "] END"),
@@ -69,11 +68,6 @@ def test_text_between_a_pair_is_a_segment_of_its_own() -> None:
     ]
     assert stream.match is not None
     assert stream.match.sequence == "END"
-
-
-def joined(segments: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    parts = groupby(segments, key=lambda segment: segment[0])
-    return [(region, "".join(text for _, text in of_it)) for region, of_it in parts]
 
 
 def test_segments_of_another_model() -> None:

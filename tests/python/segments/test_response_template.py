@@ -9,6 +9,7 @@ from typing import Any
 import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given
+from segment_setups import as_read
 from transformers_parts import parts
 
 from stopscan.segments import Segmenter, SegmentSet, from_response_template, split
@@ -42,7 +43,7 @@ FIELD = {"open": "<x>", "close": "</x>"}
 
 def test_a_template_without_an_outer_field() -> None:
     text = '<|START_THINKING|>I should.<|END_THINKING|>\n<|START_ACTION|>[{"tool_name": "f"}]<|END_ACTION|>'
-    assert list(split([text], from_response_template(COHERE))) == [
+    assert as_read(split([text], from_response_template(COHERE))) == [
         ("reasoning", "I should."),
         ("outside", "\n"),
         ("tool_call", '[{"tool_name": "f"}]'),
@@ -52,7 +53,7 @@ def test_a_template_without_an_outer_field() -> None:
 def test_a_template_with_an_outer_field_in_which_a_stream_begins() -> None:
     template = from_response_template(SMOLLM)
     assert next(iter(template)) == "answer"
-    assert list(split(['Hi.<tool_call>{"name": "f"}</tool_call>.<|im_end|>\n'], template)) == [
+    assert as_read(split(['Hi.<tool_call>{"name": "f"}</tool_call>.<|im_end|>\n'], template)) == [
         ("answer", "Hi."),
         ("tool_call", '{"name": "f"}'),
         ("answer", ".\n"),
@@ -61,7 +62,10 @@ def test_a_template_with_an_outer_field_in_which_a_stream_begins() -> None:
 
 def test_a_field_of_another_name_keeps_it_and_a_field_without_close_lasts_to_the_end() -> None:
     template = {"start_anchor": "|", "fields": {"notes": {"open": ["[note]", "[n]"]}, "content": {}}}
-    assert list(split(["a[n]b[note]c"], from_response_template(template))) == [("answer", "a"), ("notes", "b[note]c")]
+    assert as_read(split(["a[n]b[note]c"], from_response_template(template))) == [
+        ("answer", "a"),
+        ("notes", "b[note]c"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_the_segments_are_those_of_transformers(case: tuple[dict[str, Any], list
     template, deltas = case
     theirs = joined([(NAMES[field], text) for field, text in parts(template, "", deltas)])
     ours = list(split(deltas, from_response_template(template)))
-    assert joined([segment for segment in ours if segment[0] != "outside"]) == theirs
+    assert joined([segment[:2] for segment in ours if segment[0] != "outside"]) == theirs
 
 
 @given(cases())
@@ -228,7 +232,7 @@ def test_the_values_are_those_of_transformers_field_by_field(case: tuple[dict[st
     template, deltas = case
     message = parse_response("".join(deltas), template, prefix="")
     texts = dict.fromkeys(NAMES.values(), "")
-    for region, text in split(deltas, from_response_template(template)):
+    for region, text, _ in split(deltas, from_response_template(template)):
         if region != "outside":
             texts[region] += text
     assert {name: text for name, text in texts.items() if text} == {NAMES[name]: text for name, text in message.items()}
@@ -243,4 +247,4 @@ def test_the_region_after_a_prompt_is_that_of_transformers(case: tuple[dict[str,
     fields = [NAMES[field] for field, text in parts(template, prompt, ["!"]) if text.endswith("!")]
     segments = SegmentSet(from_response_template(template))
     assert [segments.region_after(own)] == (fields or ["outside"])
-    assert Segmenter(segments, region=segments.region_after(own)).feed("!") == [(segments.region_after(own), "!")]
+    assert Segmenter(segments, region=segments.region_after(own)).feed("!") == [(segments.region_after(own), "!", 0)]

@@ -64,7 +64,7 @@ def test_pickle(protocol: int) -> None:
     assert pickle.loads(pickle.dumps(segments, protocol)) == segments
     restored = pickle.loads(pickle.dumps(segmenter, protocol))
     assert (restored.held, restored.region, restored.segments) == ("</thi", "reasoning", segments)
-    assert restored.feed("nk>END") == segmenter.feed("nk>END") == [("answer", "END")]
+    assert restored.feed("nk>END") == segmenter.feed("nk>END") == [("answer", "END", 2)]
     assert restored.match == segmenter.match == StopMatch("END", 18)
     again = pickle.loads(pickle.dumps(restored, protocol))
     assert (again.match, again.unused, again.feed("more")) == (restored.match, "", [])
@@ -82,7 +82,7 @@ def test_copies_are_independent() -> None:
     segmenter = Segmenter(MARKERS)
     segmenter.feed("<thi")
     for duplicate in (segmenter.copy(), copy.copy(segmenter), copy.deepcopy(segmenter)):
-        assert duplicate.feed("nk>5") == [("reasoning", "5")]
+        assert duplicate.feed("nk>5") == [("reasoning", "5", 1)]
     assert (segmenter.region, segmenter.held) == ("answer", "<thi")
 
 
@@ -154,7 +154,7 @@ def test_a_bad_delta_changes_nothing() -> None:
         with pytest.raises(error):
             segmenter.feed(delta)  # type: ignore[arg-type]
     assert segmenter.held == "<thi"
-    assert segmenter.feed("nk>5") == [("reasoning", "5")]
+    assert segmenter.feed("nk>5") == [("reasoning", "5", 1)]
 
 
 def test_two_threads_at_once() -> None:
@@ -166,7 +166,7 @@ def test_two_threads_at_once() -> None:
     def feed() -> int:
         barrier.wait()
         try:
-            return sum(len(text) for _, text in segmenter.feed(delta))
+            return sum(len(text) for _, text, _ in segmenter.feed(delta))
         except RuntimeError:
             return 0
 
@@ -216,4 +216,4 @@ class _Tell:
 
 def test_a_format_is_what_a_set_takes() -> None:
     segments = SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])
-    assert list(split(["<think>END?</think>5 END 6"], segments)) == [("reasoning", "END?"), ("answer", "5 ")]
+    assert list(split(["<think>END?</think>5 END 6"], segments)) == [("reasoning", "END?", 1), ("answer", "5 ", 2)]

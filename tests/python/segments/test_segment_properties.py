@@ -15,16 +15,16 @@ from test_properties import asynchronously, either_length, same
 
 from stopscan.segments import SegmentSet, asplit, split
 
-Segments = list[tuple[str, str]]
+Segments = list[tuple[str, str, int]]
 
 
 def joined(segments: Segments) -> Segments:
-    """The segments with neighbours of one region joined."""
+    """The segments with neighbours of one part joined."""
     whole: Segments = []
-    for region, text in segments:
-        if whole and whole[-1][0] == region:
+    for region, text, part in segments:
+        if whole and whole[-1][2] == part:
             text = whole.pop()[1] + text
-        whole.append((region, text))
+        whole.append((region, text, part))
     return whole
 
 
@@ -50,7 +50,7 @@ def test_every_step_agrees_with_the_reference(longest_filler: int, data: st.Data
         assert same(segmenter.match, reference.match)
         plain = not held_before and not segmenter.held and not any(word in delta for word in setup.words)
         if plain and segmenter.match is None and delta:
-            assert [text for _, text in out] == [delta]
+            assert [text for _, text, _ in out] == [delta]
             assert out[0][1] is delta
     assert segmenter.flush() == reference.flush()
 
@@ -91,7 +91,7 @@ def test_texts_and_markers_joined_are_the_input(longest_filler: int, data: st.Da
     segments = [segment for character in text for segment in segmenter.feed(character)] + segmenter.flush()
     read = text if segmenter.match is None else text[: segmenter.match.end]
     places = {(0, setup.region or next(iter(setup.markers)))}
-    for region, piece in segments:
+    for region, piece, _ in segments:
         places = {
             (end + len(piece), state)
             for end, state in reachable(setup, read, places)
@@ -127,7 +127,7 @@ def test_all_the_ways_in_agree(longest_filler: int, data: st.DataObject) -> None
     stream = split(deltas, segments, **setup.options)
     pieces = list(stream)
     assert joined(pieces) == expected(setup, "".join(deltas))
-    assert all(text for _, text in pieces)
+    assert all(text for _, text, _ in pieces)
     assert stream.held == ""
 
     async def collect() -> Segments:

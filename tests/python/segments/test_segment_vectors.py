@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from reference import SegmentReference
-from test_segment_properties import joined
+from segment_setups import by_region
 
-from stopscan.segments import Segmenter, SegmentSet
+from stopscan.segments import Segment, Segmenter, SegmentSet
 
 Case = dict[str, Any]
 
@@ -32,7 +32,7 @@ def reference(case: Case) -> SegmentReference:
     return SegmentReference(case["markers"], **options)
 
 
-def call(subject: Segmenter | SegmentReference, op: str, text: str) -> list[tuple[str, str]]:
+def call(subject: Segmenter | SegmentReference, op: str, text: str) -> list[Segment]:
     match op:
         case "feed":
             return subject.feed(text)
@@ -48,7 +48,7 @@ def call(subject: Segmenter | SegmentReference, op: str, text: str) -> list[tupl
 def check(subject: Segmenter | SegmentReference, case: Case, size: int) -> None:
     for step in case["steps"]:
         pieces = [step["text"][i : i + size] for i in range(0, max(len(step["text"]), 1), size)]
-        out = joined([segment for piece in pieces for segment in call(subject, step["op"], piece)])
+        out = by_region([segment for piece in pieces for segment in call(subject, step["op"], piece)])
         assert [[*segment] for segment in out] == step["out"], step
         assert (subject.held, subject.region) == (step["held"], step["region"]), step
     fields = ("sequence", "offset", "end")

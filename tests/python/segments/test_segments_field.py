@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
 import pytest
 from format_answers import ANSWERS, Answer
+from segment_setups import as_read
 
 from stopscan import StopMatch
 from stopscan.segments import FORMATS, Segmenter, SegmentSet
@@ -15,10 +15,9 @@ Segments = list[tuple[str, str]]
 
 
 def cut(form: str, deltas: Iterable[str], region: str | None = None) -> Segments:
-    """The segments of a whole stream, neighbours of one region joined."""
+    """The segments of a whole stream."""
     segmenter = Segmenter(FORMATS[form], region=region)
-    given = [segment for delta in deltas for segment in segmenter.feed(delta)] + segmenter.flush()
-    return [(name, "".join(text for _, text in group)) for name, group in groupby(given, lambda segment: segment[0])]
+    return as_read([segment for delta in deltas for segment in segmenter.feed(delta)] + segmenter.flush())
 
 
 def chunkings(text: str) -> Iterator[list[str]]:
@@ -68,8 +67,8 @@ def test_vllm_57490_the_opening_marker_of_a_call_in_pieces() -> None:
 def test_sglang_38537_a_marker_whose_beginning_is_in_it_again() -> None:
     """The shortest tail that could begin the marker is held, where the longest must be."""
     segmenter = Segmenter(FORMATS["internlm2"])
-    assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ")], "<|action_start|> <")
-    assert segmenter.feed("|plugin|>{}") == [("tool_call", "{}")]
+    assert (segmenter.feed("ok <|action_start|> <"), segmenter.held) == ([("answer", "ok ", 0)], "<|action_start|> <")
+    assert segmenter.feed("|plugin|>{}") == [("tool_call", "{}", 1)]
 
 
 CALLS = [answer for answer in ANSWERS if any(region == "tool_call" for region, _ in answer.segments)]
@@ -137,11 +136,11 @@ def test_mlx_lm_1867_channels_of_gpt_oss() -> None:
 def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
     """It is sent again, as the answer, when the stream ends before the closing marker."""
     segmenter = Segmenter(FORMATS["qwen3"])
-    assert segmenter.feed("<think>half a thought</thi") == [("reasoning", "half a thought")]
-    assert (segmenter.flush(), segmenter.flush()) == ([("reasoning", "</thi")], [])
+    assert segmenter.feed("<think>half a thought</thi") == [("reasoning", "half a thought", 1)]
+    assert (segmenter.flush(), segmenter.flush()) == ([("reasoning", "</thi", 1)], [])
 
     segmenter = Segmenter(SegmentSet(FORMATS["qwen3"], stop=["STOP"]))
-    assert segmenter.feed("<think>half a STOP") == [("reasoning", "half a ")]
+    assert segmenter.feed("<think>half a STOP") == [("reasoning", "half a ", 1)]
     assert (segmenter.match, segmenter.region, segmenter.flush()) == (StopMatch("STOP", 14), "reasoning", [])
 
 
@@ -159,7 +158,7 @@ def test_vllm_52393_stops_inside_the_thinking() -> None:
     segments = SegmentSet(FORMATS["deepseek_v4"], stop=["Question:"], stop_in=["answer"])
     segmenter = Segmenter(segments, region=segments.region_after("<think>"))
     assert segmenter.feed("Question: 2 + 2.</think>It is 4.\n\nQuest") == [
-        ("reasoning", "Question: 2 + 2."),
-        ("answer", "It is 4.\n\n"),
+        ("reasoning", "Question: 2 + 2.", 0),
+        ("answer", "It is 4.\n\n", 1),
     ]
     assert (segmenter.feed("ion: next"), segmenter.match) == ([], StopMatch("Question:", 34))

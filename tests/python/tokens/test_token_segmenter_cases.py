@@ -23,10 +23,14 @@ def test_one_token_may_be_of_two_regions_and_a_marker() -> None:
     tokenizer, ids = staged("Is it 5", "?</think>It", " is", " 6", "<th", "ink>", "x")
     segmenter = TokenSegmenter(tokenizer, THINKING, region="reasoning")
     outputs = [segmenter.feed(token_id) for token_id in ids]
-    assert outputs[:3] == [[("reasoning", "Is it 5")], [("reasoning", "?"), ("answer", "It")], [("answer", " is")]]
-    assert outputs[3:] == [[("answer", " 6")], [], [], [("reasoning", "x")]]
-    # "?</think>It" counts once, where its text begins, and the two of "<think>" do not count.
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 3}
+    assert outputs[:3] == [
+        [("reasoning", "Is it 5", 0)],
+        [("reasoning", "?", 0), ("answer", "It", 1)],
+        [("answer", " is", 1)],
+    ]
+    assert outputs[3:] == [[("answer", " 6", 1)], [], [], [("reasoning", "x", 2)]]
+    # "?</think>It" counts where its last character lies. "<th" lies in the answer; "ink>" ends a marker.
+    assert segmenter.tokens_in == {"answer": 4, "reasoning": 2}
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (7, 7)
 
 
@@ -34,10 +38,10 @@ def test_half_characters_and_skipped_tokens_count_with_the_text_that_follows() -
     tokenizer, ids = staged(b"\xf0\x9f", b"\x9a\x80", "<pad>", "<think>", "a", b"\xc3", special=["<pad>", "<think>"])
     segmenter = TokenSegmenter(tokenizer, THINKING)
     half, rest, pad, think, a, begun = ids
-    assert segmenter.feed_many([half, rest, pad, think, pad, a, begun]) == [("answer", "🚀"), ("reasoning", "a")]
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 2}  # the first <pad> comes before a marker
-    assert segmenter.flush() == [("reasoning", "\ufffd")]
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 3}
+    assert segmenter.feed_many([half, rest, pad, think, pad, a, begun]) == [("answer", "🚀", 0), ("reasoning", "a", 1)]
+    assert segmenter.tokens_in == {"answer": 3, "reasoning": 2}  # the first <pad> is the answer's
+    assert segmenter.flush() == [("reasoning", "\ufffd", 1)]
+    assert segmenter.tokens_in == {"answer": 3, "reasoning": 3}
 
 
 def test_tokens_that_are_held_count_when_they_are_given_out() -> None:
@@ -57,8 +61,8 @@ def test_a_marker_of_several_tokens_some_of_them_special() -> None:
     markers = {"answer": {"<|channel|>analysis<|message|>": "reasoning"}, "reasoning": {}}
     tokenizer, ids = staged(names[0], "analysis", names[1], "Hm", special=names)
     segmenter = TokenSegmenter(tokenizer, markers, skip_special_tokens=False)
-    assert segmenter.feed_many(ids) == [("reasoning", "Hm")]
-    assert segmenter.tokens_in == {"answer": 0, "reasoning": 1}
+    assert segmenter.feed_many(ids) == [("reasoning", "Hm", 1)]
+    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}  # the third token ends the marker
 
 
 def test_every_end_is_reported_as_by_the_scanner() -> None:
@@ -70,16 +74,17 @@ def test_every_end_is_reported_as_by_the_scanner() -> None:
     ]
     for options, finish in ends:
         segmenter = TokenSegmenter(tokenizer, THINKING, **options)
-        assert (segmenter.feed_many([a, end, a]), segmenter.finish) == ([("answer", "a")], finish)
+        assert (segmenter.feed_many([a, end, a]), segmenter.finish) == ([("answer", "a", 0)], finish)
         assert (segmenter.feed(a), segmenter.flush("abort"), segmenter.finish) == ([], [], finish)
     segmenter = TokenSegmenter(tokenizer, THINKING)
-    assert (segmenter.feed(a), segmenter.flush("abort"), segmenter.finish) == ([("answer", "a")], [], Finish("abort"))
+    assert segmenter.feed(a) == [("answer", "a", 0)]
+    assert (segmenter.flush("abort"), segmenter.finish) == ([], Finish("abort"))
 
 
 def test_the_match_counts_markers() -> None:
     tokenizer, ids = staged("5</think>", "6 END")
     segmenter = TokenSegmenter(tokenizer, SegmentSet(THINKING, stop=["END"]), region="reasoning")
-    assert segmenter.feed_many(ids) == [("reasoning", "5"), ("answer", "6 ")]
+    assert segmenter.feed_many(ids) == [("reasoning", "5", 0), ("answer", "6 ", 1)]
     assert segmenter.match == StopMatch("END", 11)
 
 
@@ -87,7 +92,7 @@ def test_patterns_end_a_stream() -> None:
     tokenizer, ids = staged("5</think>", "6 us", "er 7:", " 8")
     segments = SegmentSet(THINKING, patterns=[r"user ?\d:"])
     segmenter = TokenSegmenter(tokenizer, segments, region="reasoning")
-    assert segmenter.feed_many(ids) == [("reasoning", "5"), ("answer", "6 ")]
+    assert segmenter.feed_many(ids) == [("reasoning", "5", 0), ("answer", "6 ", 1)]
     assert segmenter.finish == stopped(11, "user 7:")
 
 
@@ -98,10 +103,12 @@ def test_a_tokenizer_that_decodes_itself() -> None:
     segments = SegmentSet({"answer": {"think": "reasoning"}, "reasoning": {}}, stop=["END"])
     segmenter = TokenSegmenter(tokenizer, segments)
     outputs = [segmenter.feed(token_id) for token_id in [0, 0, 1, 2]]
-    assert outputs == [[("answer", "a")], [("answer", " a")], [("answer", " ")], [("reasoning", " b")]]
-    assert segmenter.tokens_in == {"answer": 3, "reasoning": 1}
+    assert outputs == [[("answer", "a", 0)], [("answer", " a", 0)], [("answer", " ", 0)], [("reasoning", " b", 1)]]
+    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}
     other = copy.copy(segmenter)
-    assert pickle.loads(pickle.dumps(segmenter)).feed(3) == other.feed(3) == segmenter.feed(3) == [("reasoning", " ")]
+    assert (
+        pickle.loads(pickle.dumps(segmenter)).feed(3) == other.feed(3) == segmenter.feed(3) == [("reasoning", " ", 1)]
+    )
     assert segmenter.finish == other.finish == stopped(12)
 
 

@@ -84,7 +84,7 @@ impl<'a> Pair<'a> {
 fn apply(segmenter: &mut Segmenter, op: &Op) -> (Vec<Segment>, Option<Match>) {
     let given = |segments: Segments<'_>| {
         let matched = segments.stop_match().map(Match::from);
-        let segments = segments.into_iter().map(|segment| (segment.region.into(), segment.text.into()));
+        let segments = segments.into_iter().map(|segment| (segment.region.into(), segment.text.into(), segment.part));
         (segments.collect(), matched)
     };
     match op {

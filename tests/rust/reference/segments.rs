@@ -26,8 +26,8 @@ pub struct Region {
     pub markers: Vec<(String, String)>,
 }
 
-/// Region and text.
-pub type Segment = (String, String);
+/// Region, text and part.
+pub type Segment = (String, String, u32);
 
 impl Rules {
     pub fn set(&self) -> Result<SegmentSet, StopSetError> {
@@ -79,10 +79,13 @@ pub struct Reference<'a> {
     /// How much of the text was returned or taken out.
     sent: usize,
     pub region: &'a str,
+    part: u32,
     pub matched: Option<Match>,
     pub(super) unused: String,
     /// The region that each character which was sent is of; one of a marker that was taken out is of none.
     pub labels: Vec<Option<&'a str>>,
+    /// Whether a marker ended with the last character.
+    pub marker_ended: bool,
 }
 
 /// The region of a state: what stands before the slash.
@@ -92,8 +95,9 @@ pub fn region_of(state: &str) -> &str {
 
 impl<'a> Reference<'a> {
     pub fn new(rules: &'a Rules) -> Reference<'a> {
-        let (text, edge, sent, matched, unused, labels) = Default::default();
-        Reference { rules, text, edge, sent, region: &rules.region, matched, unused, labels }
+        let (text, edge, sent, part, matched, unused, labels) = Default::default();
+        let marker_ended = false;
+        Reference { rules, text, edge, sent, region: &rules.region, part, matched, unused, labels, marker_ended }
     }
 
     pub(super) fn reset(&mut self) -> Vec<Segment> {
@@ -144,6 +148,19 @@ impl<'a> Reference<'a> {
         segments
     }
 
+    /// As `feed`, for a token that is all of a live marker: nothing completes before its last character.
+    pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        if self.matched.is_none() {
+            self.text.push_str(marker);
+            self.complete(armed, &mut segments);
+        }
+        if self.matched.is_none() {
+            self.send(self.held().len(), &mut segments);
+        }
+        segments
+    }
+
     pub fn flush(&mut self) -> Vec<Segment> {
         let mut segments = Vec::new();
         if self.matched.is_none() {
@@ -178,26 +195,33 @@ impl<'a> Reference<'a> {
     }
 
     fn pass_marker(&mut self, marker: &str) -> Vec<Segment> {
-        let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
-        let Some((_, region)) = leads.filter(|_| self.matched.is_none()) else {
+        if !self.leads(marker) {
             return Vec::new();
-        };
+        }
         let segments = self.flush();
-        self.region = region;
+        self.follow(marker);
         segments
+    }
+
+    /// Goes where a marker leads. It begins a part unless it leads back and is taken out.
+    fn follow(&mut self, marker: &str) {
+        let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
+        let region = &leads.expect("it is one of them").1;
+        self.part += u32::from(region != self.region || self.rules.kept.iter().any(|kept| kept == marker));
+        self.region = region;
     }
 
     fn complete(&mut self, armed: bool, segments: &mut Vec<Segment>) {
         let seen = &self.text[self.edge..];
         let stop = if armed { longest_end(seen, self.stops()) } else { "" };
         let marker = longest_end(seen, self.markers());
+        self.marker_ended = !marker.is_empty() && stop.len() <= marker.len();
         if stop.len() > marker.len() {
             self.matched = Some(match_at_end(&self.text, stop, &self.rules.stop, &self.rules.visible));
             self.send(if self.is_hidden(stop) { stop.len() } else { 0 }, segments);
         } else if !marker.is_empty() {
             self.send(marker.len(), segments);
-            let leads = self.rules.markers(self.region).iter().find(|(other, _)| other == marker);
-            self.region = &leads.expect("it is one of them").1;
+            self.follow(marker);
             self.edge = self.text.len();
             if self.rules.kept.iter().any(|kept| kept == marker) {
                 self.send(0, segments);
@@ -216,8 +240,8 @@ impl<'a> Reference<'a> {
         self.labels.extend(text.chars().map(|_| Some(region)));
         match segments.last_mut() {
             _ if text.is_empty() => {}
-            Some(last) if last.0 == region => last.1.push_str(text),
-            _ => segments.push((region.into(), text.into())),
+            Some(last) if last.2 == self.part => last.1.push_str(text),
+            _ => segments.push((region.into(), text.into(), self.part)),
         }
         self.sent = until;
     }

@@ -24,7 +24,8 @@ struct Vector {
 struct Step {
     op: Call,
     text: String,
-    out: Vec<Segment>,
+    /// The region and the text; neighbours of one region are joined.
+    out: Vec<(String, String)>,
     held: String,
     region: String,
 }
@@ -64,9 +65,9 @@ impl Vector {
     }
 }
 
-fn joined(segments: impl Iterator<Item = Segment>) -> Vec<Segment> {
-    let mut joined: Vec<Segment> = Vec::new();
-    for (region, text) in segments {
+fn joined(segments: impl Iterator<Item = Segment>) -> Vec<(String, String)> {
+    let mut joined: Vec<(String, String)> = Vec::new();
+    for (region, text, _) in segments {
         match joined.last_mut() {
             Some(last) if last.0 == region => last.1 += &text,
             _ => joined.push((region, text)),

@@ -20,14 +20,8 @@ def main() -> None:
     """Generates as mlx_lm.generate's command does, to the stop."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the options of stops, and these:")
     add_stops(parser)
-    parser.add_argument(
-        "--protect",
-        action="extend",
-        nargs="+",
-        default=[],
-        metavar="REGION",
-        help="keep stops from firing in a region: its name, or its opening and its closing marker",
-    )
+    words = "keep stops from firing in a region: its name, or its opening and its closing marker"
+    parser.add_argument("--protect", action="extend", nargs="+", default=[], metavar="REGION", help=words)
     own, rest = parser.parse_known_args()
     if {"-h", "--help"} & {*rest}:
         parser.print_help()

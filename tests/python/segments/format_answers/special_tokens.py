@@ -56,7 +56,8 @@ ANSWERS = [
         [
             ("reasoning", "Two places."),
             ("answer", "I'll look."),
-            ("tool_call", 'get_weather[ARGS]{"city": "Tokyo"}[TOOL_CALLS]get_weather[ARGS]{"city": "Paris"}'),
+            ("tool_call", 'get_weather[ARGS]{"city": "Tokyo"}'),
+            ("tool_call", 'get_weather[ARGS]{"city": "Paris"}'),
         ],
     ),
     Answer(

@@ -1,0 +1,47 @@
+"""What the parts that need mlx-lm 0.32 hold on to."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from inspect import signature
+from operator import attrgetter
+from typing import Any
+
+import mlx_lm
+
+# By class or function: the attributes, the parameters, and the attributes that its code asks for.
+BATCHES = {
+    "generate.StopSequences": ["matcher"],
+    "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],
+    "generate.BatchGenerator.insert": ["stop_sequences"],
+    # All rests on this: each step asks the matcher of each row.
+    "generate.GenerationBatch.next": ["advance"],
+}
+SERVER = BATCHES | {
+    "server.ResponseGenerator": ["_tokenize", "_make_state_machine", "generate"],
+    "server.ResponseGenerator._generate": ["_tokenize", "_make_state_machine", "stop_words"],
+    "server.ResponseGenerator._serve_single": ["advance", "_tokenize", "_make_state_machine", "stop_words"],
+    "server.APIHandler": ["handle_completion", "generate_response", "completion_usage_response"],
+    "server._run_http_server": ["handler_class", "server_class"],
+}
+
+
+def require(user: str, parts: dict[str, list[str]]) -> None:
+    """Raises ``ImportError`` unless this mlx-lm has all ``parts``, which ``user`` holds on to."""
+    for owner, names in parts.items():
+        module, _, path = owner.partition(".")
+        for name in names:
+            if name not in _names(f"mlx_lm.{module}", path):
+                raise ImportError(
+                    f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, as long as it has what 0.32.2 has; "
+                    f"this is mlx-lm {mlx_lm.__version__}, without mlx_lm.{owner}: {name}"
+                )
+
+
+def _names(module: str, path: str) -> set[str]:
+    try:
+        found: Any = attrgetter(path)(import_module(module))
+    except (AttributeError, ImportError):
+        return set()
+    code = getattr(found, "__code__", None)
+    return {*dir(found), *signature(found).parameters, *(code.co_names if code else ())}

@@ -1,0 +1,205 @@
+"""Clients that leave, half-close, reset and come in crowds, and requests that travel to other machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
+
+from mlx_harness import Answer, Server, row_steps, serving, stream_events
+
+from stopscan.engines import read_options
+from stopscan.mlx_lm import server
+from stopscan_conformance.reciter import Reciter
+
+ENGINES: dict[str, dict[str, Any]] = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
+
+
+def sent(running: Server, body: dict[str, Any], route: str = "completions") -> socket.socket:
+    """A connection that has sent a request."""
+    connection = socket.create_connection(("127.0.0.1", running.port), timeout=60)
+    data = json.dumps(body).encode()
+    head = f"POST /v1/{route} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n"
+    connection.sendall(head.encode() + data)
+    return connection
+
+
+def read(connection: socket.socket) -> bytes:
+    reply = b""
+    while piece := connection.recv(65536):
+        reply += piece
+    return reply
+
+
+def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Reciter) -> None:
+    with sent(ours, {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": True}) as leaving:
+        leaving.recv(64)
+    assert ours.ask(reciter.prompt("count"), stop=["6"]).matched_stop == "6"
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_a_client_that_half_closes_after_its_request_gets_its_answer(
+    ours: Server, reciter: Reciter, stream: bool
+) -> None:
+    """``nc -N``, and clients that shut their half down: the end of their stream was taken for a departure."""
+    with sent(ours, {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}) as connection:
+        connection.shutdown(socket.SHUT_WR)
+        reply = read(connection)
+    assert reply.startswith(b"HTTP/1.0 200")
+    assert b'"matched_stop": "more"' in reply
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
+    """A write fails, or, in a whole answer, which mlx-lm writes at its end, the connection was reset."""
+    checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
+    draft = ["--draft-model", checkpoint] if engine == "drafted" else []
+    body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
+    with serving(server.main, "--model", checkpoint, *draft) as running, row_steps() as counted:
+        with sent(running, body) as leaving:
+            while len(counted) < 5:
+                time.sleep(0.01)
+            leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset
+        before = -1
+        while before != len(counted):
+            before = len(counted)
+            time.sleep(0.3)
+        # Drafted tokens are checked five at a time.
+        assert len(counted) < 2000 / (5 if engine == "drafted" else 1)
+
+
+def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
+    """Of 192 opened at once 52 were reset: mlx_lm.server listens for five."""
+    sockets = [socket.socket() for _ in range(192)]
+    try:
+        for connection in sockets:
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", ours.port))
+        body = json.dumps({"prompt": reciter.prompt("count"), "max_tokens": 3}).encode()
+        head = f"POST /v1/completions HTTP/1.0\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+
+        def ask(connection: socket.socket) -> bytes:
+            connection.setblocking(True)
+            connection.settimeout(60)
+            connection.sendall(head + body)
+            return read(connection)
+
+        with ThreadPoolExecutor(16) as pool:
+            replies = list(pool.map(ask, sockets))
+    finally:
+        for connection in sockets:
+            connection.close()
+    assert all(reply.startswith(b"HTTP/1.0 200") and b'"1, 2"' in reply for reply in replies)
+
+
+@pytest.mark.parametrize("options", [{}, [], "", None, {"include_usage": None}, {"include_usage": True}], ids=str)
+def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Reciter, options: Any) -> None:
+    """``stream_options: {}`` was a KeyError behind the last chunk, without ``[DONE]``."""
+    body = {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": True, "stream_options": options}
+    status, reply = ours.post("completions", body)
+    *_, last = stream_events(reply)
+    assert (status, "usage" in last) == (200, options == {"include_usage": True})
+
+
+def test_what_a_request_takes_along_can_be_pickled() -> None:
+    """A socket was in it: distributed serving ended at its first request."""
+    with socket.socket() as connection:
+        stops = server._Stops(read_options({"stop": "END", "patterns": ["a+b"]}), ("reasoning",), connection)
+        copy = pickle.loads(pickle.dumps(stops))
+    assert (copy.options, copy.default, copy.connection, copy.row) == (stops.options, stops.default, None, None)
+
+
+def test_a_row_of_several_machines_does_not_end_alone() -> None:
+    """A client that left ended its row on the one machine that knew, and the machines went apart."""
+    for distributed in (False, True):
+        generator = object.__new__(server._ResponseGenerator)
+        generator._is_distributed = distributed
+        stops = server._Stops(read_options({}), ())
+        generator.end(stops)  # before there is a row
+        stops.row = object.__new__(server._Row)
+        generator.end(stops)
+        assert stops.row.left == (not distributed)
+
+
+def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
+    """``mlx.launch -n 2``: each request is pickled for the other rank."""
+    reciter = Reciter()
+    checkpoint = reciter.write(tmp_path / "model")
+    config = json.loads((checkpoint / "config.json").read_text())
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 32}  # one for each machine
+    (checkpoint / "config.json").write_text(json.dumps(config | heads))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    launch = [str(Path(sys.executable).with_name("mlx.launch")), "-n", "2", "--backend", "ring", "--"]
+    command = ["-m", "stopscan.mlx_lm.server", "--model", str(checkpoint), "--port", str(port)]
+    log = tmp_path / "log"
+    with (
+        log.open("w") as output,
+        subprocess.Popen(
+            [*launch, sys.executable, *command], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process,
+    ):
+        try:
+            running = Server(port)
+            for _ in range(600):
+                assert process.poll() is None, log.read_text()
+                try:
+                    answer = running.ask(reciter.prompt("split"), stop=["END"])
+                    break
+                except OSError:
+                    time.sleep(0.1)
+            assert (answer.text, answer.matched_stop, answer.tokens) == ("This is the ", "END", 6), log.read_text()
+            with sent(running, {"prompt": reciter.prompt("late"), "stop": ["never"], "stream": True}) as leaving:
+                leaving.recv(64)
+            for stream in (False, True):
+                assert running.ask(reciter.prompt("count"), stream=stream, stop=["5", "6"]).matched_stop == "5"
+            status, reply = running.post("chat/completions", {"messages": [], "stop": [""]})
+            assert (status, json.loads(reply)["error"]["type"]) == (400, "invalid_request_error")
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # the launcher and both machines
+
+
+def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was compiled in the generation thread as well: large sets stalled all streams."""
+    from stopscan.engines import _checkpoint
+
+    ours.ask("[think]", max_tokens=1)  # so that a model is loaded
+    compiled = _checkpoint._in_regions.cache_info
+    body = {"messages": [{"role": "user", "content": "[think]"}], "stop": ["a stop of its own"], "max_tokens": 1}
+    tokenize, before = server.server.ResponseGenerator._tokenize, []
+
+    def noting(*args: Any) -> Any:
+        before.append(compiled().misses)
+        return tokenize(*args)
+
+    monkeypatch.setattr(server.server.ResponseGenerator, "_tokenize", noting)
+    start = compiled().misses
+    assert ours.post("chat/completions", body)[0] == 200
+    assert (before, compiled().misses) == ([start + 1], start + 1)
+
+
+@pytest.mark.parametrize("engine", ["batched", "seeded"])
+def test_mlx_lms_own_initial_state_counts(tmp_path: Path, engine: str) -> None:
+    """With a prefilled ``<think>`` and words behind it, stops fired in the reasoning: no marker ends the prompt."""
+    reciter = Reciter({"open": ["<think>", "a", "b", " END", "?", "</think>", "It is 5", " END", "."]})
+    with serving(server.main, "--model", reciter.write(tmp_path)) as running:
+        for stream in (False, True):
+            got = running.ask("[open]<think>ab", stop=[" END"], stream=stream, **ENGINES[engine])
+            assert got == Answer("It is 5", " END?", "stop", " END", 5)
+            got = running.ask("[open]<think>ab", stop=[" END"], stream=stream, start_protected=False)
+            assert (got.text, got.reasoning) == ("", "")
