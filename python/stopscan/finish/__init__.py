@@ -10,6 +10,7 @@ from stopscan.finish._engines import from_llama_cpp, from_ollama, from_sglang, f
 from stopscan.finish._finish import EndReason, Finish, Reason
 from stopscan.finish._gemini import from_gemini
 from stopscan.finish._openai import from_openai
+from stopscan.finish._read import is_call
 from stopscan.finish._reading import Api, Reading
 from stopscan.finish._responses import from_responses
 from stopscan.finish._types import (
@@ -59,6 +60,7 @@ __all__ = [
     "from_responses",
     "from_sglang",
     "from_tgi",
+    "is_call",
     "to_anthropic",
     "to_bedrock",
     "to_gemini",

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import Reader, field, finish, items, spoken, whole
+from stopscan.finish._read import Reader, field, finish, is_call, items, spoken, whole
 
 # Nearly all events of a stream; looking for what they do not have would cost more than all the rest.
 SILENT = ("content_block_delta", "text", "thinking", "input_json")
@@ -40,7 +40,8 @@ def _content(event: object) -> Finish | None:
         return None
     message = field(event, "message") or event
     blocks = (field(event, "content_block"), *items(field(message, "content")))
-    return Finish("tool_calls") if any(field(block, "type") == "tool_use" for block in blocks) else None
+    calls = any(field(block, "type") == "tool_use" and is_call(block) for block in blocks)
+    return Finish("tool_calls") if calls else None
 
 
 ANTHROPIC: Reader = Reader("Anthropic stop_reason", whole, _ended, _content)

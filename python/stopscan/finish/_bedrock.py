@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import Reader, field, finish, items, spoken, whole
+from stopscan.finish._read import Reader, field, finish, is_call, items, spoken, whole
 
 # What ends a ConverseStream instead of `messageStop`.
 EXCEPTIONS = (
@@ -38,7 +38,7 @@ def _ended(event: object, payload: object) -> Finish | None:
 def _content(event: object) -> Finish | None:
     message = field(field(event, "output"), "message")
     blocks = (field(field(event, "contentBlockStart"), "start"), *items(field(message, "content")))
-    return Finish("tool_calls") if any(field(block, "toolUse") is not None for block in blocks) else None
+    return Finish("tool_calls") if any(is_call(field(block, "toolUse")) for block in blocks) else None
 
 
 BEDROCK: Reader = Reader("Bedrock stopReason", whole, _ended, _content)

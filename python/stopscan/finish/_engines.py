@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import Reader, either, field, finish, items, silent, spoken, whole
+from stopscan.finish._read import Reader, either, field, finish, is_call, items, silent, spoken, whole
 
 # llama.cpp before `stop_type`
 OLD_LLAMA_CPP = ("stopped_word", "stopped_eos", "stopped_limit")
@@ -29,7 +29,8 @@ def _line_ended(line: object, payload: object) -> Finish | None:
 
 
 def _line_content(line: object) -> Finish | None:
-    return Finish("tool_calls") if items(field(field(line, "message"), "tool_calls")) else None
+    calls = items(field(field(line, "message"), "tool_calls"))
+    return Finish("tool_calls") if any(map(is_call, calls)) else None
 
 
 OLLAMA: Reader = Reader("Ollama done_reason", whole, _line_ended, _line_content)

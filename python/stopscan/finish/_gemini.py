@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import Reader, either, field, finish, items, spoken
+from stopscan.finish._read import Reader, either, field, finish, is_call, items, spoken
 
 # FinishReason of google/ai/generativelanguage/v1beta/generative_service.proto: `to_dict` of google-generativeai writes
 # the numbers. (Vertex's own proto has others from 6 on; its client writes names.)
@@ -54,7 +54,7 @@ def _ended(candidate: object, payload: object) -> Finish | None:
 
 def _content(candidate: object) -> Finish | None:
     parts = items(field(field(candidate, "content"), "parts"))
-    calls = any(either(part, "function_call", "functionCall") is not None for part in parts)
+    calls = any(is_call(either(part, "function_call", "functionCall")) for part in parts)
     return Finish("tool_calls") if calls else None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from stopscan.finish._engines import sglang_words
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import OPEN, Reader, either, field, finish, items, spoken
+from stopscan.finish._read import OPEN, Reader, either, field, finish, is_call, items, spoken
 
 # What has the choices, or is the only one: OpenAI's `stream` helper wraps its chunks, DashScope and OCI their answers,
 # Cohere v2 the end of its streams.
@@ -72,7 +72,7 @@ def _said(choice: Any) -> object:
 
 def _wordless(choice: object, payload: object, said: object) -> Finish | None:
     if choice is not None and choice is not payload:
-        calls = said == "" and items(field(field(choice, "message"), "tool_calls"))
+        calls = said == "" and any(map(is_call, items(field(field(choice, "message"), "tool_calls"))))
         return Finish("tool_calls") if calls else None  # xAI, in a whole answer
     failed = (
         field(payload, "object") == "error",  # vLLM
@@ -110,7 +110,8 @@ def _refined(report: Finish, choice: object, chunk: object) -> Finish:
 
 def _content(choice: object) -> Finish | None:
     body = field(choice, "delta") or field(choice, "message")
-    if items(either(body, "tool_calls", "toolCalls")) or field(body, "function_call"):
+    calls = items(either(body, "tool_calls", "toolCalls"))
+    if any(map(is_call, calls)) or is_call(field(body, "function_call")):
         return Finish("tool_calls")
     content = field(body, "content")
     parts = () if isinstance(content, str) else items(content)

@@ -117,5 +117,24 @@ def finish(word: str, stops: Iterable[object] = ()) -> Finish:
     return Finish(reason, raw=word)
 
 
+# What names a call, and what it is called with, in the APIs' spellings. OpenAI has them in `function` or `custom`.
+CALL = ("name", "id", "call_id", "toolUseId", "arguments", "args", "partialArgs", "partial_args", "input")
+
+
+def is_call(call: object, /) -> bool:
+    """Returns whether this is a tool call: it has a name, an id or arguments that are not empty.
+
+    Some servers send stubs of calls beside ordinary text, with every field empty. `call` is one call of any API, as a
+    dict or as an object of its client; anything else is no call.
+
+    >>> is_call({"index": 0, "function": {"arguments": '{"city"'}})
+    True
+    >>> is_call({"name": "", "arguments": ""})
+    False
+    """
+    parts = (call, field(call, "function"), field(call, "custom"))
+    return any(field(part, name) for part in parts for name in CALL)
+
+
 def _failed(payload: object, choice: object) -> Finish | None:
     return Finish("abort") if field(payload, "error") or field(choice, "error") else None

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import Reader, field, finish, items, spoken, whole
+from stopscan.finish._read import Reader, field, finish, is_call, items, spoken, whole
 
 GOING_ON = ("queued", "in_progress")
 ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
@@ -57,14 +57,14 @@ def _content(event: object) -> Finish | None:
     response = event if kind is None else field(event, "response")
     for item in (field(event, "item"), *items(field(response, "output"))):
         kind = field(item, "type")
-        if _is_call(item, kind):
+        if _waits(item, kind) and is_call(item):
             return Finish("tool_calls", raw=kind)
         if any(field(part, "type") == "refusal" for part in items(field(item, "content"))):
             return Finish("refusal", raw="refusal")
     return None
 
 
-def _is_call(item: object, kind: object) -> bool:
+def _waits(item: object, kind: object) -> bool:
     if kind == "shell_call":  # OpenAI runs those in a container
         return field(field(item, "environment"), "type") in (None, "local")
     if kind == "tool_search_call":
