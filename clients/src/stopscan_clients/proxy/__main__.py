@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stopscan._command_line import add_pairs, add_stops, stop_set
-from stopscan_clients._native import LIMITS
+from stopscan_clients.native import LIMITS
 from stopscan_clients.proxy import Limits, proxy
 
 

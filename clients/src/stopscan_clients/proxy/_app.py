@@ -17,8 +17,8 @@ from starlette.types import Receive, Scope, Send
 
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
-from stopscan_clients._native import Api
-from stopscan_clients._request import SIGNED, error_body, route_of
+from stopscan_clients.native import Name
+from stopscan_clients.request import SIGNED, error_body, route_of
 
 log = logging.getLogger("stopscan_clients.proxy")
 
@@ -46,7 +46,7 @@ def proxy(
     stop: StopSet | str | Iterable[str] | None = (),
     /,
     *,
-    api: Api | None = None,
+    api: Name | None = None,
     include_stop: bool = False,
     drain: bool = False,
     strict: bool = True,
@@ -67,7 +67,7 @@ def proxy(
         stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
     )
     limits = limits or Limits()
-    transport._most = limits.stops
+    transport.most = limits.stops
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
