@@ -30,7 +30,7 @@ from stopscan_clients import ascan_events, scan_events
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "clients" / "tests"))
 
-from objects import MAKERS, text_of
+from events import MAKERS, text_of
 from wire import WIRES
 
 EVENTS = 300

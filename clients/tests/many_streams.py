@@ -23,7 +23,7 @@ import httpx2
 import openai
 import wire
 from apis import BY_NAME, MESSAGES
-from objects import field, text_of
+from events import field, text_of
 from reference import Reference
 from replay import Recording, Replay, replaying
 from through import APIS, asker, async_asker

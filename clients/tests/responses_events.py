@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import wire
-from objects import field
+from events import field
 
 CLOSING = ["response.output_text.done", "response.content_part.done", "response.output_item.done"]
 NAMED = "'matched_stop': 'END'"

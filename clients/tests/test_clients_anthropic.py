@@ -6,7 +6,7 @@ from typing import Any
 
 import wire
 from apis import BY_NAME
-from objects import text_of
+from events import text_of
 from replay import Recording, Replay
 
 from stopscan_clients import scan_events

@@ -12,7 +12,7 @@ import openai
 import pytest
 import wire
 from apis import APIS, BY_NAME, MESSAGES, client, run
-from objects import field
+from events import field
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from pydantic import BaseModel
 from replay import Recording, Replay
@@ -263,7 +263,7 @@ def test_every_event_can_be_sent_on(server: Replay, api: Any) -> None:
 
 def test_the_way_an_event_is_read_for_speed_is_that_of_its_kind() -> None:
     """LiteLLM's objects keep their fields where pydantic is slow to look."""
-    from stopscan_clients._machines.machine import Options
+    from stopscan_clients.machine import Options
     from stopscan_clients._objects.events import Objects
 
     chunk = litellm.ModelResponseStream(choices=[{"index": 0, "delta": {"content": "one"}}])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import wire
 from apis import BY_NAME
-from objects import text_of
+from events import text_of
 from replay import Recording, Replay
 from wire_mixed import MIXED, ollama_mixed
 

@@ -9,11 +9,11 @@ import pytest
 import wire
 from hypothesis import given
 from hypothesis import strategies as st
-from objects import MAKERS, field, text_of
+from events import field, text_of
 from reference import Reference
 
 from stopscan_clients import scan_events, truncate_response
-from stopscan_clients._machines.logprobs import placed, spelled
+from stopscan_clients.beside import Tokens
 
 CHUNKS = st.lists(st.lists(st.text("abE", min_size=1, max_size=3), min_size=1, max_size=3), min_size=1, max_size=6)
 STOPS = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
@@ -111,14 +111,11 @@ FORMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
 @pytest.mark.parametrize("api", FORMS)
 @given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
-def test_any_tokens(api: str, as_objects: bool, chunks: Any, stop: list[str], include_stop: bool) -> None:
+def test_any_tokens(api: str, chunks: Any, stop: list[str], include_stop: bool) -> None:
     make, rows = FORMS[api]
     events = make(chunks)
-    if as_objects:
-        events = [MAKERS[api](event) for event in events]
     oracle = Reference(stop, include_stop=include_stop)
     text = oracle.feed("".join("".join(tokens) for tokens in chunks)) + oracle.flush()
     tokens, begin = [], 0
@@ -143,10 +140,9 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
         assert len(told) - len(emitted) < 3, "the rest of one token, at most"
 
 
-@pytest.mark.parametrize("as_objects", [False, True], ids=["dicts", "objects"])
 @given(chunks=CHUNKS, stop=STOPS, include_stop=st.booleans())
 def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
-    as_objects: bool, chunks: Any, stop: list[str], include_stop: bool
+    chunks: Any, stop: list[str], include_stop: bool
 ) -> None:
     """A call parts the tokens of a chunk; its first goes on with what is held of the chunk before."""
     events = gemini(chunks)
@@ -158,8 +154,6 @@ def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
         for number, token in enumerate(tokens):
             text += (oracle.flush() if number else "") + oracle.feed(token)
     text += oracle.flush()
-    if as_objects:
-        events = [MAKERS["gemini"](event) for event in events]
     out = list(scan_events(events, stop, include_stop=include_stop))
     parts = [part for event in out for part in field(event, "candidates", 0, "content", "parts")]
     assert "".join(field(part, "text") or "" for part in parts) == text
@@ -244,11 +238,14 @@ def test_half_characters_begin_where_their_character_does() -> None:
     assert texts == [("", []), ("", []), ("", []), ("aéb", ["a", "\\xc3", "\\xa9", "b"])]
 
 
+def spelled(entries: list[Any], text: str) -> list[tuple[int, Any]]:
+    return Tokens("rows").read({"rows": entries}, text)
+
+
 def test_tokens_that_spell_more_than_the_text_stay_within_it() -> None:
     assert spelled([entry("<s>", 0), entry("ab", 1)], "ab") == [(0, entry("<s>", 0)), (1, entry("ab", 1))]
     assert spelled([{"token": "ab", "bytes": None}, {"token": "", "bytes": []}], "ab")[1][0] == 1
     assert spelled([entry("x", 0)], "") == [(0, entry("x", 0))]
-    assert placed([], [], "") == []
 
 
 def test_a_whole_response_loses_the_tokens_of_the_stop() -> None:
@@ -276,13 +273,11 @@ def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
     """Also where the text that comes is as long as the delta's own, and where it comes by itself."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
-    for made in (events, [MAKERS[api](event) for event in events]):
-        out = [event for event in scan_events(made, "END") if text_of(api, event) or rows(event)]
-        assert any(out[0] is event for event in made)
-        assert [text_of(api, event) for event in out] == ["a", "E", "E", "ENb", "E"]
-        assert "namespace(" not in repr(out), "all of it is of the client's classes, or dicts"
-        last = [[("E", -0.03), ("N", -0.04), ("b", -0.05)], [("E", -0.06)]]
-        assert [rows(event) for event in out] == [[("a", 0)], [("E", -0.01)], [("E", -0.02)], *last]
+    out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]
+    assert any(out[0] is event for event in events)
+    assert [text_of(api, event) for event in out] == ["a", "E", "E", "ENb", "E"]
+    last = [[("E", -0.03), ("N", -0.04), ("b", -0.05)], [("E", -0.06)]]
+    assert [rows(event) for event in out] == [[("a", 0)], [("E", -0.01)], [("E", -0.02)], *last]
 
 
 def test_responses_the_closing_events_repeat_the_tokens_before_the_stop() -> None:

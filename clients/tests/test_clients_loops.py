@@ -12,7 +12,7 @@ import pytest
 import wire
 from apis import APIS, Api
 from memory import CHAT, Server, events, packages, post, text_in
-from objects import field
+from events import field
 from replay import Recording, Replay, replaying, sse
 from test_clients_close import left
 from wholes import PATHS, WHOLES

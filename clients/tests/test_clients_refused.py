@@ -11,7 +11,7 @@ import anthropic
 import pytest
 import wire
 from huggingface_hub import ChatCompletionStreamOutput, TextGenerationStreamOutput
-from objects import MAKERS
+from events import MAKERS
 from sources import AsyncSource, Source, chunks
 
 from stopscan_clients import ascan_events, scan_events

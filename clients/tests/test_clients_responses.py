@@ -8,7 +8,7 @@ import openai
 import pytest
 import wire
 from apis import client
-from objects import MAKERS, field
+from events import field
 from openai.types.responses.response_output_text import AnnotationURLCitation
 from replay import Recording, Replay
 from responses_events import CLOSING, NAMED, answer, kinds

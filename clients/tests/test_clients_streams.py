@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import wire
-from objects import text_of
+from events import text_of
 from sources import AsyncSource, Source, chunks, texts
 
 import stopscan

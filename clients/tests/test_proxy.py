@@ -13,7 +13,7 @@ import openai
 import pytest
 import wire
 from apis import APIS, MESSAGES, client
-from objects import field
+from events import field
 from replay import Recording, Replay
 from running import Running, raw_server, running
 from test_clients_close import endless, left

@@ -11,7 +11,7 @@ import pytest
 import trio
 import wire
 from apis import BY_NAME, MESSAGES
-from objects import field, text_of
+from events import field, text_of
 from reference import Reference
 from replay import Recording, Replay
 from test_clients_close import endless, left

@@ -17,7 +17,7 @@ from replay import aws, sse
 
 from stopscan import StopMatch
 from stopscan_clients import scan_events, truncate_response
-from stopscan_clients._wire.aws import Aws
+from stopscan_clients.framing import Aws
 
 
 def cohere(texts: list[str]) -> list[Any]:

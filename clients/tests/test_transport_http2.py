@@ -15,7 +15,7 @@ from h2_server import h2_serving
 from replay import sse
 
 from stopscan_clients import AsyncStopTransport, StopTransport
-from stopscan_clients._wire.h2 import connection_of
+from stopscan_clients.transport import connection_of
 
 packages = pytest.mark.parametrize("package", [httpx, httpx2], ids=["httpx", "httpx2"])
 BODY = {"stream": True, "messages": []}

@@ -10,18 +10,17 @@ import pytest
 import wire
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from objects import text_of
+from events import text_of
 from reference import Reference
 from replay import aws, line, sse
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients._machines.apis import answer_machine_of, machine_of
-from stopscan_clients._machines.machine import Options
-from stopscan_clients._wire.aws import Aws
-from stopscan_clients._wire.cutter import Cutter, cut_answer
-from stopscan_clients._wire.framing import Array, Framing, Lines, Sse
+from stopscan_clients.body import Asked, Body
+from stopscan_clients.machine import Options
+from stopscan_clients.framing import Array, Aws, Lines, Sse
+from stopscan_clients.rows import api_of_event
 
-FORMS: dict[str, tuple[type[Framing], Any]] = {
+FORMS: dict[str, tuple[type[Lines], Any]] = {
     **dict.fromkeys(("chat", "completions", "responses", "anthropic", "gemini"), (Sse, sse)),
     **dict.fromkeys(("ollama", "generate"), (Lines, line)),
     "bedrock": (Aws, aws),
@@ -29,16 +28,21 @@ FORMS: dict[str, tuple[type[Framing], Any]] = {
 
 
 def cut(
-    framing: type[Framing], pieces: list[bytes], stop: list[str], fast: bool = True, **options: bool
+    framing: type[Lines], pieces: list[bytes], stop: list[str], fast: bool = True, **options: bool
 ) -> tuple[bytes, Any]:
-    matches: dict[int, StopMatch] = {}
-    cutter = Cutter(framing(), Options(StopSet(stop), **options), matches, False, fast)
+    body = body_of(framing, stop, fast, **options)
     out = b""
     for piece in pieces:
-        out += cutter.feed(piece)
-        if cutter.ended:
+        out += body.feed(piece)
+        if body.ended:
             break
-    return out + cutter.end(), matches
+    return out + body.end(), body.matches
+
+
+def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
+    body = Body(Asked(Options(StopSet(stop), **options), True), "", False, fast=fast)
+    body._framing = framing()  # as the first bytes tell
+    return body
 
 
 def pieces_of(body: bytes, sizes: list[int]) -> list[bytes]:
@@ -88,21 +92,21 @@ def _plain(body: bytes) -> bytes:
     return b"\n".join(out)
 
 
-def read(framing: type[Framing], body: bytes) -> list[Any]:
+def read(framing: type[Lines], body: bytes) -> list[Any]:
     form = framing()
     payloads = [form.payload(frame) for frame in form.split(body)]
     return [json.loads(payload) for payload in payloads if payload not in (None, b"[DONE]")]
 
 
-@pytest.mark.parametrize("api", [api for api in FORMS if api != "bedrock"])
+@pytest.mark.parametrize("api", ["chat", "completions", "anthropic", "ollama", "generate"])
 def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
     framing, form = FORMS[api]
-    cutter = Cutter(framing(), Options(StopSet(["<|end|>", "\n\nHuman:"])), {})
+    body = body_of(framing, ["<|end|>", "\n\nHuman:"])
     slow = []
-    real = cutter._slow
-    cutter._slow = lambda frame: slow.append(frame) or real(frame)  # type: ignore[method-assign, func-returns-value]
+    real = body._event
+    body._event = lambda frame, fed: slow.append(frame) or real(frame, fed)  # type: ignore[method-assign, func-returns-value]
     for event in wire.WIRES[api]([f"word {number}" for number in range(500)]):
-        cutter.feed(form(event))
+        body.feed(form(event))
     assert len(slow) < 15
 
 
@@ -206,7 +210,7 @@ def test_random_json_in_a_stream_never_raises(api: str, data: st.DataObject) -> 
         framing = Lines
     body = b"".join(line(event) for event in events) if framing is Lines else b"".join(map(sse_of, events))
     drain = data.draw(st.booleans())
-    cutter = Cutter(framing(), Options(StopSet(["END", "b"]), drain=drain), {}, False)
+    cutter = body_of(framing, ["END", "b"], drain=drain)
     cutter.feed(body)
     cutter.end()
 
@@ -230,9 +234,7 @@ def _mutated(tree: Any, data: st.DataObject) -> Any:
 @given(answer=values)
 def test_random_json_as_an_answer_never_raises(answer: Any) -> None:
     body = json.dumps(answer).encode()
-    cut_answer(body, Options(StopSet(["END", "b"])), {}, False)
-    if isinstance(answer, dict):
-        answer_machine_of(answer)
+    Body(Asked(Options(StopSet(["END", "b"])), own=True), "").whole(body)
 
 
 @pytest.mark.parametrize("framing", [Sse, Lines, Array])
@@ -260,7 +262,7 @@ def test_random_json_as_an_answer_never_raises(answer: Any) -> None:
     sizes=sizes,
 )
 @example(body=b"data: {}\r\r\ndata: x", sizes=[1])
-def test_random_bytes_pass(framing: type[Framing], body: bytes, sizes: list[int]) -> None:
+def test_random_bytes_pass(framing: type[Lines], body: bytes, sizes: list[int]) -> None:
     out, matches = cut(framing, pieces_of(body, sizes), [])
     assert matches == {}
     if framing is not Array:
@@ -275,7 +277,7 @@ def test_random_bytes_of_an_aws_stream_pass_or_are_refused(body: bytes, sizes: l
 
 
 def test_an_event_that_never_ends_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stopscan_clients._wire.framing.LIMIT", 1000)
+    monkeypatch.setattr("stopscan_clients.framing.LIMIT", 1000)
     for framing in (Sse, Lines, Array):
         with pytest.raises(ValueError, match="1,000 bytes"):
             cut(framing, [b"[{" + b"x" * 100] * 20, ["END"])
@@ -287,7 +289,7 @@ def test_pieces_of_a_byte_are_read_in_linear_time() -> None:
     assert out == body
 
 
-def test_machine_of_knows_each_api_by_any_of_its_events() -> None:
+def test_a_row_knows_its_api_by_any_of_the_events() -> None:
     for api, make in wire.WIRES.items():
-        known = {machine_of(event) for event in make(["one"]) if "metadata" not in event} - {None}
-        assert len(known) == 1, api
+        rows = [api_of_event(event) for event in make(["one"])]
+        assert len({row.name for row in rows if row is not None}) == 1, api

@@ -15,7 +15,7 @@ import wire
 from apis import MESSAGES, client, genai
 from hypothesis import given
 from hypothesis import strategies as st
-from objects import MAKERS, field
+from events import field
 from reference import Reference
 from replay import Recording, Replay
 from wholes import PATHS, WHOLES

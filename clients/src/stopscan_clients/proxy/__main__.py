@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from stopscan.command_line import add_pairs, add_stops, stop_set
-from stopscan_clients._native import LIMITS
+from stopscan_clients.native import LIMITS
 from stopscan_clients.proxy import Limits, proxy
 from stopscan_clients.proxy._server import serve
 

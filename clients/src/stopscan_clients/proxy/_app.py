@@ -18,8 +18,8 @@ from starlette.types import Receive, Scope, Send
 
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
-from stopscan_clients._native import Api
-from stopscan_clients._request import SIGNED, error_body, route_of
+from stopscan_clients.native import Name
+from stopscan_clients.request import SIGNED, error_body, route_of
 
 log = logging.getLogger("stopscan_clients.proxy")
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def proxy(
     stop: StopSet | str | Iterable[str] | None = (),
     /,
     *,
-    api: Api | None = None,
+    api: Name | None = None,
     include_stop: bool = False,
     drain: bool = False,
     strict: bool = True,

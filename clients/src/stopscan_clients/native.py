@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from stopscan import StopSet
 
-Api: TypeAlias = Literal[
+Name: TypeAlias = Literal[
     "openai",
     "openai-reasoning",
     "responses",
@@ -49,7 +49,7 @@ LIMITS: dict[str, Limit] = {
     "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
     "none": Limit(0, True, "a server that gets stops wrong, or does not say which: it is given none"),
 }
-assert set(LIMITS) == set(get_args(Api))
+assert set(LIMITS) == set(get_args(Name))
 
 
 def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
