@@ -126,18 +126,14 @@ def _told_apart(tokenizer: Any) -> tuple[str, ...]:
 
 def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
     for response in responses:
-        _check(connection)
+        with suppress(BlockingIOError):
+            # Raises if the client has reset the connection: mlx-lm writes a whole answer only at its end. A client that
+            # has closed its own half may still read.
+            connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
         # At a "stop", mlx-lm drops the last text and what it still withholds.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
-
-
-def _check(connection: socket) -> None:
-    """Raises ``ConnectionError`` if the client has reset the connection: mlx-lm writes a whole answer only at its end.
-    A client that has closed its own half may still read."""
-    with suppress(BlockingIOError):
-        connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
 
 
 class _Handler(server.APIHandler):
