@@ -3,73 +3,91 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from copy import copy
 from typing import Any
 
-from stopscan.sglang._everywhere import Everywhere
-from stopscan.sglang._requests import KEY, Requests
-from stopscan.sglang._spec import Spec
-from stopscan.tokens import TokenScanner
+from stopscan.engines import Failures
+from stopscan.sglang._scheduler import KEY
+from stopscan.sglang._spec import Everywhere, Spec
+from stopscan.tokens import TokenScanner, Vocabulary
 
 # As many as sglang keeps.
 MAX_ROWS = 1 << 16
 
 
 class Row:
-    """One request: its scanner, and what sglang has to be told to take it over."""
+    """One request: its spec, its scanner, and what sglang has to be told to take it over."""
 
-    def __init__(self, spec: Spec, decoded: str, decode_ids: Sequence[int], offset: int) -> None:
+    def __init__(self, spec: Spec, recv: Any, place: int) -> None:
         self.spec = spec
+        self.offset = recv.read_offsets[place]
+        self.decoded = recv.decoded_texts[place]
+        self.decode_ids = list(recv.decode_ids[place][: self.offset])
         self.scanner: TokenScanner | Everywhere | None = None
-        self.decoded = decoded
-        self.decode_ids = list(decode_ids)
-        self.offset = offset
         # How many characters clients have.
         self.given = 0
-        # Since the scanner failed: sglang's text, which has no hold. None before.
+        # Since a fault of ours: sglang's text, which has no hold. None before.
         self.text: str | None = None
+
+    def feed(self, manager: Any, recv: Any, place: int) -> str:
+        """The row's new text."""
+        ids, reason = list(recv.output_ids[place]), recv.finished_reasons[place]
+        if self.scanner is None:
+            self.scanner = self.spec.scanner(Vocabulary(manager.tokenizer))
+        if reason and ids and isinstance(reason.get("matched"), int):
+            ids = manager.trim_matched_stop(ids, reason, recv.no_stop_trim[place])
+        text = self.scanner.feed_many(ids)
+        if reason and self.scanner.finish is None:
+            text += self.scanner.flush("abort" if reason["type"] == "abort" else "length")
+        self.given += len(text)
+        return text
+
+    def rest(self, reason: Any) -> str:
+        """What clients do not have of sglang's whole text, up to the stop."""
+        text = self.text or ""
+        return text[self.given : self.spec.end_of(text)]
+
+    def certain(self, reason: Any) -> str:
+        """As ``rest`` where the spec cannot be used: up to the words that sglang was told, or nothing."""
+        text, matched = self.text or "", reason.get("matched")
+        if isinstance(matched, str):
+            return text[self.given : max(text.find(matched), self.given)]
+        return text[self.given :]
 
 
 class Detokenizer:
-    """The hook of the detokenizer. No exception of ours leaves it: it would end the whole server."""
+    """The hook of the detokenizer. A fault of ours concerns one row, so that it is caught there."""
 
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
         self._rows: OrderedDict[str, Row] = OrderedDict()
 
-    def decode(self, original: Callable[..., Any], manager: Any, recv: Any) -> list[str]:
+    def decode(self, manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
         """Around `_decode_batch_token_id_output`: the new text of each row."""
-        try:
-            self._learn(manager, recv)
-        except BaseException as error:
-            # What is left in it would go on to clients.
-            recv.customized_info = None
-            self._requests.circuit.note(error, "goes on with sglang's own text")
+        if recv.customized_info is not None:
+            self._learn(recv)
         if not self._rows:
-            texts: list[str] = original(manager, recv)
-            return texts
+            yield None
+            return None
         rows = [self._rows.get(rid) for rid in recv.rids]
-        ours = [self._text(manager, recv, place, row) if row else None for place, row in enumerate(rows)]
+        ours = [self._text(row, manager, recv, place) if row else None for place, row in enumerate(rows)]
         theirs = [place for place, text in enumerate(ours) if text is None]
-        if theirs:
-            failed = {place: row for place, row in enumerate(rows) if row and ours[place] is None}
-            part = _part(recv, theirs) if failed or len(theirs) < len(ours) else recv
-            for place, row in failed.items():
-                self._hand_over(part, theirs.index(place), row)
-            for place, text in zip(theirs, original(manager, part), strict=True):
-                ours[place] = text
-            for place, row in failed.items():
-                ours[place] = self._own(row, ours[place] or "", recv.finished_reasons[place])
+        part = _part(recv, theirs)
+        failed = {place: row for place, row in enumerate(rows) if row and ours[place] is None}
+        for place, row in failed.items():
+            self._hand_over(part, theirs.index(place), row)
+        for place, text in zip(theirs, (yield (manager, part)), strict=True):
+            ours[place] = text
+        for place, row in failed.items():
+            ours[place] = self._own(row, ours[place] or "", recv.finished_reasons[place])
         for rid, reason in zip(recv.rids, recv.finished_reasons, strict=True):
             if reason is not None:
                 self._rows.pop(rid, None)
         return [text or "" for text in ours]
 
-    def _learn(self, manager: Any, recv: Any) -> None:
+    def _learn(self, recv: Any) -> None:
         """Takes the specs out of the message: what is left in it goes on to the client."""
-        if recv.customized_info is None:
-            return
         from sglang.srt.managers.io_struct import unwrap_from_pickle, wrap_as_pickle
 
         info = unwrap_from_pickle(recv.customized_info)
@@ -78,40 +96,20 @@ class Detokenizer:
             return
         recv.customized_info = wrap_as_pickle(info) if info else None
         for place, (rid, values) in enumerate(zip(recv.rids, specs, strict=True)):
-            if values is not None:
-                self._rows[rid] = self._row(manager, recv, place, Spec(*values))
+            if values and values[0] is not None:
+                self._rows[rid] = Row(Spec(*values[0]), recv, place)
         while len(self._rows) > MAX_ROWS:
             self._rows.popitem(last=False)
 
-    def _row(self, manager: Any, recv: Any, place: int, spec: Spec) -> Row:
-        offset = recv.read_offsets[place]
-        prompt = recv.decode_ids[place][:offset]
-        row = Row(spec, recv.decoded_texts[place], prompt, offset)
-        try:
-            row.scanner = spec.scanner(self._requests.vocabulary(manager.tokenizer), prompt)
-        except BaseException as error:
-            self._requests.circuit.note(error, "gets sglang's own text at its end")
-        return row
-
-    def _text(self, manager: Any, recv: Any, place: int, row: Row) -> str | None:
+    def _text(self, row: Row, manager: Any, recv: Any, place: int) -> str | None:
         """The row's new text; ``None`` if sglang is to make it."""
+        row.decode_ids += recv.output_ids[place]
         if row.text is not None:
             return None
-        ids, reason = list(recv.output_ids[place]), recv.finished_reasons[place]
-        row.decode_ids += ids
-        if row.scanner is None:
-            return None
         try:
-            if reason and ids and isinstance(reason.get("matched"), int):
-                ids = manager.trim_matched_stop(ids, reason, recv.no_stop_trim[place])
-            text = row.scanner.feed_many(ids)
-            if reason and row.scanner.finish is None:
-                text += row.scanner.close("abort" if reason["type"] == "abort" else "length")
-            row.given += len(text)
-            return text
+            return row.feed(manager, recv, place)
         except BaseException as error:
-            row.scanner = None
-            self._requests.circuit.note(error, "gets sglang's own text at its end")
+            self._failures.note(error, "gets sglang's own text at its end")
             return None
 
     @staticmethod
@@ -135,11 +133,10 @@ class Detokenizer:
         if reason is None:
             return ""
         try:
-            end = row.spec.end_of(row.text)
+            return row.rest(reason)
         except BaseException as error:
-            end = len(row.text)
-            self._requests.circuit.note(error, "has the stop in its text")
-        return row.text[row.given : end]
+            self._failures.note(error, "may lack the end of its text")
+            return row.certain(reason)
 
 
 def _part(recv: Any, places: Sequence[int]) -> Any:

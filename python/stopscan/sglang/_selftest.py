@@ -10,10 +10,12 @@ import pickle
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from functools import wraps
+from logging import Logger
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
+from unittest.mock import Mock
 
-from stopscan._engine.environment import Settings
+from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
 
 WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
@@ -103,7 +105,9 @@ class Host:
         return came
 
     def _request(self, rid: str, params: dict[str, Any]) -> Any:
+        from sglang.srt.disaggregation.utils import DisaggregationMode
         from sglang.srt.managers import schedule_batch
+        from sglang.srt.managers.scheduler import Scheduler
         from sglang.srt.sampling.sampling_params import SamplingParams
 
         sampling = SamplingParams(**{"max_new_tokens": 1000, **params})
@@ -111,6 +115,8 @@ class Host:
         size = len(self.tokenizer)
         req = schedule_batch.Req(rid, "", array("q", [1]), sampling, stream=True, vocab_size=size, eos_token_ids=None)
         req.tokenizer = self.tokenizer
+        queue = Mock(disaggregation_mode=DisaggregationMode.NULL)
+        Scheduler._add_request_to_queue(queue, req)
         return req
 
     def _message(self, reqs: Sequence[Any]) -> Any:
@@ -170,13 +176,19 @@ def _around(original: Any, hook: Any) -> Any:
 
 def problems() -> list[str]:
     """What is wrong with stopscan in this sglang; nothing if all is right."""
-    from stopscan.sglang._hooks import hooks
+    from stopscan.sglang._plugin import hooks
 
+    silent = Logger("stopscan self-test")
+    silent.disabled = True
+    failures = Failures(silent)
     try:
-        with installed(hooks(Settings())):
-            return list(_compare(Host()))
+        with installed(hooks(Defaults(), failures)):
+            wrong = list(_compare(Host()))
     except Exception as error:
         return [f"nothing can be told, because the test fails: {error!r}"]
+    if failures.count:
+        wrong.append("stopscan failed in a stream")
+    return wrong
 
 
 def _compare(host: Host) -> Iterator[str]:
