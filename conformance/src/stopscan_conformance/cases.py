@@ -336,8 +336,10 @@ def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, Play]]:
         if not all(fits(api, point) for point in both):
             continue
         # The limit, too, is the same, unless it is what differs.
-        limits = {} if name == "another-limit" else {"max_tokens": LIMIT_OF_PAIRS}
-        one, other = (exchange(api, point.stream, replace(asked_of(point), **limits)) for point in both)
+        asked = [asked_of(point) for point in both]
+        if name != "another-limit":
+            asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
+        one, other = (exchange(api, point.stream, mine) for point, mine in zip(both, asked, strict=True))
         yield f"{name}-in-turn", on_one_connection([one, other, one, other])
         yield f"{name}-at-once", at_once(_runs([one, other] * 3))
 

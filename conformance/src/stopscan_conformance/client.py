@@ -27,7 +27,7 @@ TICK = 0.001
 SLEPT = 0.004  # this process was kept from running for longer than a tick needs
 
 
-@dataclass
+@dataclass(eq=False)
 class Flight:
     """A request under way, and how many there were beside it at most."""
 
@@ -203,8 +203,8 @@ async def ask(
             answer.seconds = perf_counter() - begin
     if answer.timed_out:
         answer.error = f"no end of the answer in {server.timeout * flight.most:g} s"
-    elif (error := task.exception()) is not None:
-        answer.error = _described(error, answer.wire)
+    elif (failed := task.exception()) is not None:
+        answer.error = _described(failed, answer.wire)
     _read(server, api, request, answer, leave)
     return answer
 

@@ -413,14 +413,14 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "echo": ({"echo": True}, ("openai-completions",)),
 }
 NEWER = "max_completion_tokens"
-LIMITS: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
+LIMIT_NAMES: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
     """What `says` is in the words of `api`; None if that has no words for it."""
     if says in OPTIONS:
         options, apis = OPTIONS[says]
-        return Said(options, limits=LIMITS.get(says, Said.limits)) if not apis or api in apis else None
+        return Said(options, limits=LIMIT_NAMES.get(says, Said.limits)) if not apis or api in apis else None
     if says == "logprobs":
         words = {"openai-chat": {"logprobs": True, "top_logprobs": 1}, "openai-completions": {"logprobs": 1}}
         return Said(words[api]) if api in words else None
