@@ -143,8 +143,10 @@ SMALL = 700  # tokens of an answer, at most, in the cases that are not deep
 
 
 def small(seed: int) -> list[Point]:
-    """Each value of each dimension by itself, the borders, and points at random, without long answers."""
-    return [point for point in deep(seed) if point.longest <= SMALL]
+    """Each value of each dimension by itself, the borders, and points at random, without long answers but three: stops
+    across two large borders, and one behind them."""
+    far = (Point(place=1022, length=12), at_character(65533, 8, stream=True), Point(place=FAR))
+    return [point for point in deep(seed) if point.longest <= SMALL or point in far]
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
