@@ -80,47 +80,15 @@ FAR = 4200
 LENGTHS = (1, 2, 3, 6, 12, 30, 60, 140, 400, 1100)
 SKIPS = (0, 1, 2)
 AMONG = (
-    "alone",
-    "decoys-3",
-    "decoys-40",
-    "decoys-63",
-    "begun",
-    "continued",
-    "ends-another",
-    "later-first",
-    "twice",
-    "nul",
-    "equal-joined",
-    "case-twin",
-    "none",
-    "id",
-    "id-first",
-)
+    "alone", "decoys-3", "decoys-40", "decoys-63", "begun", "continued", "ends-another", "later-first", "twice",
+    "nul", "equal-joined", "case-twin", "none", "id", "id-first",
+)  # fmt: skip
 LIMITS = ("enough", "none", "at-the-stop", "one-after", "one-before", "within", "tight")
 SAYS = (
-    "nothing",
-    "temperature",
-    "greedy",
-    "penalties",
-    "seed",
-    "top-p",
-    "top-k",
-    "logprobs",
-    "response-format",
-    "tools",
-    "user",
-    "newer-limit",
-    "both-limits",
-    "echo",
-    "parts",
-    "system",
-    "system-with-the-stop",
-    "turns",
-    "turns-with-the-stop",
-    "long-prompt",
-    "long-message",
-    "prompt-begins-the-stop",
-)
+    "nothing", "temperature", "greedy", "penalties", "seed", "top-p", "top-k", "logprobs", "response-format", "tools",
+    "user", "newer-limit", "both-limits", "echo", "parts", "system", "system-with-the-stop", "turns",
+    "turns-with-the-stop", "long-prompt", "long-message", "prompt-begins-the-stop",
+)  # fmt: skip
 USAGES = ("asked", "not-asked", "false")
 COMPANIES = (1, 3, 12, 40, 64)
 KEPT = (0, 1, 8, 11)
