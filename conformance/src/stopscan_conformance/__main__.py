@@ -33,7 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if urlsplit(options.url).scheme not in ("http", "https"):
         parser.error(f"{options.url} is no URL of a server, such as http://127.0.0.1:8000")
-    server = Server(options.url, model=options.model, api_key=options.api_key, timeout=options.timeout)
+    server = Server(
+        options.url, model=options.model, api_key=options.api_key, timeout=options.timeout, clients=options.clients
+    )
     report = Report(server, options.seed, options.level)
     told = None
     try:
@@ -122,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--api-key", metavar="KEY", help="the key that the server wants")
     add("--timeout", type=float, default=30.0, metavar="SECONDS",
         help="how long one answer may take (30); several at once, as many times as long")  # fmt: skip
+    add("--clients", action="store_true", help="the official clients judge, too (the extra `clients`)")
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     add("--quiet", action="store_true", help="a line for a failure only, not for each case")
