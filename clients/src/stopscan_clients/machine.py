@@ -489,7 +489,8 @@ class Blocks(Machine):
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event)
-        self._memory.learn(event, kind)
+        if not self.matches or kind in self.api.over:
+            self._memory.learn(event, kind)
         place = self._memory.place(event)
         runs = self.api.runs(event, kind)
         if runs:
