@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.machine import Machine, Options, machine
-from stopscan_clients.rows import api_of_answer, api_of_event, described
+from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import Steps, arun, run
 from stopscan_clients.whole import cut
 
@@ -22,7 +22,7 @@ BUSY = "the stream is in use by another thread or task"
 def instead(value: Any) -> str:
     """Returns what to use for something that is no dict."""
     return (
-        f"{described(value)} is no dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
+        f"{type(value).__module__}.{type(value).__qualname__} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
         "or give stopscan.scan the texts alone"
     )
 
@@ -67,7 +67,7 @@ class _Events(Generic[E]):
 
     def _feed(self, event: Any) -> None:
         """Makes ready what comes out for an event."""
-        if not isinstance(event, dict):
+        if type(event) is not dict:  # a client's own may be a dict whose attributes are a copy
             raise TypeError(instead(event))
         if self._machine is None:
             api = api_of_event(event) if len(self._options.stops) else None
@@ -292,7 +292,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     >>> truncate_response({"choices": [{"index": 0, "message": {"content": "one END two"}}]}, "END")
     {'choices': [{'index': 0, 'message': {'content': 'one '}, 'finish_reason': 'stop', 'matched_stop': 'END'}]}
     """
-    if not isinstance(response, dict):
+    if type(response) is not dict:
         raise TypeError(instead(response))
     options = _options(stop, include_stop, False, None, None)
     api = api_of_answer(response)
