@@ -16,7 +16,7 @@ from apis import BY_NAME, MESSAGES, bedrock
 from events import field, text_of
 from reference import Reference
 from replay import Recording, Replay
-from through import APIS, asker, async_asker
+from through import APIS, asker, async_asker, endless, left
 from wholes import PATHS, WHOLES
 
 from stopscan import StopMatch
@@ -34,17 +34,6 @@ def chunkings(text: str) -> Iterator[list[str]]:
     for cuts in range(2 ** (len(text) - 1)):
         places = [0, *[place for place in range(1, len(text)) if cuts >> (place - 1) & 1], len(text)]
         yield [text[begin:end] for begin, end in pairwise(places)]
-
-
-def endless(api: str) -> Recording:
-    """An answer whose third delta completes a stop. The server waits there for the client to leave."""
-    events = wire.WIRES[api](["one E", "N", "D two", *["more"] * 100])
-    last = next(number for number, event in enumerate(events, 1) if "D two" in str(event))
-    return Recording(events, pause=last)
-
-
-def left(recording: Recording) -> bool:
-    return recording.gone.wait(10) and recording.sent == recording.pause
 
 
 def check(api: str, events: list[Any], told: dict[int, StopMatch], text: str, stop: list[str]) -> None:

@@ -88,7 +88,8 @@ class Outline(Memory):
         for drop in self.api.answer_drops:
             response = without(response, drop)
         response = self._with(response, (), 0, [item] if text or (item_at,) in opened else [], item_at)
-        # What an answer that was cut by its limit says of that is true no more.
+        if response.get("error") is not None:  # behind the stop
+            response["error"] = None
         return {"item_id": item_id, "part": told, "item": item, "response": {**response, **write}}
 
     def _with(self, node: Any, at: Path, level: int, last: list[Any], count: int) -> Any:
