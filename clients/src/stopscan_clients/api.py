@@ -149,8 +149,9 @@ class Api:
     limits: str = "openai"  # of ``native_stops``
     errors: str = "openai"
 
-    def kind(self, event: Any) -> Any:
-        return next(iter(event), None) if self.kind_is_key else event.get("type")
+    def kind(self, event: Any) -> str | None:
+        kind = next(iter(event), None) if self.kind_is_key else event.get("type")
+        return kind if isinstance(kind, str) else None
 
     def inner(self, event: Any) -> Any:
         """The fields of an event with a kind."""
@@ -189,7 +190,7 @@ class Api:
         if self.each is not None:
             return any(has(event, sign) for sign in self.signs)
         kind = self.kind(event)
-        return isinstance(kind, str) and (
+        return kind is not None and (
             kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1:] == ".")
         )
 
