@@ -231,7 +231,7 @@ fn shortest_ends(automaton: &Automaton) -> Result<Box<[u32]>, TryReserveError> {
 /// The error for a pattern that holds text for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
-    list.refused(pattern, "it can hold text for ever; max_held says for how many characters it may".into())
+    list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
 }
 
 /// What has a meaning in a pattern.

@@ -13,7 +13,6 @@ mod hold;
 mod machine;
 mod nfa;
 mod places;
-mod reader;
 mod syntax;
 mod threads;
 mod work;

@@ -2,8 +2,7 @@
 
 use super::alphabet::Kind;
 use super::machine::Machine;
-use super::places::Places;
-use super::reader::{Hit, read, read_unarmed, replay};
+use super::places::{Hit, Places, replay, scan, scan_unarmed};
 use crate::automaton::{Automaton, State, Words};
 use crate::text::{Held, Place};
 
@@ -73,7 +72,7 @@ impl Threads {
         let mut stops_begin = None;
         let word = match (machine, armed) {
             (Some(machine), false) => {
-                let (latest, marker) = pass_stops(automaton, machine, state, text, place);
+                let (latest, marker) = scan_unarmed_stops(automaton, machine, state, text, place);
                 stops_begin = latest;
                 marker
             }
@@ -84,14 +83,14 @@ impl Threads {
         let seen = &text[..word.map_or(text.len(), |(_, end)| end)];
         match machine {
             Some(machine) if armed => {
-                let hit = read(&mut self.places, machine, seen, place);
+                let hit = scan(&mut self.places, machine, seen, place);
                 if let Some(hit) = hit.filter(|hit| word.is_none_or(|word| beats(hit, machine, words, word, place))) {
                     let Hit { pattern, start, end, completed } = hit;
                     return Some(Found::Pattern(PatternHit { pattern, start, end, completed }));
                 }
             }
             Some(machine) => {
-                let matches_begin = read_unarmed(&mut self.places, machine, seen, place);
+                let matches_begin = scan_unarmed(&mut self.places, machine, seen, place);
                 if let Some(start) = stops_begin {
                     self.places.end_through(start, machine);
                 }
@@ -224,7 +223,7 @@ impl Threads {
 
 /// Reads unarmed text up to a marker. Returns where the latest stop begins that completes in it, in bytes of the stream;
 /// and the marker.
-fn pass_stops(
+fn scan_unarmed_stops(
     automaton: &Automaton,
     machine: &Machine,
     state: &mut State,
@@ -264,38 +263,6 @@ impl Threads {
     /// How many bytes they grow by at most with so many bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
-    }
-}
-
-/// The root of what is over.
-pub(super) const OVER: u32 = u32::MAX;
-
-/// A place where a match may have begun.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    /// Where it is in code points, modulo 2^32.
-    pub(super) code_points: u32,
-    /// Where it is in bytes, modulo 2^30, and the kind of what stands before in the last two bits.
-    bytes_and_kind: u32,
-    /// A later one in the same state, or itself if it is the latest of them, by its index; or `OVER`.
-    pub(super) root: u32,
-}
-
-impl Begun {
-    pub(super) fn new(here: Place, before: Kind, root: u32) -> Begun {
-        Begun { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
-    }
-
-    /// The place, which is before `end`: by less than those numbers can say.
-    pub(super) fn place(self, end: Place) -> Place {
-        let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
-        let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
-        Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
-    }
-
-    /// What stands before it.
-    pub(super) fn before(self) -> Kind {
-        Kind::ALL[(self.bytes_and_kind & 3) as usize]
     }
 }
 
