@@ -43,7 +43,7 @@ pub(crate) struct Compiled {
 }
 
 /// The automaton of a set's patterns, and the machine of a region without strings.
-struct Source {
+pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
     /// A pattern of which ordinary text can keep a match alive for ever.
@@ -108,7 +108,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The automaton of all patterns of a list. An error names the one that is wrong or too large.
-fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
+pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);
     let (mut bytes, mut positions) = (0, 0);
@@ -172,7 +172,7 @@ impl Source {
         least.unwrap_or_else(|TooLarge| (self.machine.clone(), self.endless))
     }
 
-    fn least_hold(
+    pub(super) fn least_hold(
         &self,
         strings: &Automaton,
         max_held: Option<usize>,

@@ -14,6 +14,8 @@ mod machine;
 mod nfa;
 mod places;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod work;
 
