@@ -345,14 +345,16 @@ impl Places {
     }
 }
 
-/// A match that completes.
+/// A match that completes. Its places in the text are in bytes of the text that was scanned.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hit {
-    pub(super) pattern: usize,
-    pub(super) start: Place,
-    /// Where it ends, and where the character ends that completes it, in bytes of the text that was scanned.
-    pub(super) end: usize,
-    pub(super) completed: usize,
+pub(crate) struct PatternHit {
+    pub(crate) pattern: usize,
+    /// Where the match begins in the stream.
+    pub(crate) start: Place,
+    /// Where the match ends: before the character that confirms it, if one does.
+    pub(crate) end: usize,
+    /// Where the character ends that completes the match.
+    pub(crate) completed: usize,
 }
 
 /// The next character.
@@ -376,7 +378,7 @@ struct Scan<'a> {
 }
 
 /// Scans `text`, which begins at `place`, up to the character that completes a match.
-pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<Hit> {
+pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut hit = None;
     while let Some(next) = scan.next() {
@@ -426,30 +428,30 @@ impl<'a> Scan<'a> {
     }
 
     /// The match that the next character confirms. A match that began earlier and completes with that character comes first.
-    fn confirmed(&mut self, next: Next<'_>) -> Option<Hit> {
+    fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
         }
         let table = &self.machine.table;
         let (pattern, begun) = self.places.earliest(|state| table.confirmed(state, next.kind))?;
         let (start, completed) = (begun.place(self.here), self.at + next.length);
-        let confirmed = Hit { pattern, start, end: self.at, completed };
+        let confirmed = PatternHit { pattern, start, end: self.at, completed };
         match self.places.earliest(|state| table.matched(next.column[state as usize])) {
             Some((pattern, begun)) if begun.place(self.here).bytes < start.bytes => {
-                Some(Hit { pattern, start: begun.place(self.here), end: completed, completed })
+                Some(PatternHit { pattern, start: begun.place(self.here), end: completed, completed })
             }
             _ => Some(confirmed),
         }
     }
 
     /// Moves the threads over the next character. Returns the match that it completes.
-    fn step(&mut self, next: Next<'_>) -> Option<Hit> {
+    fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
         self.advance(next);
         let table = &self.machine.table;
         if self.places.waits
             && let Some((pattern, begun)) = self.places.earliest(|state| table.matched(state))
         {
-            return Some(Hit { pattern, start: begun.place(self.here), end: self.at, completed: self.at });
+            return Some(PatternHit { pattern, start: begun.place(self.here), end: self.at, completed: self.at });
         }
         self.limit();
         None
