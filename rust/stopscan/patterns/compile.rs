@@ -31,19 +31,19 @@ pub(crate) struct Compiler<'a> {
     pruning_work: Work,
 }
 
-/// What a region reads text with.
+/// What a region scans text with.
 pub(crate) struct Compiled {
-    /// What is plain text where nothing has begun, neither a string nor a pattern.
+    /// Text that is plain while neither a string nor a pattern has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
     /// Which words can never complete.
     pub(crate) pruned: Vec<bool>,
-    /// Reads the patterns, where some are live.
+    /// The machine of the patterns, if they are live in the region.
     pub(crate) machine: Option<Machine>,
 }
 
 /// The automaton of a set's patterns, and the machine of a region without strings.
-struct Source {
+pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
     /// A pattern of which ordinary text can keep a match alive for ever.
@@ -108,7 +108,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The automaton of all patterns of a list. An error names the one that is wrong or too large.
-fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
+pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);
     let (mut bytes, mut positions) = (0, 0);
@@ -172,7 +172,7 @@ impl Source {
         least.unwrap_or_else(|TooLarge| (self.machine.clone(), self.endless))
     }
 
-    fn least_hold(
+    pub(super) fn least_hold(
         &self,
         strings: &Automaton,
         max_held: Option<usize>,
@@ -231,13 +231,13 @@ fn shortest_ends(automaton: &Automaton) -> Result<Box<[u32]>, TryReserveError> {
 /// The error for a pattern that holds text for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
-    list.refused(pattern, "it can hold text for ever; max_held says for how many characters it may".into())
+    list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
 }
 
-/// What has a meaning in a pattern.
+/// Characters with a meaning in patterns.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
-/// The patterns of a set, and how many code points may be held for one.
+/// The patterns of a set, and how many code points may be held for a match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
@@ -265,7 +265,7 @@ impl PatternList {
         Ok(PatternList { patterns, indices, max_held: self.max_held })
     }
 
-    /// The patterns that are plain text, by their index. They are read like strings: nothing of them needs to be parsed.
+    /// The indices of the patterns that are plain text. They are scanned for like strings, so they are not parsed.
     pub(super) fn literals(&self) -> impl Iterator<Item = usize> {
         (0..self.patterns.len()).filter(|&pattern| self.is_literal(pattern))
     }
