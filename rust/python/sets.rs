@@ -10,17 +10,19 @@ use crate::errors::{OrRaise, type_error, value_error};
 use crate::matches::StopMatch;
 use crate::objects::{self, Draft, dict, int, new_string, owned, rebuild, room, set_item, some_int};
 
-/// The methods that both classes of sets have. `$example` shows `region_after`.
+/// The methods that both classes of sets have.
 macro_rules! set_methods {
-    ($class:ident, $example:literal) => {
+    ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The name of the region, or of the state of a region, that is open after ``prefix``.
+            /// Returns the name of the region, or of the state of a region, that is open after ``prefix``.
             ///
             /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``.
             /// Leave the user's words out of ``prefix``.
             ///
-            #[doc = $example]
+            /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {}}
+            /// >>> SegmentSet(markers).region_after("<think>\n")
+            /// 'reasoning'
             #[pyo3(signature = (prefix, /))]
             fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
                 let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
@@ -163,7 +165,7 @@ impl StopSet {
         (given && !protects).then(|| markers(py, &self.core)).transpose()
     }
 
-    /// The match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
+    /// Returns the match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
     ///
     /// >>> StopSet(["b", "ab"]).find("xab")
     /// StopMatch('ab', 1)
@@ -182,7 +184,7 @@ impl StopSet {
         })
     }
 
-    /// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+    /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
     ///
     /// A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
     ///
@@ -232,10 +234,7 @@ impl StopSet {
     }
 }
 
-set_methods!(
-    StopSet,
-    ">>> StopSet(\"END\", protect=[(\"<think>\", \"</think>\")]).region_after(\"<think>\\n\")\n'<think>'"
-);
+set_methods!(StopSet);
 
 impl StopSet {
     fn of_core(py: Python<'_>, core: stopscan::StopSet, keys: &[Bound<'_, PyString>]) -> PyResult<StopSet> {
@@ -275,7 +274,7 @@ fn pair_of<'py>(py: Python<'py>, (open, close): (&str, &str)) -> PyResult<Bound<
     objects::tuple(py, [new_string(py, open), new_string(py, close)])
 }
 
-/// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+/// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 ///
 /// ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
 ///
@@ -390,10 +389,7 @@ impl SegmentSet {
     }
 }
 
-set_methods!(
-    SegmentSet,
-    ">>> SegmentSet({\"answer\": {\"<think>\": \"reasoning\"}, \"reasoning\": {}}).region_after(\"<think>\\n\")\n'reasoning'"
-);
+set_methods!(SegmentSet);
 
 impl SegmentSet {
     fn of_core(py: Python<'_>, core: stopscan::SegmentSet, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {

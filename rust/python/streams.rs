@@ -22,14 +22,14 @@ macro_rules! stream_methods {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// A copy of the stream. The copy and the stream go on independently.
+            /// Returns a copy of the stream. The copy and the stream go on independently.
             fn copy(&self, py: Python<'_>) -> PyResult<$class> {
                 self.stream.copy(py).map($class::of)
             }
 
-            /// The state of the stream, as bytes. ``restore`` puts the state into a stream of an equal set and equal
-            /// options, in another process or on another machine, too. The set, the tokenizer and the vocabulary are
-            /// not in the bytes.
+            /// Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal options,
+            /// also in another process or on another machine. The bytes do not have the set, the tokenizer or the
+            /// vocabulary.
             fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 bytes(py, self.stream.snapshot(py)?.as_bytes())
             }
@@ -55,7 +55,7 @@ macro_rules! stream_methods {
                 self.stream.found(py)
             }
 
-            /// The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is taken
+            /// The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
             /// out.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -114,16 +114,16 @@ macro_rules! delta_methods {
 
         #[pymethods]
         impl $class {
-            /// The held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the open
-            /// region.
+            /// Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
+            /// open region.
             ///
-            /// No stop and no marker goes across a flush. A pattern that needs to see the text behind may complete
-            /// here.
+            /// No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
+            /// ends with ``\b``, may complete here.
             fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, $out>> {
                 self.stream.flush(py)
             }
 
-            /// Makes the object ready for another stream. Returns nothing.
+            /// Goes back to the start of the stream. Returns nothing.
             fn reset(&self) -> PyResult<()> {
                 self.stream.reset()
             }
@@ -146,7 +146,8 @@ macro_rules! delta_methods {
 /// - ``start_protected``: whether the stream begins inside the first protected region of the set.
 /// - ``region``: the region of the set, or the state of a region, in which the stream begins.
 ///
-/// Raises ``RuntimeError`` if two threads use a scanner at once.
+/// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read ``match``,
+/// ``held`` and ``region`` meanwhile: it waits until the call has ended.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -177,7 +178,7 @@ impl StopScanner {
         Deltas::new(StopSet::of(stop)?, &options(include_stop, start_protected, region)?).map(StopScanner::of)
     }
 
-    /// The text that is safe to emit after ``delta``. If nothing is held, the text is the object ``delta`` itself.
+    /// Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
     ///
     /// After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire.
@@ -199,10 +200,10 @@ impl StopScanner {
         self.stream.feed(delta, armed)
     }
 
-    /// The held text and ``text``, joined. ``text`` is not scanned.
+    /// Returns the held text and ``text``, joined, without scanning ``text``.
     ///
-    /// The scanner forgets the beginning of a stop that was held. An open region stays open. After a match the result
-    /// is ``""``. Use ``bypass`` for text that is not to be scanned, such as the arguments of a tool call.
+    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the beginning
+    /// of a stop that was held. An open region stays open. After a match the result is ``""``.
     ///
     /// >>> scanner = StopScanner("END")
     /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -235,7 +236,8 @@ delta_methods!(StopScanner, PyString);
 /// - ``region``: where the stream begins. The default is the first region.
 /// - ``include_stop``: whether every stop stays in the output.
 ///
-/// Raises ``RuntimeError`` if two threads use a segmenter at once.
+/// One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
+/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -265,8 +267,8 @@ impl Segmenter {
         Deltas::new(SegmentSet::of(segments)?, &options(include_stop, false, region)?).map(Segmenter::of)
     }
 
-    /// The list of segments that are safe to emit after ``delta``. No segment is empty, and no two neighbours are of
-    /// one part.
+    /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and no two
+    /// neighbours are of one part.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
