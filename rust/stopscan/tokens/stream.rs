@@ -559,8 +559,9 @@ impl<E: Emit> Decoded<E> {
             // The region of the last character is asked for, and whether a marker ends with it.
             let (before, last) = text.split_at(last_character(text));
             self.settle(|stream, sink| stream.settle(before, armed, sink));
-            self.marker_ends = self.stream.completes_marker(last);
+            let marker = !self.stream.has_fired() && self.stream.completes_marker(last);
             self.settle(|stream, sink| stream.settle(last, armed, sink));
+            self.marker_ends = marker && !self.stream.has_fired();
         } else {
             self.settle(|stream, sink| stream.settle(text, armed, sink));
         }
@@ -572,8 +573,8 @@ impl<E: Emit> Decoded<E> {
         match self.stream.marker(text) {
             Some(marker) if !self.is_over() => {
                 self.ledger.read(code_points(text), token);
-                self.marker_ends = true;
                 self.settle(|stream, sink| stream.settle_marker(text, marker, armed, sink));
+                self.marker_ends = !self.stream.has_fired();
                 self.note_stop();
             }
             _ => self.read(text, token, armed),
@@ -599,9 +600,11 @@ impl<E: Emit> Decoded<E> {
         let (number, part) = (self.number(), self.stream.open());
         if let Some(released) = self.stream.pass_special(special, armed) {
             self.release(part, released);
-            self.marker_ends = true;
-            self.ledger.mark(number);
             self.note_stop();
+            if !self.is_over() {
+                self.marker_ends = true;
+                self.ledger.mark(number);
+            }
         }
     }
 

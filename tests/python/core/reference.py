@@ -54,6 +54,7 @@ class Stream:
         self.part = 0  # how many markers began a part
         self.match: Match | None = None
         self.unused = ""
+        self.marker_ended = False  # with the last character
 
     @property
     def region(self) -> str:
@@ -78,6 +79,7 @@ class Stream:
         seen, leads = self.text[self.edge :], self.graph[self.state]
         words = [*(self.live_stops() if armed else []), *leads]
         completed = max((word for word in words if seen.endswith(word)), key=len, default=None)
+        self.marker_ended = completed in leads
         if completed in leads:
             self.follow(completed)
             self.edge = len(self.text)
@@ -150,11 +152,14 @@ class Reference(Stream):
             start=start,
         )
 
-    def feed(self, delta: str, *, armed: bool = True) -> str:
+    def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> str:
+        """``one_step`` is for a token that is all of a marker: nothing completes before its last character."""
         if self.match:
             return ""
         for index, character in enumerate(delta):
             self.text += character
+            if one_step and index < len(delta) - 1:
+                continue
             self.complete(armed)
             if self.match:
                 self.unused = delta[index + 1 :]
@@ -206,12 +211,14 @@ class SegmentReference(Stream):
             start=region,
         )
 
-    def feed(self, delta: str, *, armed: bool = True) -> list[tuple[str, str, int]]:
+    def feed(self, delta: str, *, armed: bool = True, one_step: bool = False) -> list[tuple[str, str, int]]:
         segments: list[tuple[str, str, int]] = []
         if self.match:
             return segments
         for index, character in enumerate(delta):
             self.text += character
+            if one_step and index < len(delta) - 1:
+                continue
             region, part, leads = self.region, self.part, self.graph[self.state]
             marker = self.complete(armed)
             if marker is not None:

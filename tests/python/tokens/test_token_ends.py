@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from vocabularies import byte_level_book, staged
 from whole import REASONS, agree, emitted, ended, run, stopped
 
+from stopscan import StopSet
 from stopscan.finish import Finish
 from stopscan.tokens import TokenScanner, Vocabulary
 
@@ -30,8 +31,11 @@ ENDS = {
     "eos": ({"eos_token_ids": ["b"]}, "a", Finish("eos"), 2, 1),
     "both": ({"eos_token_ids": ["b"], "stop_token_ids": ["b"]}, "a", ended(1), 2, 1),
     "the first of several": ({"stop_token_ids": ["EN", "b"], "eos_token_ids": ["D"]}, "a", ended(1), 2, 1),
-    "a stop token that completes a stop": ({"stop_token_ids": ["D"]}, "ab", stopped(2), 4, 2),
-    "an EOS that completes a stop": ({"eos_token_ids": ["D"]}, "ab", stopped(2), 4, 2),
+    "a stop token whose text would complete a stop": ({"stop_token_ids": ["D"]}, "abEN", ended(3), 4, 3),
+    "an EOS whose text would complete a stop": ({"eos_token_ids": ["D"]}, "abEN", Finish("eos"), 4, 3),
+    "a stop token that is a stop": ({"stop_token_ids": ["END"], "pieces": ["a", "b", "END"]}, "ab", stopped(2), 3, 2),
+    "an EOS that is a stop": ({"eos_token_ids": ["END"], "pieces": ["a", "b", "END"]}, "ab", stopped(2), 3, 2),
+    "an EOS with a stop inside": ({"eos_token_ids": ["|END|"], "pieces": ["a", "|END|"]}, "a", Finish("eos"), 2, 1),
     "a stop token inside a stop": ({"stop_token_ids": ["EN"]}, "ab", ended(2), 3, 2),
     "held text at a stop token": ({"stop_token_ids": ["x"], "pieces": ["a", "b", "EN", "x"]}, "abEN", ended(3), 4, 3),
     "held text at EOS": ({"eos_token_ids": ["x"], "pieces": ["a", "b", "EN", "x"]}, "abEN", Finish("eos"), 4, 3),
@@ -47,7 +51,9 @@ ENDS = {
                                                "a\ufffd", Finish("eos"), 4, 2),
     "a stop on the last token": ({"max_tokens": 4}, "ab", stopped(2), 4, 2),
     "a stop token as the last": ({"max_tokens": 2, "stop_token_ids": ["b"]}, "a", ended(1), 2, 1),
-    "an EOS before min_tokens": ({"min_tokens": 2, "eos_token_ids": ["b"]}, "ab", stopped(2), 4, 2),
+    "an EOS before min_tokens": ({"min_tokens": 2, "eos_token_ids": ["b"]}, "a", stopped(1), 4, 1),
+    "an EOS before min_tokens that ends the stream": ({"min_tokens": 2, "eos_token_ids": ["b"], "eos_ends_early": True},
+                                                      "a", Finish("eos"), 2, 1),
     "a stop token before min_tokens": ({"min_tokens": 2, "stop_token_ids": ["b", "EN"]}, "ab", ended(2), 3, 2),
     "an EOS right after min_tokens": ({"min_tokens": 1, "eos_token_ids": ["b"]}, "a", Finish("eos"), 2, 1),
     "a stop that straddles min_tokens": ({"min_tokens": 3}, "ab", stopped(2), 4, 2),
@@ -102,7 +108,7 @@ def test_an_end_that_the_tokenizer_does_not_know() -> None:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_close_brings_out_what_is_held_and_half_a_character(reason: Any) -> None:
+def test_flush_brings_out_what_is_held_and_half_a_character(reason: Any) -> None:
     tokenizer, token_ids = staged("a", "EN", b"\xc3")
     scanner = TokenScanner(tokenizer, ["END"])
     assert [scanner.feed(token_id) for token_id in token_ids] == ["a", "", ""]
@@ -181,3 +187,87 @@ def test_after_the_end_nothing_changes(options: dict[str, Any]) -> None:
     assert scanner.feed(-1) == ""
     assert scanner.flush("abort") == ""
     assert (scanner.finish, scanner.tokens_seen, scanner.tokens_kept) == state
+
+
+IM_END = ["It", " is", " 6", ".", "<|im_end|>"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("stop", ["end", "|", " 6.<", ".<|im_end|>", "<|im_end"])
+def test_no_stop_fires_in_the_own_text_of_an_end_token(native: bool, stop: str) -> None:
+    """With special tokens kept, ``["end"]`` gave ``It is 6.<|im_`` and a stop, and ``[" 6.<"]`` deleted `` 6.``."""
+    tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
+    carrier = tokenizer if native else Carrier(tokenizer)
+    for end in ("eos_token_ids", "stop_token_ids"):
+        for include_stop in (False, True):
+            options: dict[str, Any] = {end: token_ids[-1], "include_stop": include_stop}
+            scanner = TokenScanner(carrier, [stop], skip_special_tokens=False, **options)
+            assert emitted(scanner, token_ids) == "It is 6."
+            assert scanner.finish == (Finish("eos") if end == "eos_token_ids" else ended(token_ids[-1]))
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_stop_that_is_all_of_an_end_token_fires_there(native: bool, skips: bool) -> None:
+    tokenizer, token_ids = staged(*IM_END, special=["<|im_end|>"])
+    carrier = tokenizer if native else Carrier(tokenizer)
+    scanner = TokenScanner(
+        carrier, ["<|im_end|>"], eos_token_ids=token_ids[-1], skip_special_tokens=skips, include_stop=True
+    )
+    assert emitted(scanner, token_ids) == "It is 6."
+    assert scanner.finish == stopped(8, "<|im_end|>")
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_an_id_that_the_vocabulary_lacks_counts_if_asked(native: bool) -> None:
+    tokenizer, (a, end) = staged("a", "END")
+    carrier = tokenizer if native else Carrier(tokenizer)
+    scanner = TokenScanner(carrier, ["END"], unknown_ids="count", max_tokens=4)
+    assert [scanner.feed(token_id) for token_id in (a, 77, end)] == ["a", "", ""]
+    assert (scanner.tokens_seen, scanner.tokens_kept, scanner.finish) == (3, 1, stopped(1))
+    scanner.reset()
+    assert scanner.feed_many([a, 77, 78, 79]) == "a"
+    assert (scanner.tokens_seen, scanner.finish) == (4, Finish("length"))
+    with pytest.raises(ValueError, match="'refuse' or 'count'"):
+        TokenScanner(carrier, unknown_ids="ignore")  # type: ignore[arg-type]
+
+
+class Interrupted:
+    """Its ``__index__`` raises, and says how often it was asked."""
+
+    calls = 0
+
+    def __index__(self) -> int:
+        self.calls += 1
+        raise KeyboardInterrupt
+
+
+def test_an_id_that_raises_is_asked_once() -> None:
+    tokenizer, (a,) = staged("a")
+    scanner, token_id = TokenScanner(tokenizer, ["END"]), Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        scanner.feed(token_id)  # type: ignore[arg-type]
+    assert token_id.calls == 1
+    assert scanner.feed(a) == "a"
+
+
+def test_a_marker_that_is_one_token_is_one_step() -> None:
+    """``["<"]`` fired in a one-token ``<think>``, so that the answer of a chat was empty after one token."""
+    tokenizer, (think, less, text) = staged("<think>", "<", "think>")
+    stops = StopSet(["<"], protect=[("<think>", "</think>")])
+    scanner = TokenScanner(tokenizer, stops)
+    assert (scanner.feed(think), scanner.region, scanner.finish) == ("<think>", "<think>", None)
+    scanner = TokenScanner(tokenizer, stops)
+    assert (scanner.feed_many([less, text]), scanner.finish) == ("", stopped(0, "<"))
+
+
+def test_at_the_last_character_of_a_marker_the_longest_wins() -> None:
+    tokenizer, (x, think) = staged("x", "<think>")
+    for stop, finish in [("x<think>", stopped(0, "x<think>")), ("k>", None), ("x<th", None)]:
+        scanner = TokenScanner(tokenizer, StopSet([stop], protect=[("<think>", "</think>")]))
+        text = scanner.feed_many([x, think])
+        assert (text, scanner.finish) == ("" if finish else "x<think>", finish)
+    for pattern, finish in [(r"x<\w+>", stopped(0, "x<think>")), (r"<\w+", None)]:
+        scanner = TokenScanner(tokenizer, StopSet(patterns=[pattern], max_held=9, protect=[("<think>", "</think>")]))
+        text = scanner.feed_many([x, think])
+        assert (text, scanner.finish) == ("" if finish else "x<think>", finish)

@@ -56,7 +56,7 @@ def test_everything_is_that_of_the_whole_text(vocabulary: Vocabulary, data: st.D
     for token_id in token_ids:
         steps = pickle.loads(pickle.dumps(steps)) if vocabulary.size < 1_000 else steps.copy()
         steps.feed(token_id)
-    steps.close()
+    steps.flush()
     assert steps.match == match
 
 

@@ -29,14 +29,13 @@ class Labelled(SegmentReference):
     def reset(self) -> None:
         super().reset()
         self.labels: tuple[str | None, ...] = ()
-        self.marks: tuple[int, ...] = ()  # tokens without text that were markers
 
     def pass_marker(self, marker: str, number: int) -> list[Segment]:
         if self.match or marker not in self.markers[self.state]:
             return []
         segments = self.flush()
         self.follow(marker)
-        self.marks += (number,)
+        self.marker_ended = True
         return segments
 
     def _send(self, region: str, part: int, withheld: int, segments: list[Segment]) -> None:
@@ -45,26 +44,15 @@ class Labelled(SegmentReference):
         self.labels += (region,) * (self.sent - len(self.labels))
 
 
-def counted(whole: Whole, count: int) -> dict[str, int]:
-    """How many tokens each region has, found by asking for each token what its text became."""
-    labels = [*whole.reference.labels, *[None] * len(whole.numbers)]
-    counts = dict.fromkeys(whole.reference.markers, 0)
-    for token in range(1, count + 1):
-        own = [label for number, label in zip(whole.numbers, labels, strict=False) if number == token]
-        region = next((label for label in own if label), None)
-        if not own:  # it counts with the text that comes next
-            number, label = next(
-                (pair for pair in zip(whole.numbers, labels, strict=False) if pair[0] > token), (count + 1, None)
-            )
-            region = None if any(token <= mark < number for mark in whole.reference.marks) else label
-        if region:
-            counts[region] += 1
-    return counts
-
-
 def kept(whole: Whole) -> int:
     numbers = zip(whole.numbers, whole.reference.labels, strict=False)
     return max((number for number, label in numbers if label), default=0)
+
+
+def gone(whole: Whole) -> int:
+    """The last token some of whose text, or a marker behind it, went out."""
+    sent = len(whole.reference.labels)
+    return whole.numbers[sent - 1] if sent else 0
 
 
 def joined(segments: Sequence[Segment]) -> list[Segment]:
@@ -102,7 +90,7 @@ def agree(vocabulary: Known, token_ids: Sequence[int], markers: Any, **options: 
     assert segmenter.match == (whole.finish and whole.finish.match)
     assert segmenter.region == reference.region
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (whole.seen, kept(whole))
-    assert segmenter.tokens_in == counted(whole, whole.count)
+    assert segmenter.tokens_in == whole.tokens_in(gone(whole))
     assert segmenter.held == ""
     assert joined(many.feed_many(token_ids) + many.flush(reason)) == joined([s for output in outputs for s in output])
     assert observed(many) == observed(segmenter)

@@ -29,8 +29,8 @@ def test_one_token_may_be_of_two_regions_and_a_marker() -> None:
         [("answer", " is", 1)],
     ]
     assert outputs[3:] == [[("answer", " 6", 1)], [], [], [("reasoning", "x", 2)]]
-    # "?</think>It" counts once, where its text begins, and the two of "<think>" do not count.
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 3}
+    # "?</think>It" counts where its last character lies. "<th" lies in the answer; "ink>" ends a marker.
+    assert segmenter.tokens_in == {"answer": 4, "reasoning": 2}
     assert (segmenter.tokens_seen, segmenter.tokens_kept) == (7, 7)
 
 
@@ -39,9 +39,9 @@ def test_half_characters_and_skipped_tokens_count_with_the_text_that_follows() -
     segmenter = TokenSegmenter(tokenizer, THINKING)
     half, rest, pad, think, a, begun = ids
     assert segmenter.feed_many([half, rest, pad, think, pad, a, begun]) == [("answer", "🚀", 0), ("reasoning", "a", 1)]
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 2}  # the first <pad> comes before a marker
+    assert segmenter.tokens_in == {"answer": 3, "reasoning": 2}  # the first <pad> is the answer's
     assert segmenter.flush() == [("reasoning", "\ufffd", 1)]
-    assert segmenter.tokens_in == {"answer": 2, "reasoning": 3}
+    assert segmenter.tokens_in == {"answer": 3, "reasoning": 3}
 
 
 def test_tokens_that_are_held_count_when_they_are_given_out() -> None:
@@ -62,7 +62,7 @@ def test_a_marker_of_several_tokens_some_of_them_special() -> None:
     tokenizer, ids = staged(names[0], "analysis", names[1], "Hm", special=names)
     segmenter = TokenSegmenter(tokenizer, markers, skip_special_tokens=False)
     assert segmenter.feed_many(ids) == [("reasoning", "Hm", 1)]
-    assert segmenter.tokens_in == {"answer": 0, "reasoning": 1}
+    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}  # the third token ends the marker
 
 
 def test_every_end_is_reported_as_by_the_scanner() -> None:
@@ -77,11 +77,8 @@ def test_every_end_is_reported_as_by_the_scanner() -> None:
         assert (segmenter.feed_many([a, end, a]), segmenter.finish) == ([("answer", "a", 0)], finish)
         assert (segmenter.feed(a), segmenter.flush("abort"), segmenter.finish) == ([], [], finish)
     segmenter = TokenSegmenter(tokenizer, THINKING)
-    assert (segmenter.feed(a), segmenter.flush("abort"), segmenter.finish) == (
-        [("answer", "a", 0)],
-        [],
-        Finish("abort"),
-    )
+    assert segmenter.feed(a) == [("answer", "a", 0)]
+    assert (segmenter.flush("abort"), segmenter.finish) == ([], Finish("abort"))
 
 
 def test_the_match_counts_markers() -> None:
@@ -107,7 +104,7 @@ def test_a_tokenizer_that_decodes_itself() -> None:
     segmenter = TokenSegmenter(tokenizer, segments)
     outputs = [segmenter.feed(token_id) for token_id in [0, 0, 1, 2]]
     assert outputs == [[("answer", "a", 0)], [("answer", " a", 0)], [("answer", " ", 0)], [("reasoning", " b", 1)]]
-    assert segmenter.tokens_in == {"answer": 3, "reasoning": 1}
+    assert segmenter.tokens_in == {"answer": 2, "reasoning": 1}
     other = copy.copy(segmenter)
     assert (
         pickle.loads(pickle.dumps(segmenter)).feed(3) == other.feed(3) == segmenter.feed(3) == [("reasoning", " ", 1)]

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any, get_args
 
 from books import Book, Decoded
-from reference import Reference
+from reference import Match, Reference, region_of
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import EndReason, Finish
@@ -29,6 +29,7 @@ class Whole:
         eos_token_ids: Sequence[int] = (),
         min_tokens: int = 0,
         max_tokens: int | None = None,
+        eos_ends_early: bool = False,
         include_stop: bool = False,
         start_protected: bool = False,
         skip_special_tokens: bool = True,
@@ -37,13 +38,15 @@ class Whole:
         marker: Callable[[int], str | None] = lambda token_id: None,
         reference: Any = None,
     ) -> None:
-        self.characters = lambda count, ended: book.characters(
-            prompt_token_ids, token_ids[:count], skip_special_tokens=skip_special_tokens, ended=ended
-        )
+        self.book, self.prompt, self.ids, self.skips = book, prompt_token_ids, token_ids, skip_special_tokens
+        self.region_of = str if protect else region_of  # a protected region is named after its opening marker
+        self.silent: set[int] = set()  # the numbers of tokens that have no text whatever they are
+        self.regions: list[str | None] = []  # of each token, where its last character lies
+        self.marked = 0  # the last token that was a marker without text
         self.reference = reference or Reference(
             stop, visible=visible, protect=protect, include_stop=include_stop, start_protected=start_protected
         )
-        self.count = self.read = 0  # how many tokens and characters were scanned
+        self.read = 0  # how many characters were scanned
         self.outputs: list[Any] = []
         self.seen = 0
         self.finish = Finish("length") if max_tokens == 0 else None
@@ -51,14 +54,21 @@ class Whole:
             if self.finish is not None:
                 break
             armed = self.seen >= min_tokens
-            if armed and token_id in [*stop_token_ids, *eos_token_ids]:
-                is_stop = token_id in stop_token_ids
-                self.end(Finish("stop_token", token_id) if is_stop else Finish("eos"), armed=True, ids=1)
+            if armed and token_id in stop_token_ids:
+                self.end_at(Finish("stop_token", token_id), armed)
+                break
+            if token_id in eos_token_ids and (armed or eos_ends_early):
+                self.end_at(Finish("eos"), armed)
                 break
             self.seen += 1
+            self.reference.marker_ended = False
+            is_eos = token_id in eos_token_ids
+            if is_eos:
+                self.silent.add(self.seen)
             out = self.feed(self.seen, ended=False, armed=armed)
-            if skip_special_tokens and (name := marker(token_id)) is not None:
-                out += pass_marker(self.reference, name, self.seen)
+            if skip_special_tokens and not is_eos and (name := marker(token_id)) is not None:
+                out += self.pass_marker(name)
+            self.regions.append(None if self.reference.marker_ended else self.region_of(self.reference.state))
             self.outputs.append(out)
             self.finish = self.matched()
             if self.finish is None and self.seen == max_tokens:
@@ -67,28 +77,74 @@ class Whole:
         else:
             if self.finish is None:
                 self.end(Finish(reason), armed=self.seen > min_tokens)
-        self.numbers = [number for _, number in self.characters(self.count, True)]
+        self.numbers = [number for _, number in self.characters(self.seen, True)]
 
     @property
     def kept(self) -> int:
         count = len("".join(self.outputs))
         return self.numbers[count - 1] if count else 0
 
+    def tokens_in(self, gone: int) -> dict[str, int]:
+        """The tokens of each region, of those up to ``gone``: some of their text, or a marker behind it, went out."""
+        names = dict.fromkeys(map(self.region_of, self.reference.graph))
+        if len(names) == 1 and self.reference.markers_stay:
+            return dict.fromkeys(names, gone)
+        return {name: self.regions[: max(gone, self.marked)].count(name) for name in names}
+
+    def characters(self, count: int, ended: bool, *, skips: bool | None = None) -> list[tuple[str, int]]:
+        numbers = [number for number in range(1, count + 1) if number not in self.silent]
+        skip_special_tokens = self.skips if skips is None else skips
+        token_ids = [self.ids[number - 1] for number in numbers]
+        spelled = self.book.characters(self.prompt, token_ids, skip_special_tokens=skip_special_tokens, ended=ended)
+        return [(character, numbers[place - 1]) for character, place in spelled]
+
+    def own(self, count: int) -> str | None:
+        """The whole text of the last of ``count`` tokens, if it neither completes nor begins a character."""
+        if count in self.silent:
+            return None
+        special: Any = getattr(self.book, "special", ())
+        others = copy(self)
+        skipped = {number for number in range(1, count) if self.skips and self.ids[number - 1] in special}
+        others.silent = self.silent | skipped
+        text = "".join(character for character, number in others.characters(count, True, skips=False) if number == count)
+        begins = "".join(character for character, number in others.characters(count, False, skips=False) if number == count)
+        return text if text == begins and "\ufffd" not in text else None
+
     def feed(self, count: int, *, ended: bool, armed: bool) -> Any:
         characters = self.characters(count, ended)
-        new = "".join(character for character, _ in characters[self.read :])
-        self.count, self.read = count, len(characters)
-        return self.reference.feed(new, armed=armed)
+        new = characters[self.read :]
+        newest = next((at for at, (_, number) in enumerate(new) if number == count), len(new))
+        before, own = ("".join(character for character, _ in part) for part in (new[:newest], new[newest:]))
+        self.read = len(characters)
+        out = self.reference.feed(before, armed=armed)
+        leads = self.reference.graph[self.reference.state]
+        one_step = not ended and own in leads and own == self.own(count)
+        return out + self.reference.feed(own, armed=armed, one_step=one_step)
 
-    def end(self, finish: Finish, *, armed: bool, ids: int = 0) -> None:
-        """The end, with one token more if its text completes a stop."""
-        with_token = copy(self)
-        with_token.reference = copy(self.reference)
-        with_token.feed(self.seen + ids, ended=True, armed=armed)
-        tokens = self.seen + ids if with_token.reference.match else self.seen
-        self.outputs.append(self.feed(tokens, ended=True, armed=armed) + self.reference.flush())
+    def pass_marker(self, name: str) -> Any:
+        out = pass_marker(self.reference, name, self.seen)
+        if self.reference.marker_ended:
+            self.marked = self.seen
+        return out
+
+    def end_at(self, finish: Finish, armed: bool) -> None:
+        """The end at a token, whose text is not emitted. A stop fires there only if it is all of that text."""
+        stop = self.own(self.seen + 1) if armed else None
+        out = self.feed(self.seen, ended=True, armed=armed)
+        if self.reference.match is None and stop in self.stops_here():
+            out += self.reference.flush()
+            self.reference.match = Match(stop, len(self.reference.text), len(self.reference.text) + len(stop))
+        self.outputs.append(out + self.reference.flush())
         self.finish = self.matched() or finish
-        self.seen += ids
+        self.seen += 1
+        self.silent.add(self.seen)
+
+    def stops_here(self) -> Sequence[str]:
+        return self.reference.stops if self.reference.region in self.reference.stop_in else ()
+
+    def end(self, finish: Finish, *, armed: bool) -> None:
+        self.outputs.append(self.feed(self.seen, ended=True, armed=armed) + self.reference.flush())
+        self.finish = self.matched() or finish
 
     def matched(self) -> Finish | None:
         match = self.reference.match
@@ -99,13 +155,11 @@ def pass_marker(reference: Any, marker: str, number: int) -> Any:
     """A marker that is a token without text leads into its region, or out of it, all the same."""
     if not isinstance(reference, Reference):
         return reference.pass_marker(marker, number)
-    if reference.match:
-        return ""
-    state = reference.graph[reference.state].get(marker)
-    if state is None:
+    if reference.match or marker not in reference.graph[reference.state]:
         return ""
     out = reference.flush()
-    reference.state = state
+    reference.follow(marker)
+    reference.marker_ended = True
     return out
 
 
@@ -136,6 +190,7 @@ def agree(
     assert scanner.finish == whole.finish
     assert scanner.match == (whole.finish and whole.finish.match)
     assert (scanner.tokens_seen, scanner.tokens_kept) == (whole.seen, whole.kept)
+    assert scanner.tokens_in == whole.tokens_in(whole.kept)
     return scanner
 
 

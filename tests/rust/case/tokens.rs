@@ -1,5 +1,5 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
-use stopscan::{Strays, TokenOptions};
+use stopscan::{Strays, TokenOptions, UnknownIds};
 
 use super::segments::rules as segment_rules;
 use super::stops::rules;
@@ -42,6 +42,8 @@ impl<'a> Arbitrary<'a> for Case {
         let least = plan.options.min_tokens;
         plan.options.max_tokens = if u.ratio(1, 4)? { Some(u.int_in_range(least..=20)?) } else { None };
         plan.options.skip_special_tokens = u.arbitrary()?;
+        plan.options.unknown_ids = *u.choose(&[UnknownIds::Refuse, UnknownIds::Count])?;
+        plan.options.eos_ends_early = u.arbitrary()?;
         // Most tokens have a small id.
         let end = |u: &mut Unstructured<'_>| u.int_in_range(0..=12);
         if u.ratio(1, 3)? {
@@ -109,6 +111,7 @@ fn tokens(u: &mut Unstructured<'_>, words: &Words, strays: Strays) -> Result<Vec
         3 => u.choose(&STRAYS)?.to_vec(),
         4 => b" ".to_vec(),
         5 => return Ok(vec![Token::Text(Vec::new())]),
+        6 => return Ok(vec![Token::Text(u.choose(&words.words)?.clone().into_bytes())]),
         _ => words.text(u)?.chars().take(12).collect::<String>().into_bytes(),
     };
     if strays == Strays::Parts {

@@ -84,6 +84,8 @@ pub struct Reference<'a> {
     pub(super) unused: String,
     /// The region that each character which was sent is of; one of a marker that was taken out is of none.
     pub labels: Vec<Option<&'a str>>,
+    /// Whether a marker ended with the last character.
+    pub marker_ended: bool,
 }
 
 /// The region of a state: what stands before the slash.
@@ -94,7 +96,8 @@ pub fn region_of(state: &str) -> &str {
 impl<'a> Reference<'a> {
     pub fn new(rules: &'a Rules) -> Reference<'a> {
         let (text, edge, sent, part, matched, unused, labels) = Default::default();
-        Reference { rules, text, edge, sent, region: &rules.region, part, matched, unused, labels }
+        let marker_ended = false;
+        Reference { rules, text, edge, sent, region: &rules.region, part, matched, unused, labels, marker_ended }
     }
 
     pub(super) fn reset(&mut self) -> Vec<Segment> {
@@ -142,6 +145,19 @@ impl<'a> Reference<'a> {
             }
         }
         self.send(self.held().len(), &mut segments);
+        segments
+    }
+
+    /// As `feed`, for a token that is all of a live marker: nothing completes before its last character.
+    pub fn feed_marker(&mut self, marker: &str, armed: bool) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        if self.matched.is_none() {
+            self.text.push_str(marker);
+            self.complete(armed, &mut segments);
+        }
+        if self.matched.is_none() {
+            self.send(self.held().len(), &mut segments);
+        }
         segments
     }
 
@@ -199,6 +215,7 @@ impl<'a> Reference<'a> {
         let seen = &self.text[self.edge..];
         let stop = if armed { longest_end(seen, self.stops()) } else { "" };
         let marker = longest_end(seen, self.markers());
+        self.marker_ended = !marker.is_empty() && stop.len() <= marker.len();
         if stop.len() > marker.len() {
             self.matched = Some(match_at_end(&self.text, stop, &self.rules.stop, &self.rules.visible));
             self.send(if self.is_hidden(stop) { stop.len() } else { 0 }, segments);

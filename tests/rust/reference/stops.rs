@@ -128,10 +128,12 @@ pub(super) struct Reference<'a> {
     edge: usize,
     /// How much of the text was returned.
     sent: usize,
-    /// The closing marker of the open region.
-    region: Option<&'a str>,
+    /// The markers of the open region.
+    region: Option<&'a (String, String)>,
     pub(super) matched: Option<Match>,
     unused: String,
+    /// Whether a marker ended with the last character.
+    pub(super) marker_ended: bool,
 }
 
 impl<'a> Reference<'a> {
@@ -142,9 +144,9 @@ impl<'a> Reference<'a> {
         let stops = firing(everything(), &enders);
         let is_hidden = |stop: &&str| !rules.include_stop && rules.stop.iter().any(|hidden| hidden == stop);
         let hidden = stops.iter().copied().filter(is_hidden).collect();
-        let region = rules.protect.first().map(|pair| &*pair.1).filter(|_| rules.start_protected);
+        let region = rules.protect.first().filter(|_| rules.start_protected);
         let (text, edge, sent, matched, unused) = Default::default();
-        Reference { rules, stops, hidden, text, edge, sent, region, matched, unused }
+        Reference { rules, stops, hidden, text, edge, sent, region, matched, unused, marker_ended: false }
     }
 
     pub(super) fn reset(&mut self) -> String {
@@ -172,6 +174,29 @@ impl<'a> Reference<'a> {
             }
         }
         self.send()
+    }
+
+    /// As `feed`, for a token that is all of a live marker: nothing completes before its last character.
+    pub(super) fn feed_marker(&mut self, marker: &str, armed: bool) -> String {
+        if self.matched.is_none() {
+            self.text.push_str(marker);
+            self.complete(armed);
+        }
+        self.send()
+    }
+
+    /// Whether `text` is a marker here.
+    pub(super) fn leads(&self, text: &str) -> bool {
+        match self.region {
+            _ if self.matched.is_some() => false,
+            Some((_, closing)) => closing == text,
+            None => self.rules.protect.iter().any(|pair| pair.0 == text),
+        }
+    }
+
+    /// The name of the open region.
+    pub(super) fn open(&self) -> &'a str {
+        self.region.map_or("answer", |(opening, _)| opening)
     }
 
     fn bypass(&mut self, text: &str) -> String {
@@ -212,8 +237,8 @@ impl<'a> Reference<'a> {
         let opening = self.rules.protect.iter().find(|pair| pair.0 == marker);
         let region = match (self.region, opening) {
             _ if self.matched.is_some() => return String::new(),
-            (None, Some(pair)) => Some(pair.1.as_str()),
-            (Some(closing), _) if closing == marker => None,
+            (None, Some(pair)) => Some(pair),
+            (Some((_, closing)), _) if closing == marker => None,
             _ => return String::new(),
         };
         let out = self.flush();
@@ -223,10 +248,12 @@ impl<'a> Reference<'a> {
 
     fn complete(&mut self, armed: bool) {
         let seen = &self.text[self.edge..];
-        if let Some(closing) = self.region {
-            if seen.ends_with(closing) {
+        self.marker_ended = false;
+        if let Some((_, closing)) = self.region {
+            if seen.ends_with(closing.as_str()) {
                 self.region = None;
                 self.edge = self.text.len();
+                self.marker_ended = true;
             }
             return;
         }
@@ -235,8 +262,9 @@ impl<'a> Reference<'a> {
         if stop.len() > opening.len() {
             self.matched = Some(match_at_end(&self.text, stop, &self.rules.stop, &self.rules.visible));
         } else if !opening.is_empty() {
-            self.region = self.rules.protect.iter().find(|pair| pair.0 == opening).map(|pair| pair.1.as_str());
+            self.region = self.rules.protect.iter().find(|pair| pair.0 == opening);
             self.edge = self.text.len();
+            self.marker_ended = true;
         }
     }
 

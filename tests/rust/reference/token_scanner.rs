@@ -1,6 +1,6 @@
 //! A token scanner by the book, and the library's beside it.
 
-use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownToken};
+use stopscan::{EndReason, Finish, Strays, TokenDecoder, TokenOptionsError, TokenScanner, UnknownIds, UnknownToken};
 
 use super::Match;
 use super::stops::Reference;
@@ -26,6 +26,10 @@ pub struct TokenPair<'a> {
     emitted: usize,
     kept: usize,
     finish: Option<Finish>,
+    /// For each token, the region where its last character lies; none for a marker's end.
+    regions: Vec<Option<&'a str>>,
+    /// The last token that was a marker without text.
+    marked: usize,
 }
 
 impl<'a> TokenPair<'a> {
@@ -56,6 +60,8 @@ impl<'a> TokenPair<'a> {
             emitted: 0,
             kept: 0,
             finish: None,
+            regions: Vec::new(),
+            marked: 0,
         };
         pair.reset();
         Some(pair)
@@ -83,6 +89,9 @@ impl<'a> TokenPair<'a> {
             assert_eq!(scanner.held(), self.stops.held(), "held text at {}", context());
             assert_eq!(scanner.tokens_seen(), self.ids.len(), "tokens seen at {}", context());
             assert_eq!(scanner.tokens_kept(), self.kept, "tokens kept at {}", context());
+            for (region, count) in scanner.tokens_in() {
+                assert_eq!(count, self.count_in(region), "tokens in {region:?} at {}", context());
+            }
         }
     }
 
@@ -110,6 +119,8 @@ impl<'a> TokenPair<'a> {
     fn reset(&mut self) -> String {
         self.stops.reset();
         self.ids.clear();
+        self.regions.clear();
+        self.marked = 0;
         (self.scanned, self.emitted, self.kept) = (0, 0, 0);
         self.finish = (self.plan.options.max_tokens == Some(0)).then_some(Finish::Ended(EndReason::Length));
         String::new()
@@ -121,17 +132,30 @@ impl<'a> TokenPair<'a> {
         }
         let options = &self.plan.options;
         let armed = self.ids.len() >= options.min_tokens;
-        if armed && self.plan.is_end(id) {
-            return Ok(self.end_at(id));
+        let (stop, eos) = (options.stop_token_ids.contains(&id), options.eos_token_ids.contains(&id));
+        if stop && armed {
+            return Ok(self.end_at(id, Finish::StopToken(id), armed));
         }
-        let token = self.plan.token(id).ok_or(UnknownToken(id))?;
-        self.ids.push(id);
-        let mut out = self.scan(false, armed);
-        if let Token::Special(marker) = token
-            && options.skip_special_tokens
-        {
+        if eos && (armed || options.eos_ends_early) {
+            return Ok(self.end_at(id, Finish::Ended(EndReason::Eos), armed));
+        }
+        let token = self.plan.token(id);
+        let unknown = token.is_none() && !eos;
+        if unknown && options.unknown_ids == UnknownIds::Refuse {
+            return Err(UnknownToken(id));
+        }
+        // An EOS that is passed over has no text, as an id that no token has.
+        self.ids.push(if eos { u32::MAX } else { id });
+        self.stops.marker_ended = false;
+        let marker = self.plan.own_text(&self.ids, self.ids.len()).filter(|_| !eos);
+        let mut out = self.scan(false, armed, marker.as_deref());
+        if let (Some(Token::Special(marker)), true, false) = (token, options.skip_special_tokens, eos) {
             if armed && self.stops.fires(marker) {
-                out += &self.scan(true, armed);
+                out += &self.scan(true, armed, None);
+            }
+            if self.stops.leads(marker) {
+                self.stops.marker_ended = true;
+                self.marked = self.ids.len();
             }
             let safe = self.stops.pass_special(marker, armed);
             if self.stops.matched.is_some() {
@@ -139,10 +163,20 @@ impl<'a> TokenPair<'a> {
             }
             out += &self.emit(safe);
         }
+        self.regions.push(if self.stops.marker_ended { None } else { Some(self.stops.open()) });
         if Some(self.ids.len()) == options.max_tokens && !self.is_over() {
             out += &self.end(Finish::Ended(EndReason::Length), armed);
         }
         Ok(out)
+    }
+
+    /// How many tokens some of whose text went out have their last character in `region`.
+    fn count_in(&self, region: &str) -> usize {
+        if self.plan.rules.protect.is_empty() {
+            return self.kept;
+        }
+        let out = self.regions.iter().take(self.kept.max(self.marked));
+        out.filter(|other| **other == Some(region)).count()
     }
 
     fn close(&mut self) -> String {
@@ -152,33 +186,25 @@ impl<'a> TokenPair<'a> {
         self.end(Finish::Ended(EndReason::Unknown), self.ids.len() > self.plan.options.min_tokens)
     }
 
-    /// The end at a token whose text is not emitted, unless that completes a stop.
-    fn end_at(&mut self, id: u32) -> String {
+    /// The end at a token whose text is neither scanned nor emitted. A stop fires only if it is all of the token's text.
+    fn end_at(&mut self, id: u32, finish: Finish, armed: bool) -> String {
         let with_token = [&self.ids[..], &[id]].concat();
-        let characters = self.plan.spelled(&with_token, true);
-        let mut stops = self.stops.clone();
-        stops.feed(&characters[self.scanned..].iter().map(|character| character.0).collect::<String>(), true);
-        if stops.matched.is_some() {
-            self.ids = with_token;
-            return self.end(Finish::StopSequence, true);
-        }
-        if let (Some(Token::Special(special)), true) = (self.plan.token(id), self.plan.options.skip_special_tokens)
-            && self.stops.fires(special)
-        {
-            let before = self.scan(true, true);
-            self.ids = with_token;
-            let safe = self.stops.pass_special(special, true);
+        let stop = self.plan.own_text(&with_token, with_token.len()).filter(|_| armed);
+        let mut out = self.scan(true, armed, None);
+        if let Some(stop) = stop.filter(|stop| self.stops.fires(stop)) {
+            let safe = self.stops.pass_special(&stop, true);
             self.finish = Some(Finish::StopSequence);
-            return before + &self.emit(safe);
+            out += &self.emit(safe);
         }
-        let stop = self.plan.options.stop_token_ids.contains(&id);
-        let out = self.end(if stop { Finish::StopToken(id) } else { Finish::Ended(EndReason::Eos) }, true);
-        self.ids = with_token;
+        if !self.is_over() {
+            out += &self.end(finish, armed);
+        }
+        self.ids.push(u32::MAX);
         out
     }
 
     fn end(&mut self, finish: Finish, armed: bool) -> String {
-        let mut out = self.scan(true, armed);
+        let mut out = self.scan(true, armed, None);
         if !self.is_over() {
             let safe = self.stops.flush();
             out += &self.emit(safe);
@@ -187,11 +213,19 @@ impl<'a> TokenPair<'a> {
         out
     }
 
-    fn scan(&mut self, ended: bool, armed: bool) -> String {
+    /// Scans the text that is new. `own` is the whole text of the newest token: if it is a marker, it is one step.
+    fn scan(&mut self, ended: bool, armed: bool, own: Option<&str>) -> String {
         let characters = self.plan.spelled(&self.ids, ended);
-        let new: String = characters[self.scanned..].iter().map(|character| character.0).collect();
+        let new = &characters[self.scanned..];
         self.scanned = characters.len();
-        let safe = self.stops.feed(&new, armed);
+        let text = |characters: &[Character]| characters.iter().map(|character| character.0).collect::<String>();
+        let newest = new.iter().position(|character| character.1 == self.ids.len()).unwrap_or(new.len());
+        let (before, newest) = (text(&new[..newest]), text(&new[newest..]));
+        let mut safe = self.stops.feed(&before, armed);
+        safe += &match own {
+            Some(own) if own == newest && self.stops.leads(own) => self.stops.feed_marker(own, armed),
+            _ => self.stops.feed(&newest, armed),
+        };
         if self.stops.matched.is_some() {
             self.finish = Some(Finish::StopSequence);
         }

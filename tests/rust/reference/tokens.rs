@@ -160,8 +160,21 @@ impl Plan {
         }
     }
 
-    pub(super) fn is_end(&self, id: u32) -> bool {
-        self.options.stop_token_ids.contains(&id) || self.options.eos_token_ids.contains(&id)
+    /// The whole text of the `number`th token of `ids`, if it is whole characters.
+    pub(super) fn own_text(&self, ids: &[u32], number: usize) -> Option<String> {
+        let id = ids[number - 1];
+        let bytes = match self.token(id)? {
+            Token::Special(text) => text.clone().into_bytes(),
+            _ => self.bytes(id),
+        };
+        let has_text = |id: &u32| match self.token(*id) {
+            Some(Token::Special(_)) => !self.options.skip_special_tokens,
+            token => token.is_some(),
+        };
+        let first =
+            self.strip_first_space && !self.options.prompt_token_ids.iter().chain(&ids[..number - 1]).any(has_text);
+        let strips = first && (self.strips_byte() || !matches!(self.token(id), Some(Token::Byte(_))));
+        String::from_utf8(bytes.strip_prefix(b" ").filter(|_| strips).unwrap_or(&bytes).to_vec()).ok()
     }
 }
 
