@@ -560,7 +560,7 @@ pub(crate) fn segment<'py>(
     part: u32,
     text: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    set.drafts[node as usize].segment(text, &int(text.py(), part as usize)?)
+    set.templates[node as usize].segment(text, &int(text.py(), part as usize)?)
 }
 
 fn segments<'py>(
@@ -614,7 +614,7 @@ pub(crate) struct Guarded<C> {
     /// How many parts came before the one in which an idle stream is.
     part: AtomicU32,
     /// Whether the core has to see the text that passes.
-    shows_text: bool,
+    needs_text: bool,
     state: Turns<State<C>>,
 }
 
@@ -638,7 +638,7 @@ impl<C: Core> Guarded<C> {
             continued: AtomicUsize::new(0),
             node: AtomicU32::new(NOT_IDLE),
             part: AtomicU32::new(0),
-            shows_text: core.stream().set().needs_text(),
+            needs_text: core.stream().set().needs_text(),
             state: Turns::new(State { core, found }),
         };
         // Nobody else has it yet.
@@ -659,16 +659,16 @@ impl<C: Core> Guarded<C> {
 
     #[inline]
     fn with<T>(&self, mut state: Turn<'_, State<C>>, action: impl FnOnce(&mut State<C>) -> T) -> T {
-        self.tell(state.core.stream_mut());
+        self.close_fast_path(state.core.stream_mut());
         let result = action(&mut state);
         if GIL && state.core.is_idle() {
-            self.open(state.core.stream());
+            self.open_fast_path(state.core.stream());
         }
         result
     }
 
-    /// Tells the core what passed; nothing passes then.
-    fn tell(&self, stream: &mut Stream<C::Emit>) {
+    /// Counts in the core what passed, and lets nothing more pass.
+    fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
         let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
         stream.skip(Place { bytes, code_points: bytes - continued });
         self.passed.store(0, Relaxed);
@@ -677,12 +677,12 @@ impl<C: Core> Guarded<C> {
         self.filter.store(NOTHING_PASSES, Relaxed);
     }
 
-    /// Says what passes a stream that is idle.
-    fn open(&self, stream: &Stream<C::Emit>) {
+    /// Lets text pass in which nothing begins: the stream is idle.
+    fn open_fast_path(&self, stream: &Stream<C::Emit>) {
         let node = stream.node();
         self.node.store(node, Relaxed);
         self.part.store(stream.part(), Relaxed);
-        if !self.shows_text {
+        if !self.needs_text {
             self.let_pass(stream.set().filter(node));
         }
     }
@@ -706,15 +706,15 @@ impl<C: Core> Guarded<C> {
     /// Reads `text`, which is plain and has this length; `false` if it takes more than that.
     #[inline(always)]
     pub(crate) fn pass(&self, text: &str, length: Place) -> bool {
-        if self.shows_text {
-            return self.show(text, length);
+        if self.needs_text {
+            return self.pass_text(text, length);
         }
         self.count(length.bytes, length.bytes - length.code_points);
         true
     }
 
     #[inline(never)]
-    fn show(&self, text: &str, length: Place) -> bool {
+    fn pass_text(&self, text: &str, length: Place) -> bool {
         self.state.if_free(|state| state.core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
@@ -735,7 +735,7 @@ impl<C: Core> Guarded<C> {
 
     /// The node at which an idle stream is, if all that it needs of a text is how long it is.
     pub(crate) fn node_to_count_at(&self) -> Option<u32> {
-        (self.is_idle() && !self.shows_text).then(|| self.node.load(Relaxed))
+        (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
     }
 
     /// Says what passes by its shape.
