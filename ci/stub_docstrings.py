@@ -2,8 +2,8 @@
 
     python ci/stub_docstrings.py [--check]
 
-`--check` changes nothing, and fails if the stub differs. A test runs it. The stub's classes that the module lacks are the
-bases of several classes; they have the docstrings that all of these classes share.
+`--check` changes nothing, and fails if the stub differs. A test runs it. A class of the stub that the module lacks is the
+base of several classes, and has the docstrings that all of these share.
 """
 
 from __future__ import annotations
