@@ -84,7 +84,11 @@ class _ResponseGenerator(server.ResponseGenerator):
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
+        if failures.off and _only_stop(stops.options):
+            return tokenized  # mlx-lm's own stops do
         try:
+            if failures.off:
+                raise ValueError("stopscan has failed and is off: of its options only `stop` is left")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
             # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
@@ -97,8 +101,9 @@ class _ResponseGenerator(server.ResponseGenerator):
         return tokenized
 
     def _make_state_machine(self, model_key: Any, tokenizer: Any, stops: Any) -> Any:
-        stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, ())
-        return stop_sequences if stops.row is None else stops.row, text_machine
+        words = stops.options.stops.stop if stops.row is None else ()
+        stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, words)
+        return stops.row or stop_sequences, text_machine
 
     def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
         stops = generation_args.stop_words
@@ -115,6 +120,10 @@ class _ResponseGenerator(server.ResponseGenerator):
         a distributed model must do the same, so that no row is ended there."""
         if stops.row is not None and not self._is_distributed:
             stops.row.left = True
+
+
+def _only_stop(asked: StopOptions) -> bool:
+    return not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)
 
 
 def _told_apart(tokenizer: Any) -> tuple[str, ...]:

@@ -202,6 +202,21 @@ def test_a_fault_of_ours_ends_its_request_alone(
     assert ours.ask(reciter.prompt("count"), stop=["5"], stream=stream).matched_stop == "5"
 
 
+def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
+    ours: Server, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = Failures(logging.getLogger("stopscan.mlx_lm"))
+    monkeypatch.setattr(server, "failures", failures)
+    failures.count = failures.LIMIT
+    monkeypatch.setattr(server._Row, "__init__", None)  # no row is made
+    assert ours.ask(reciter.prompt("count")).text == reciter.text("count")
+    got = ours.ask(reciter.prompt("count"), stop=["6"])
+    assert (got.text, got.matched_stop) == ("1, 2, 3 hello world 4, 5, ", None)
+    for beyond in ({"patterns": "a+b"}, {"stop": "6", "protect": ["reasoning"]}, {"repeat": True}):
+        status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), **beyond})
+        assert (status, "is off" in json.loads(reply)["error"]["message"]) == (400, True)
+
+
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was compiled in the generation thread as well: large sets stalled all streams."""
     from stopscan.engines import _checkpoint
