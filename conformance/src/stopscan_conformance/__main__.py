@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stopscan_conformance import reciter
+from stopscan_conformance import official, reciter
 from stopscan_conformance import report as reports
 from stopscan_conformance.apis import APIS
 from stopscan_conformance.cases import Case, Result, cases
@@ -33,6 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if urlsplit(options.url).scheme not in ("http", "https"):
         parser.error(f"{options.url} is no URL of a server, such as http://127.0.0.1:8000")
+    lacking = [name for name in official.PACKAGES.values() if options.clients and find_spec(name) is None]
+    if lacking:
+        parser.error(f"--clients needs the package {lacking[0]}: install stopscan-conformance[clients]")
     server = Server(
         options.url, model=options.model, api_key=options.api_key, timeout=options.timeout, clients=options.clients
     )
