@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator
+from http import HTTPStatus
 from typing import Any
 
 from stopscan.engines import Failures
@@ -14,6 +15,10 @@ Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 class Refused(ValueError):  # noqa: N818 - an answer, which sglang makes a 400 of
     """Says what is wrong with a request. No fault of ours, and the only exception that leaves a hook."""
+
+    def __init__(self, words: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
+        super().__init__(words)
+        self.status = status
 
 
 class Guard:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from http import HTTPStatus
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
 TOLD, ADDED = "__stopscan_told", "__stopscan_added"
 # The end of a prompt: where regions are looked for, and what the first token's text may depend on.
 PROMPT_TOKENS, LAST_TOKENS = 32, 8
+OFF = "stop_regex, regions and stopscan's options are off here, because stopscan failed repeatedly"
 
 
 class Model:
@@ -64,6 +66,15 @@ class Requests:
         odd = given is not None and not isinstance(given, dict)
         return bool(stop or patterns or self.defaults.repeat or odd or beyond(patterns, given))
 
+    def on(self, patterns: Any, given: Any) -> bool:
+        """Returns whether a request is for stopscan, and not left to sglang after too many faults.
+
+        Raises ``Refused`` if sglang could not keep it.
+        """
+        if self.failures.off and beyond(patterns, given):
+            raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)
+        return not self.failures.off
+
     def read(self, stop: Any, patterns: Any, given: Any) -> StopOptions:
         """Returns what a request asks in ``stop``, ``stop_regex`` and ``custom_params``, whatever a client sent.
 
@@ -90,8 +101,8 @@ class Requests:
         if not self.concerns(stop, patterns, given):
             return
         asked = self.read(stop, patterns, given)
-        if self.failures.off and beyond(patterns, given):
-            raise Refused("stop_regex and stopscan's options are off here, because stopscan failed repeatedly")
+        if not self.on(patterns, given):
+            return
         if tokenizer is not None:
             self._stops(asked, given, tokenizer, thinks=False)
 
@@ -102,7 +113,7 @@ class Requests:
         Raises ``Refused`` that begins with what is wrong.
         """
         asked = self.read(params.stop_strs, params.stop_regex_strs, params.custom_params)
-        if not len(asked.stops):
+        if not self.on(params.stop_regex_strs, params.custom_params) or not len(asked.stops):
             return None
         model, added = self.model(tokenizer), (params.custom_params or {}).get(ADDED)
         everywhere = StopSet([stop for stop in asked.stops.stop if isinstance(added, list) and stop in added])

@@ -115,8 +115,9 @@ def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -
     """Writes into a request's parameters what its route tells apart, and the stops that are not the user's."""
     told = ["reasoning"] * reasons + ["tool_call"] * calls
     added = sorted({*_listed(params.get("stop"))} - {*_listed(request.stop)})
-    if isinstance(params.get("custom_params"), dict | None):
-        params["custom_params"] = {**(params.get("custom_params") or {}), TOLD: told, **({ADDED: added} if added else {})}
+    given = params.get("custom_params")
+    if isinstance(given, dict | None):
+        params["custom_params"] = {**(given or {}), TOLD: told, ADDED: added}
 
 
 def _listed(value: str | Iterable[str] | None) -> list[str]:

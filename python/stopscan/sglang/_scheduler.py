@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from logging import getLogger
 from typing import Any
@@ -22,11 +22,10 @@ logger = getLogger("sglang.stopscan")
 
 # In a request's `customized_info`, which sglang sends along with its tokens, and its routers split by row.
 KEY = "__stopscan"
-OFF = "stopscan is off here, because it failed repeatedly"
 
 
 class Scheduler:
-    """The hook of the scheduler, which gives a request with stops another class. Requests without stops stay sglang's."""
+    """The hook of the scheduler, which gives requests with stops a class of their own. The others stay sglang's."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -41,45 +40,42 @@ class Scheduler:
                 self._said = True
                 regions = self._requests.model(req.tokenizer).regions()
                 logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
-            self._take(req)
+            params = req.sampling_params
+            if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
+                req.stopscan = Stops(self._maker.submit(self._made, req), self._requests.failures)
+                req.__class__ = _stopping(type(req))
         yield
 
-    def _take(self, req: Any) -> None:
-        params, failures = req.sampling_params, self._requests.failures
-        if not self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
-            return
-        if failures.off:
-            if beyond(params.stop_regex_strs, params.custom_params):
-                req.set_finish_with_abort(OFF, HTTPStatus.SERVICE_UNAVAILABLE, "InternalServerError")
-            return
-        req.stopscan = Stops(self._maker.submit(self._made, req), failures)
-        req.__class__ = _stopping(type(req))
-
-    def _made(self, req: Any) -> Watch | None:
+    def _made(self, req: Any) -> tuple[Spec, Any, Any] | None:
         prompt, thinks = list(req.origin_input_ids), bool(req.require_reasoning)
         spec = self._requests.spec(req.sampling_params, req.tokenizer, prompt, thinks=thinks)
-        return None if spec is None else Watch(spec, Vocabulary(req.tokenizer))
+        if spec is None:
+            return None
+        make = partial(spec.scanner, Vocabulary(req.tokenizer))
+        return spec, make, make()
 
 
-class Watch:
-    """The scanner of one request, how many ids it has read, and whether text came since the last message."""
+class Stops:
+    """The stops of one request in the scheduler."""
 
-    def __init__(self, spec: Spec, vocabulary: Vocabulary) -> None:
-        self.spec, self._vocabulary = spec, vocabulary
+    def __init__(self, made: Future[Any], failures: Failures) -> None:
+        self._made: Future[Any] | None = made
+        self._failures = failures
+        self._theirs: Any = None
+        self.spec: Spec | None = None
+        # `None` before the first token, for a request without stops, and after a fault of ours.
+        self.scanner: Any = None
+        # Whether text came since the last message.
         self.fresh = False
-        self._begin()
 
-    def _begin(self) -> None:
-        self.scanner = self.spec.scanner(self._vocabulary)
-        self._feed, self.seen = self.scanner.feed, 0
-
-    def ends(self, ids: Sequence[int], size: int) -> bool:
-        """Whether the stream is over with those of the first ``size`` ids that are new. This is all that a step costs,
-        so it is kept short."""
-        size = min(size, len(ids))
-        if self.seen > size:
-            # Retraction of a request of embeddings begins anew.
-            self._begin()
+    def end(self, req: Any) -> bool:
+        """Whether the text is over with the ids that are new. This is all that a step costs, so it is kept short."""
+        if self.scanner is None and not self._begin(req):
+            return False
+        ids = req.output_ids
+        size = min(req.sampling_params.max_new_tokens, len(ids))
+        if self.seen > size:  # retraction of a request of embeddings begins anew
+            self._restart(self._make())
         while self.seen < size:
             if self._feed(ids[self.seen]):
                 self.fresh = True
@@ -88,65 +84,50 @@ class Watch:
                 return True
         return False
 
+    def _begin(self, req: Any) -> bool:
+        made, self._made = self._made and self._made.result(), None
+        if made is None:
+            return False
+        self.spec, self._make, scanner = made
+        self._restart(scanner)
+        # sglang is to look for none of them, and sends the spec along with the first tokens.
+        self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
+        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = [], []
+        req.customized_info = {**(req.customized_info or {}), KEY: [tuple(self.spec)]}
+        return True
 
-class Stops:
-    """The stops of one request in the scheduler."""
-
-    def __init__(self, made: Future[Watch | None], failures: Failures) -> None:
-        self._made: Future[Watch | None] | None = made
-        self._failures = failures
-        self._theirs: Any = None
-        # `None` before the first token, for a request without stops, and after a fault of ours.
-        self.watch: Watch | None = None
-
-    def end(self, req: Any) -> bool:
-        """Whether a stop has completed, or the scanner knows another end."""
-        watch = self.watch
-        if watch is None:
-            watch = self._begin(req)
-            if watch is None:
-                return False
-        return watch.ends(req.output_ids, req.sampling_params.max_new_tokens)
-
-    def _begin(self, req: Any) -> Watch | None:
-        made, self._made = self._made, None
-        self.watch = made.result() if made else None
-        if self.watch is not None:
-            # sglang is to look for none of them, and sends the spec along with the first tokens.
-            self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
-            req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = [], []
-            req.customized_info = {**(req.customized_info or {}), KEY: [tuple(self.watch.spec)]}
-        return self.watch
+    def _restart(self, scanner: Any) -> None:
+        self.scanner, self._feed, self.seen = scanner, scanner.feed, 0
 
     def settle(self, req: Any) -> None:
         """Behind sglang's own look at a request: says which stop ended it, if no other end came before."""
-        watch, reason = self.watch, req.finished_reason
-        if watch is None or (reason is not None and reason.to_json().get("type") not in ("stop", "length")):
+        scanner, reason = self.scanner, req.finished_reason
+        if scanner is None or (reason is not None and reason.to_json()["type"] not in ("stop", "length")):
             return
         last = len(req.output_ids) if req.finished_len is None else req.finished_len
-        if watch.scanner.finish is None:
-            watch.scanner.flush("length")  # the end of the text may confirm a pattern
-            watch.seen = last
-        match = watch.scanner.match
-        if match is not None and watch.seen <= last:
+        if scanner.finish is None:
+            scanner.flush("length")  # the end of the text may confirm a pattern
+            self.seen = last
+        match = scanner.match
+        if match is not None and self.seen <= last:
             # sglang's APIs have no word for a loop, which has no stop of the user's.
             literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
             pattern = match.pattern
             req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)
-            req.finished_len = watch.seen
+            req.finished_len = self.seen
 
     def failed(self, req: Any, error: BaseException) -> bool:
         """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
-        watch, self.watch, self._made = self.watch, None, None
+        self.scanner = self._made = None
         req.sampling_params, self._theirs = self._theirs or req.sampling_params, None
         if isinstance(error, Refused):
-            req.finished_reason = FINISH_ABORT(str(error), HTTPStatus.BAD_REQUEST, "BadRequestError")
+            req.finished_reason = FINISH_ABORT(str(error), error.status, "BadRequestError")
             return False
         params = req.sampling_params
-        ends = beyond(params.stop_regex_strs, params.custom_params) or (watch is not None and watch.spec.beyond)
-        if ends and (req.finished_reason is None or req.finished_reason.to_json().get("type") != "abort"):
-            words = ("stopscan failed in this request", HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError")
-            req.finished_reason = FINISH_ABORT(*words)
+        ends = beyond(params.stop_regex_strs, params.custom_params) or (self.spec is not None and self.spec.beyond)
+        if ends:
+            words = "stopscan failed in this request"
+            req.finished_reason = FINISH_ABORT(words, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError")
         self._failures.note(error, "ends with an error" if ends else "goes on with sglang's own stops")
         return False
 
@@ -172,10 +153,10 @@ class Stopping:
 
     def check_match_stop_str_prefix(self: Any) -> bool:
         """Whether a message would bring no text."""
-        watch = self.stopscan.watch
-        if watch is None:
+        stops = self.stopscan
+        if stops.scanner is None:
             return bool(super().check_match_stop_str_prefix())  # type: ignore[misc]
-        fresh, watch.fresh = watch.fresh, False
+        fresh, stops.fresh = stops.fresh, False
         return not fresh
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import pickle
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from logging import Logger
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
@@ -125,11 +126,9 @@ class Host:
         from sglang.srt.managers.scheduler_components import output_streamer
         from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
+        flags = dict.fromkeys(["logprob", "hidden_states", "routed_experts", "indexer_topk"], False)
         made = output_streamer._GenerationStreamAccumulator(
-            return_logprob=False,
-            return_hidden_states=False,
-            return_routed_experts=False,
-            return_indexer_topk=False,
+            **{f"return_{name}": value for name, value in flags.items()},
             spec_algorithm=SpeculativeAlgorithm.NONE,
             disaggregation_mode=DisaggregationMode.NULL,
             default_stream_interval=1,
@@ -146,24 +145,15 @@ class Host:
         return io_struct.msgpack_decode(io_struct.msgpack_encode(message))
 
 
-class installed:  # noqa: N801
+@contextmanager
+def installed(hooks: dict[str, Any]) -> Iterator[None]:
     """Hooks in place for as long as a ``with`` lasts, as sglang's registry puts them there."""
-
-    def __init__(self, hooks: dict[str, Any]) -> None:
-        self._hooks = hooks
-        self._before: list[tuple[Any, str, Any]] = []
-
-    def __enter__(self) -> None:
-        for target, hook in self._hooks.items():
+    with ExitStack() as stack:
+        for target, hook in hooks.items():
             owner, _, name = target.rpartition(".")
             found = resolve_name(owner)
-            original = vars(found)[name]
-            self._before.append((found, name, original))
-            setattr(found, name, _around(original, hook))
-
-    def __exit__(self, *error: object) -> None:
-        for owner, name, original in reversed(self._before):
-            setattr(owner, name, original)
+            stack.enter_context(patch.object(found, name, _around(vars(found)[name], hook)))
+        yield
 
 
 def _around(original: Any, hook: Any) -> Any:
