@@ -26,11 +26,11 @@ from transport import transported
 from workload import numbered, windows
 
 import stopscan
-from stopscan.clients import ascan_events, scan_events
+from stopscan_clients import ascan_events, scan_events
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "python" / "clients"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "clients" / "tests"))
 
-from objects import MAKERS, text_of
+from events import MAKERS, text_of
 from wire import WIRES
 
 EVENTS = 300

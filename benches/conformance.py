@@ -3,7 +3,7 @@
     python benches/conformance.py NAME [--python PYTHON] [--proxied]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan.proxy --api none` stands
+and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan_clients.proxy --api none` stands
 before the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
 llama.cpp, this environment needs gguf, too.
 """
@@ -35,7 +35,7 @@ from stopscan_conformance._run import AT_ONCE, run
 from stopscan_conformance.gguf_file import write_gguf
 from stopscan_conformance.reciter import Reciter
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "python" / "proxy"))
+sys.path.append(str(Path(__file__).parents[1] / "clients" / "tests"))
 
 from running import running
 

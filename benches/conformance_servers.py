@@ -44,13 +44,13 @@ LLAMA_CPP = (
 )
 SERVERS = {
     "example": Column(
-        "example server",
-        "{python} examples/server {model} --port {port} --protect reasoning tool_call",
+        "reference server",
+        "{python} conformance/reference_server {model} --port {port} --protect reasoning tool_call",
         ("mlx-lm", "mlx", "starlette", "uvicorn"),
     ),
     "example-harmony": Column(
-        "example server, Harmony",
-        "{python} examples/server {model} --format harmony --port {port}",
+        "reference server, Harmony",
+        "{python} conformance/reference_server {model} --format harmony --port {port}",
         ("mlx-lm", "mlx", "starlette", "uvicorn"),
         apis=("harmony-chat", "harmony-responses"),
     ),

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path += [str(Path(__file__).parent.parent / "tests" / "python" / name) for name in ("proxy", "clients")]
+sys.path.append(str(Path(__file__).parent.parent / "clients" / "tests"))
 
 from replay import sse
 from report import heading, markdown

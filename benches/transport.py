@@ -11,9 +11,9 @@ import httpx
 from cases import Case, exhaust, own
 
 import stopscan
-from stopscan.clients import StopTransport
+from stopscan_clients import StopTransport
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "python" / "clients"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "clients" / "tests"))
 
 from replay import aws, line, sse
 from wire import WIRES

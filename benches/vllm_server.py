@@ -36,38 +36,41 @@ def serve_with_faults() -> None:
     """`vllm serve`, in which stopscan fails in each request that says where, and never turns itself off."""
     from vllm.entrypoints.cli.main import main
 
-    from stopscan._engine.circuit import Circuit
+    from stopscan.engines import Failures
     from stopscan.vllm import _adapter
 
-    Circuit.LIMIT = sys.maxsize
-    make = _adapter.Adapter._detokenizer
+    Failures.LIMIT = sys.maxsize
+    arm = _adapter.arm
 
-    def faulty(adapter: Any, inner: Any, tokenizer: Any, request: Any, *rest: Any) -> Any:
-        at = (request.sampling_params.extra_args or {}).get("fault")
+    def faulty(theirs: Any, scanner: Any, made_of: Any, *rest: Any, **more: Any) -> None:
+        at = (made_of[1].sampling_params.extra_args or {}).get("fault")
         if at == "making":
             raise LookupError("injected")
-        detokenizer = make(adapter, inner, tokenizer, request, *rest)
-        if isinstance(at, int):
-            feed, tokens = detokenizer._feed, count(1)
-            detokenizer._feed = lambda token_id: feed(token_id) if next(tokens) != at else {}["injected"]
-        elif at is not None:
-            detokenizer._scanner = Failing(detokenizer._scanner, {"end": "close", "match": "match"}[at])
-        return detokenizer
+        arm(theirs, scanner, made_of, *rest, **more)
+        if at is not None:
+            theirs.scanner = Failing(scanner, at)
 
-    _adapter.Adapter._detokenizer = faulty  # type: ignore[method-assign]
+    _adapter.arm = faulty
     sys.exit(main())
 
 
 class Failing:
-    """A scanner that fails where one of its parts is asked for."""
+    """A scanner that fails at one of its tokens, or if one of its parts is asked for."""
 
-    def __init__(self, scanner: Any, part: str) -> None:
-        self._scanner, self._part = scanner, part
+    def __init__(self, scanner: Any, at: int | str) -> None:
+        self._scanner, self._at = scanner, {"end": "flush"}.get(at, at) if isinstance(at, str) else at
+        self._tokens = count(1)
 
     def __getattr__(self, name: str) -> Any:
-        if name == self._part:
+        if name == self._at:
             raise LookupError("injected")
         return getattr(self._scanner, name)
+
+    def feed(self, token_id: int) -> str:
+        if next(self._tokens) == self._at:
+            raise LookupError("injected")
+        text: str = self._scanner.feed(token_id)
+        return text
 
 
 @contextmanager

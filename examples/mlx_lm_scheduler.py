@@ -35,11 +35,10 @@ class Request:
         if at_eos or at_limit:
             self._detokenizer.finalize()
         text = self._scanner.feed(self._detokenizer.last_segment)
-        if match := self._scanner.match:
-            self.finish = Finish("stop_sequence", match.sequence, match.offset)
-        elif at_eos or at_limit:
+        if at_eos or at_limit:
             text += self._scanner.flush()  # it did not become a stop
-            self.finish = Finish("eos" if at_eos else "length")
+        if self._scanner.match or at_eos or at_limit:
+            self.finish = Finish.of(self._scanner.match, "eos" if at_eos else "length")
         return text
 
 

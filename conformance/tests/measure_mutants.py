@@ -21,7 +21,7 @@ from staged.dimensions import MUTANTS, looks, places, requests, state
 from staged.dimensions.mutant import Mutant
 
 from stopscan_conformance import Case, Server, cases
-from stopscan_conformance._points import Generated
+from stopscan_conformance.plays import Generated
 
 
 def main() -> None:

@@ -22,6 +22,9 @@ KINDS = {
     "number": {"0", "1", "-1", "1.5"},
     "count": {"0", "1"},
     "0": {"0"},
+    "said": {"'?'"},
+    "count if there": {"0", "1", "absent"},
+    "list if there": {"[]", "null", "absent"},
     "1": {"1"},
     "first": {"0", "false"},
     "second": {"1", "true"},
@@ -37,10 +40,9 @@ KINDS = {
 GENERATE = {
     "": {
         "text": "text",
-        "fixed": "meta_info meta_info.finish_reason",
-        "name": "meta_info.id meta_info.finish_reason.type",
-        "1": "meta_info.prompt_tokens",
-        "count": "meta_info.completion_tokens",
+        "fixed": "meta_info meta_info.finish_reason meta_info.finish_reason.type",
+        "name": "meta_info.id",
+        "count": "meta_info.prompt_tokens meta_info.completion_tokens",
     },
 }
 
@@ -48,14 +50,15 @@ GENERATE = {
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {
-            "name": "id model choices.0.finish_reason",
-            "fixed": "object choices choices.0.message choices.0.message.role usage.completion_tokens "
-            "usage.total_tokens",
+            "name": "id model",
+            "fixed": "object choices choices.0.finish_reason choices.0.message choices.0.message.role "
+            "usage.completion_tokens usage.total_tokens",
             "right if there": "usage",
             "object if there": "choices.0.logprobs",
             "integer": "created",
             "0": "choices.0.index",
             "text or null": "choices.0.message.content",
+            "text if there": "choices.0.message.reasoning_content",
             "1": "usage.prompt_tokens",
         },
     },
@@ -66,14 +69,14 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "usage.completion_tokens usage.total_tokens",
             "integer": "created",
             "0": "choices.0.index",
-            "text if there": "choices.0.delta.content",
+            "text if there": "choices.0.delta.content choices.0.delta.reasoning_content",
             "1": "usage.prompt_tokens",
         },
     },
     ("openai-completions", False): {
         "": {
-            "name": "id model choices.0.finish_reason",
-            "fixed": "object choices usage.completion_tokens usage.total_tokens",
+            "name": "id model",
+            "fixed": "object choices choices.0.finish_reason usage.completion_tokens usage.total_tokens",
             "right if there": "usage",
             "object if there": "choices.0.logprobs",
             "integer": "created",
@@ -92,18 +95,19 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "1": "usage.prompt_tokens",
         },
     },
-    ("openai-responses", False): {
+    ("responses-with-stop", False): {
         "": {
             "name": "id model output.0.id output.1.id",
             "fixed": "object status output.1.status output.0.content.0.type output.0.type output.1.content.0.type "
             "output.1.type output.1.role usage usage.output_tokens usage.total_tokens",
             "number": "created_at",
-            "list": "output output.1.content output.1.content.0.annotations",
+            "list": "output output.1.content output.1.content.0.annotations output.0.summary",
+            "list if there": "output.0.content",
             "text": "output.0.content.0.text output.1.content.0.text",
             "1": "usage.input_tokens",
         },
     },
-    ("openai-responses", True): {
+    ("responses-with-stop", True): {
         "response.created": {
             "fixed": "type response response.id response.object response.model response.status",
             "first": "sequence_number",
@@ -139,7 +143,7 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
         "response.output_item.done": {
             "fixed": "type sequence_number output_index item item.id item.content item.content.0.type "
             "item.content.0.text item.type item.role item.status",
-            "list": "item.content.0.annotations",
+            "list": "item.content.0.annotations item.summary",
         },
         "response.output_text.delta": {
             "fixed": "type sequence_number item_id delta",
@@ -159,7 +163,7 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "response.output.1.type response.output.1.role response.usage response.usage.output_tokens "
             "response.usage.total_tokens response.output.1.status",
             "number": "response.created_at",
-            "list": "response.output.1.content.0.annotations",
+            "list": "response.output.1.content.0.annotations response.output.0.summary",
             "1": "response.usage.input_tokens",
         },
     },
@@ -168,10 +172,10 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "name": "id model",
             "fixed": "type role content.0.type content.1.type stop_reason usage",
             "list": "content",
-            "text": "content.0.thinking content.0.signature content.1.text",
+            "text": "content.0.thinking content.0.signature",
+            "said": "content.1.text",
             "name or null": "stop_sequence",
-            "1": "usage.input_tokens",
-            "count": "usage.output_tokens",
+            "count": "usage.input_tokens usage.output_tokens",
         },
     },
     ("anthropic", True): {
@@ -180,8 +184,7 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "name": "message.id message.model",
             "list": "message.content",
             "null": "message.stop_reason message.stop_sequence",
-            "1": "message.usage.input_tokens",
-            "count": "message.usage.output_tokens",
+            "count": "message.usage.input_tokens message.usage.output_tokens",
         },
         "content_block_start": {
             "fixed": "type index content_block content_block.type",
@@ -192,7 +195,8 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
         },
         "content_block_delta": {
             "fixed": "type index delta delta.type",
-            "text": "delta.thinking delta.text",
+            "text": "delta.thinking",
+            "said": "delta.text",
         },
         "content_block_stop": {
             "fixed": "type index",
@@ -208,40 +212,36 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     },
     ("ollama-chat", False): {
         "": {
-            "name": "model done_reason",
-            "fixed": "created_at message message.role",
+            "name": "model",
+            "fixed": "done_reason created_at message message.role",
             "text": "message.content",
             "true": "done",
-            "1": "prompt_eval_count",
-            "count": "eval_count",
+            "count if there": "prompt_eval_count eval_count",
         },
     },
     ("ollama-chat", True): {
         "": {
-            "name": "model done_reason",
-            "fixed": "created_at message message.role done",
+            "name": "model",
+            "fixed": "done_reason created_at message message.role done",
             "text": "message.content",
-            "1": "prompt_eval_count",
-            "count": "eval_count",
+            "count if there": "prompt_eval_count eval_count",
         },
     },
     ("ollama-generate", False): {
         "": {
-            "name": "model done_reason",
-            "fixed": "created_at",
+            "name": "model",
+            "fixed": "done_reason created_at",
             "text": "response",
             "true": "done",
-            "1": "prompt_eval_count",
-            "count": "eval_count",
+            "count if there": "prompt_eval_count eval_count",
         },
     },
     ("ollama-generate", True): {
         "": {
-            "name": "model done_reason",
+            "name": "model",
             "text": "response",
-            "fixed": "created_at done",
-            "1": "prompt_eval_count",
-            "count": "eval_count",
+            "fixed": "done_reason created_at done",
+            "count if there": "prompt_eval_count eval_count",
         },
     },
     ("generate", False): GENERATE,

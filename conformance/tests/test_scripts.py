@@ -1,4 +1,4 @@
-"""What the default checkpoint recites: what `stagings/` and `vectors/` say, in an order that no file system decides."""
+"""What the default checkpoint recites: what `named/` and `vectors/` say, in an order that no file system decides."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from stopscan_conformance.corpus import made_scripts
 from stopscan_conformance.reciter import SCRIPTS, Reciter
-from stopscan_conformance.scripts import FOLDER, default_scripts, plain_vectors, stagings
+from stopscan_conformance.scripts import FOLDER, default_scripts, made_scripts, named, plain_vectors
 
 
 def read(folder: str) -> list[tuple[str, dict[str, Any]]]:
@@ -18,23 +17,23 @@ def read(folder: str) -> list[tuple[str, dict[str, Any]]]:
     return [(file.stem, entry) for file in files for entry in json.loads(file.read_text(encoding="utf-8"))]
 
 
-def test_a_staging_is_that_of_its_file_with_its_pieces_as_bytes() -> None:
-    pieces: dict[str, list[str]] = {one["script"]: one["pieces"] for _, one in read("stagings") if "pieces" in one}
-    times = {one["script"]: one.get("times", 1) for _, one in read("stagings") if "pieces" in one}
-    for (topic, entry), staging in zip(read("stagings"), stagings(), strict=True):
+def test_a_named_script_is_that_of_its_file_with_its_pieces_as_bytes() -> None:
+    pieces: dict[str, list[str]] = {one["script"]: one["pieces"] for _, one in read("named") if "pieces" in one}
+    times = {one["script"]: one.get("times", 1) for _, one in read("named") if "pieces" in one}
+    for (topic, entry), script_of_cases in zip(read("named"), named(), strict=True):
         name = entry["script"]
         script = pieces[name] * times[name] if name in pieces else SCRIPTS[name]
         expected = [piece if isinstance(piece, bytes) else piece.encode(errors="surrogateescape") for piece in script]
-        assert staging == {**entry, "topic": topic, "pieces": tuple(expected)}
+        assert script_of_cases == {**entry, "topic": topic, "pieces": tuple(expected)}
 
 
-def test_half_a_character_in_a_staging() -> None:
-    (cut,) = [staging for staging in stagings() if staging["script"] == "bytes-1-3"]
+def test_half_a_character_in_a_named_script() -> None:
+    (cut,) = [one for one in named() if one["script"] == "bytes-1-3"]
     assert cut["pieces"] == (b"Do ", b"\xf0", b"\x9f\x9b\x91", b" it")
 
 
-def test_a_script_that_is_staged_many_times() -> None:
-    (run,) = [staging for staging in stagings() if staging["script"] == "run-stream"]
+def test_a_script_that_is_said_many_times() -> None:
+    (run,) = [one for one in named() if one["script"] == "run-stream"]
     assert run["pieces"] == (b"a",) * 310
 
 
@@ -66,10 +65,10 @@ def test_a_vector_that_a_request_cannot_state_is_left_out(name: str) -> None:
 
 
 def test_the_default_scripts_come_in_one_order() -> None:
-    staged, fed = [one["script"] for one in stagings()], [one["name"] for one in plain_vectors()]
+    staged, fed = [one["script"] for one in named()], [one["name"] for one in plain_vectors()]
     assert [*default_scripts()] == [*dict.fromkeys([*SCRIPTS, *staged, *fed, *made_scripts()])]
     assert {name: default_scripts()[name] for name in SCRIPTS} == SCRIPTS
-    for one in (*stagings(), *plain_vectors()):
+    for one in (*named(), *plain_vectors()):
         name = one.get("script", one.get("name"))
         assert name in SCRIPTS or default_scripts()[name] == one["pieces"]
 

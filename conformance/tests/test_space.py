@@ -7,30 +7,30 @@ from urllib.parse import quote
 import pytest
 
 from stopscan_conformance import Server, cases
-from stopscan_conformance._apis import APIS
-from stopscan_conformance._points import exchange_of, fits
-from stopscan_conformance._space import DIMENSIONS, Point, least_failing, quick, thorough
+from stopscan_conformance.apis import APIS
+from stopscan_conformance.plays import exchange_of, fits
+from stopscan_conformance.space import DIMENSIONS, SMALL, Point, deep, least_failing, small, thorough
 
 
 def test_a_seed_makes_the_same_requests_and_another_makes_others() -> None:
-    assert quick(3) == quick(3)
-    assert quick(3) != quick(4)
-    assert {*quick(0)} <= {*thorough(0)}
+    assert deep(3) == deep(3)
+    assert deep(3) != deep(4)
+    assert {*small(0)} < {*deep(0)} < {*thorough(0)}
 
 
 @pytest.mark.parametrize("name", DIMENSIONS)
-def test_each_value_of_a_dimension_is_in_the_quick_choice(name: str) -> None:
-    assert {*DIMENSIONS[name]} <= {getattr(point, name) for point in quick(0)}
+def test_each_value_of_a_dimension_is_in_the_space(name: str) -> None:
+    assert {*DIMENSIONS[name]} <= {getattr(point, name) for point in deep(0)}
 
 
 def test_the_names_of_points_are_unlike() -> None:
-    names = [(str(point), point.stream) for point in quick(0)]
+    names = [(str(point), point.stream) for point in deep(0)]
     assert len({*names}) == len(names)
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if not api.startswith("harmony")])
 def test_each_point_has_an_end_that_is_known(api: str) -> None:
-    for point in filter(lambda point: fits(APIS[api], point), quick(0)):
+    for point in filter(lambda point: fits(APIS[api], point), deep(0)):
         expected = exchange_of(APIS[api], point).expected
         assert expected.ends
         assert expected.tokens[0] > 0
@@ -57,3 +57,19 @@ def test_a_case_shrinks_on_a_server(staged_url: str) -> None:
     larger = case.at(Point(place=24, length=12, among="begun", says="seed"))
     assert larger.name == name
     assert larger.least(server, larger.run(server)).name == "says-seed"
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "anthropic"])
+def test_the_default_has_no_long_answers(api: str) -> None:
+    tokens = [exchange_of(APIS[api], point).expected.tokens[0] for point in small(0) if fits(APIS[api], point)]
+    assert max(tokens) <= SMALL
+    assert len(small(0)) > 180
+
+
+def test_an_api_without_stops_is_asked_for_none() -> None:
+    api = APIS["openai-responses"]
+    asked = [exchange_of(api, point).request for point in small(0) if fits(api, point)]
+    assert {str(request.stops) for request in asked} == {"{}"}
+    names = {case.name for case in cases("openai-responses")}
+    assert not {"split", "ids", "a-stop-that-is-a-number", "pace-with-stops"} & names
+    assert {"split", "ids", "pace-with-stops"} <= {case.name for case in cases("responses-with-stop")}

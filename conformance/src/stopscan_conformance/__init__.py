@@ -1,7 +1,7 @@
-"""Stop sequences of a server, end to end: what the official clients get, against what they should.
+"""Stop sequences of a server, end to end: what a client gets, against what it should.
 
 The server runs the reciting checkpoint, which `stopscan-conformance reciter DIR` writes. `stopscan-conformance URL`
-prints a table; a test suite takes the same cases:
+prints what is wrong; a test suite takes the same cases:
 
     SERVER = Server("http://127.0.0.1:8000")
 
@@ -14,11 +14,11 @@ prints a table; a test suite takes the same cases:
         assert result.outcome == "pass", result.detail
 """
 
-from stopscan_conformance._apis import APIS
-from stopscan_conformance._cases import Case, Result, cases
-from stopscan_conformance._promises import COLUMNS
-from stopscan_conformance._server import Server
 from stopscan_conformance._version import __version__
+from stopscan_conformance.apis import APIS
+from stopscan_conformance.cases import Case, Result, cases
+from stopscan_conformance.client import Server
+from stopscan_conformance.judge import COLUMNS, RULES
 from stopscan_conformance.reciter import Reciter
 
-__all__ = ["APIS", "COLUMNS", "Case", "Reciter", "Result", "Server", "__version__", "cases"]
+__all__ = ["APIS", "COLUMNS", "RULES", "Case", "Reciter", "Result", "Server", "__version__", "cases"]

@@ -12,17 +12,20 @@ load it; code that reads the vocabulary as a mapping from text to id sees one id
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import combinations, count, pairwise
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
-from safetensors.numpy import save
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from typing import TYPE_CHECKING
 
 from stopscan_conformance.scripts import HARMONY, SCRIPTS, THINKING, Script, default_scripts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
 __all__ = ["EOS", "HARMONY", "SCRIPTS", "THINKING", "Reciter", "Script"]
 
@@ -102,7 +105,12 @@ class Reciter:
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
-        """The directory, made where missing, with the checkpoint in it. More layers recite the same, slower."""
+        """The directory, made where missing, with the checkpoint in it. More layers recite the same, slower.
+
+        Needs the extra `reciter`.
+        """
+        from safetensors.numpy import save
+
         path = Path(directory)
         path.mkdir(parents=True, exist_ok=True)
         size = -len(self.tokens) // 64 * -64
@@ -142,6 +150,8 @@ class Reciter:
         return path
 
     def _tokenizer(self) -> Tokenizer:
+        from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
         spelling = _byte_spelling()
         pieces = len(self.tokens) - len(self._findable)
         vocabulary = [
@@ -156,6 +166,8 @@ class Reciter:
         return tokenizer
 
     def _weights(self, size: int, layers: int) -> dict[str, NDArray[np.float32]]:
+        import numpy as np
+
         successor = np.full(size, self.eos_token_id)
         for name, ids in self._ids.items():
             start = self._findable[self.prompt(name).encode()]
@@ -179,6 +191,8 @@ class Reciter:
 def _codes(size: int) -> NDArray[np.float32]:
     """A row of signs for each token, which RMSNorm leaves as it is. Two rows differ in at least eight signs: they are
     words of the Reed-Muller code RM(2, 5), the polynomials of degree two at most in five bits."""
+    import numpy as np
+
     points = np.arange(CODE_BITS) >> np.arange(5)[:, None] & 1
     monomials = np.array(
         [np.prod(points[list(of)], axis=0) for degree in range(3) for of in combinations(range(5), degree)]
@@ -197,3 +211,41 @@ def _byte_spelling() -> list[str]:
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (chr(code) for code in count(256))
     return [chr(byte) if byte in printable else next(others) for byte in range(256)]
+
+
+@cache
+def default_checkpoint() -> Reciter:
+    """The checkpoint that the kit asks for."""
+    return Reciter()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """`stopscan-conformance reciter DIR` writes the default checkpoint."""
+    parser = argparse.ArgumentParser(
+        prog="stopscan-conformance reciter", description="Write a checkpoint that recites the default scripts."
+    )
+    parser.add_argument("directory", type=Path, help="where to write it")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
+    parser.add_argument(
+        "--layers", type=int, default=1, metavar="N", help="so many layers that do nothing: more take longer (1)"
+    )
+    options = parser.parse_args(arguments)
+    if options.layers < 1:
+        parser.error("--layers is at least 1")
+    if options.gguf:
+        try:
+            from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
+        except ImportError:
+            parser.error("--gguf needs the package gguf: install stopscan-conformance[gguf]")
+    reciter = Reciter()
+    try:
+        directory = reciter.write(options.directory, layers=options.layers)
+    except ImportError as error:
+        parser.error(f"the checkpoint needs the package {error.name}: install stopscan-conformance[reciter]")
+    if options.gguf:
+        write_gguf(reciter, directory, options.gguf)
+    size = sum(file.stat().st_size for file in (*directory.iterdir(), *filter(None, [options.gguf])))
+    print(
+        f"wrote {size / 1e6:.1f} MB: {' and '.join(map(str, filter(None, [directory, options.gguf])))}, which "
+        f"{'recite' if options.gguf else 'recites'} {len(default_scripts())} scripts"
+    )

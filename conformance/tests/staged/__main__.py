@@ -9,12 +9,19 @@ import uvicorn
 from staged.app import Staged, application
 from staged.defects import DEFECTS
 from staged.dimensions import MUTANTS
+from staged.faults import FAULTS
+from staged.unusual import UNUSUAL
 from staged.variants import OTHERS, VARIANTS
 
 
 async def main() -> None:
     app = application(
-        [Staged(), *OTHERS, *(one.staged for one in VARIANTS), *(one.staged() for one in [*DEFECTS, *MUTANTS])]
+        [
+            Staged(),
+            *OTHERS,
+            *(one.staged for one in [*VARIANTS, *UNUSUAL]),
+            *(one.staged() for one in [*DEFECTS, *MUTANTS, *FAULTS]),
+        ]
     )
     server = uvicorn.Server(
         uvicorn.Config(app, port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)

@@ -48,6 +48,8 @@ class Staged:
     media: str | None = None
     key: str | None = None  # which clients have to send
     on_leaving: str = "cancel"  # or "go on"
+    around: Callable[[Any], Any] = lambda app: app  # what stands before it, as ASGI
+    redirects: bool = False  # to the same route under another address
     memory: dict[str, Any] = field(default_factory=dict)  # what one request leaves for others: nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
@@ -132,10 +134,16 @@ def application(every: Iterable[Staged]) -> Any:
     servers = {staged.name: staged for staged in every}
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:
+        await servers[scope["path"].split("/", 2)[1]].around(routed)(scope, receive, send)
+
+    async def routed(scope: Any, receive: Receive, send: Send) -> None:
         _, name, path = scope["path"].split("/", 2)
         staged, form = servers[name], FORMS.get(f"/{path}")
         if path == "v1/models":
             await _send_json(send, 200, {"object": "list", "data": [{"id": staged.model, "object": "model"}]})
+        elif staged.redirects and not scope["query_string"]:
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"?moved")]})
+            await send({"type": "http.response.body"})
         elif form is None:
             await _send_json(send, 404, {"error": {"message": "no such route", "type": "invalid_request_error"}})
         else:

@@ -38,6 +38,9 @@ class Responses(Form):
             "usage": None if status == "in_progress" else self.used(made),
         }
 
+    def ended(self, made: Generation) -> str:
+        return "incomplete" if made.told[0] == "length" else "completed"
+
     def used(self, made: Generation) -> Data:
         prompt, tokens = made.prompt_tokens, made.counted
         return {"input_tokens": prompt, "output_tokens": tokens, "total_tokens": prompt + tokens}
@@ -56,7 +59,8 @@ class Responses(Form):
     async def whole(self, made: Generation) -> Data:
         answer, reasoning = await joined(made)
         parts = [(kind, text) for kind, text in (("reasoning", reasoning), ("answer", answer)) if text]
-        items = [self.item(made, at, kind, [self.part(kind, text)]) for at, (kind, text) in enumerate(parts)]
+        last = [*["completed"] * (len(parts) - 1), self.ended(made)]
+        items = [self.item(made, at, kind, [self.part(kind, text)], last[at]) for at, (kind, text) in enumerate(parts)]
         return self.response(made, "completed", items)
 
     async def events(self, made: Generation) -> AsyncIterator[Data | str]:
@@ -78,7 +82,7 @@ class Responses(Form):
                 last, text = kind, ""
             text += delta
             yield f"{self.part(kind, '')['type']}.delta", {**self._place(made, len(items)), "delta": delta}
-        for event in self._done(made, items, last, text):
+        for event in self._done(made, items, last, text, self.ended(made)):
             yield event
         response = self.response(made, "completed", items)
         yield response["status"], {"response": response}
@@ -91,11 +95,13 @@ class Responses(Form):
         yield "output_item.added", {"output_index": index, "item": item}
         yield "content_part.added", {**self._place(made, index), "part": self.part(kind, "")}
 
-    def _done(self, made: Generation, items: list[Data], kind: str, text: str) -> Iterator[tuple[str, Data]]:
+    def _done(
+        self, made: Generation, items: list[Data], kind: str, text: str, status: str = "completed"
+    ) -> Iterator[tuple[str, Data]]:
         if not kind:
             return
         part, index = self.part(kind, text), len(items)
-        items.append(self.item(made, index, kind, [part]))
+        items.append(self.item(made, index, kind, [part], status))
         yield f"{part['type']}.done", {**self._place(made, index), "text": text}
         yield "content_part.done", {**self._place(made, index), "part": part}
         yield "output_item.done", {"output_index": index, "item": items[-1]}

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
 
 from staged.app import Staged
-from staged.edits import chunk, every, with_choices
+from staged.edits import chunk, done, every, with_choices
 from staged.generation import CHECKPOINT, EOS, Generation, Piece
 from staged.request import Refusal, right_stops
+from staged.scanners import Simple
 from stopscan_conformance.reciter import HARMONY
 
 
@@ -78,14 +79,58 @@ async def joins_the_end(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
             yield data
 
 
-LOCK: list[asyncio.Lock] = []
-
-
 async def one_by_one(made: Generation) -> AsyncIterator[tuple[str, str]]:
-    LOCK[:] = LOCK or [asyncio.Lock()]
-    async with LOCK[0]:
+    """As a server without batches does."""
+    async with made.staged.memory.setdefault("lock", asyncio.Lock()):
         async for part in made.texts():
             yield part
+
+
+class Plain(Generation):
+    """Of a server that has what OpenAI documents and nothing else: no stop tokens, no reasoning apart."""
+
+    def __init__(self, staged: Staged, ask: Any) -> None:
+        super().__init__(staged, ask)
+        self.ask.apart = False
+        self.ask.stop_token_ids = []
+        self.scanner = staged.scanner(ask.stops)
+
+
+class Anywhere(Simple):
+    """Finds stops in reasoning, too."""
+
+
+async def filters_first(events: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """As Azure does."""
+    yield {"choices": [], "created": 0, "id": "", "model": "", "object": "", "prompt_filter_results": [{"index": 0}]}
+    async for data in events:
+        yield data
+
+
+def summarized(data: Any) -> Any:
+    """Reasoning is told as a summary, as OpenAI's own models do."""
+    text = json.dumps(data)
+    text = text.replace("reasoning_text", "reasoning_summary_text")
+    data = json.loads(text)
+    kind = data.get("type", "")
+    for item in [*((data.get("response") or data).get("output") or ()), *([data["item"]] if "item" in data else [])]:
+        if item["type"] == "reasoning":
+            item["summary"] = [{**part, "type": "summary_text"} for part in item.pop("content")]
+    if kind.startswith("response.content_part") and data["part"]["type"] == "reasoning_summary_text":
+        data["type"] = kind.replace("content_part", "reasoning_summary_part")
+        data["part"]["type"] = "summary_text"
+    if "reasoning_summary" in data.get("type", ""):
+        data["summary_index"] = data.pop("content_index")
+    return data
+
+
+def uncounted(data: Any) -> Any:
+    return {key: value for key, value in data.items() if not key.endswith("eval_count")}
+
+
+async def without_halves(made: Generation) -> AsyncIterator[tuple[str, str]]:
+    async for kind, text in made.texts():
+        yield kind, text.rstrip("\N{REPLACEMENT CHARACTER}")
 
 
 def names_eos(made: Generation) -> tuple[str, Any]:
@@ -119,7 +164,7 @@ def framed(name: str | None, data: str, blank: str = " ") -> str:
     return f"{event}data:{blank}{data}\n\n"
 
 
-SSE = ("openai-chat", "openai-responses", "anthropic")
+SSE = ("openai-chat", "responses-with-stop", "anthropic")
 
 
 class WithoutChannels(Generation):
@@ -159,6 +204,7 @@ OTHERS = [
     Staged("dies", generation=Dies),
 ]
 
+SKIPS = frozenset({"pass", "not supported"})
 VARIANTS = [
     Variant(Staged("as vLLM", whole_answer=as_vllm, events=every(chunk, as_vllm))),
     Variant(Staged("three tokens each", chunks=three_each), (*SSE, "ollama-chat", "generate")),
@@ -167,7 +213,7 @@ VARIANTS = [
     Variant(Staged("one request after another", chunks=one_by_one)),
     Variant(Staged("EOS is named", told=names_eos), ("openai-chat", "generate")),
     Variant(Staged("EOS is not counted", counted=lambda made: made.tokens - (made.end[0] == "eos")), ("anthropic",)),
-    Variant(Staged("four stops", stops=at_most_four), outcomes=frozenset({"pass", "not supported"})),
+    Variant(Staged("four stops", stops=at_most_four), outcomes=SKIPS),
     Variant(Staged("empty stops passed over", stops=passes_empty_over)),
     Variant(Staged("CR LF", frame=lambda name, data: framed(name, data).replace("\n", "\r\n")), SSE),
     Variant(Staged("comments", frame=lambda name, data: f": ping\n\n{framed(name, data, blank='')}"), SSE),
@@ -183,4 +229,19 @@ VARIANTS = [
     Variant(Staged("CR", frame=lambda name, data: framed(name, data).replace("\n", "\r")), SSE),
     Variant(Staged("the reason with the last text", events=joins_the_end), ("openai-chat", "openai-completions")),
     Variant(Staged("a tag", model="reciter:latest"), ("ollama-chat",)),
+    Variant(
+        Staged("plain", generation=Plain, scanner=Anywhere, told=lambda made: (made.end[0], None)),
+        ("openai-chat", "openai-completions"),
+        SKIPS,
+    ),
+    Variant(Staged("no ids", generation=Plain), ("ollama-chat", "anthropic"), SKIPS),
+    Variant(Staged("moved", redirects=True), ("openai-chat", "anthropic", "ollama-chat")),
+    Variant(Staged("filters first", events=filters_first)),
+    Variant(Staged("summaries", whole_answer=summarized, events=every(chunk, summarized)), ("responses-with-stop",)),
+    Variant(
+        Staged("no counts", whole_answer=uncounted, events=every(done, uncounted)),
+        ("ollama-chat", "ollama-generate"),
+        SKIPS,
+    ),
+    Variant(Staged("half characters are lost", chunks=without_halves), ("openai-chat",)),
 ]

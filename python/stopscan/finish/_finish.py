@@ -18,6 +18,8 @@ Reason: TypeAlias = Literal["stop_sequence", "stop_token", EndReason]
 class Finish:
     """Why a generation ended. All values are plain, so `json.dumps(asdict(finish))`, pydantic and pickle work.
 
+    `Finish.of(match)` makes one from what a scanner found.
+
     - `reason`: one of the words of `Reason`. "unknown" stands for a word that nobody documented.
     - `matched_stop`: the stop that the user gave. With "stop_sequence" it is a string, or None if the API says only
       that a stop fired. With "stop_token" it is the token id, which must be given.
@@ -46,6 +48,26 @@ class Finish:
             self._check_offset(self.offset)
         if not isinstance(self.raw, str | None):
             raise TypeError(f"raw must be str or None, not {type(self.raw).__name__}")
+
+    @classmethod
+    def of(cls, match: StopMatch | None, otherwise: EndReason = "eos") -> Finish:
+        """Returns the report of what a scanner found: a stop, a loop, or nothing.
+
+        A loop of the model (`match.period`) is a "repetition". A pattern is reported with the text that matched.
+        Without a match the reason is `otherwise`.
+
+        >>> Finish.of(StopMatch("END", 26))
+        Finish(reason='stop_sequence', matched_stop='END', offset=26, raw=None)
+        >>> Finish.of(None, "length").reason
+        'length'
+        """
+        if match is None:
+            return cls(otherwise)
+        if not isinstance(match, StopMatch):
+            raise TypeError(f"match must be StopMatch or None, not {type(match).__name__}")
+        if match.period is not None:
+            return cls("repetition", offset=match.offset)
+        return cls("stop_sequence", match.sequence, match.offset)
 
     @property
     def match(self) -> StopMatch | None:

@@ -16,6 +16,7 @@ from stopscan.regions._protect import (
     read_protect,
     segments_of,
 )
+from stopscan.regions._restricted import restricted
 
 __all__ = [
     "NAMES",
@@ -30,6 +31,7 @@ __all__ = [
     "read_protect",
     "region_after",
     "region_name",
+    "restricted",
     "segments_of",
     "with_reasoning",
 ]

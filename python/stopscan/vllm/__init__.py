@@ -1,5 +1,97 @@
-"""Exact stops in vLLM's detokenizer: ``STOPSCAN_VLLM=1 vllm serve …``, or ``install()`` before the first engine."""
+"""Exact stops in vLLM's detokenizer: ``STOPSCAN_VLLM=1 vllm serve …``, or ``install()`` before the first engine.
 
-from stopscan.vllm._install import install, uninstall
+vLLM calls ``plugin`` in each of its processes. An ``InputProcessor`` is made only where vLLM detokenizes, before
+anything else of an engine, and never in an engine core, a worker or a process that inspects models. Those processes get
+this module and nothing else of the adapter.
+"""
 
-__all__ = ["install", "uninstall"]
+from __future__ import annotations
+
+import os
+import sys
+from functools import wraps
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
+from logging import getLogger
+from multiprocessing import parent_process
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stopscan.vllm._install import install as install
+    from stopscan.vllm._install import uninstall as uninstall
+
+__all__ = ["install", "plugin", "uninstall"]
+
+TARGET = "vllm.v1.engine.input_processor"
+RUST_FRONT = (
+    "with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python, where stopscan cannot find them; "
+    "unset it, or STOPSCAN_VLLM"
+)
+
+
+def plugin() -> None:
+    """Sees to it that stopscan is installed before the first engine of this process, if the environment asks for it.
+
+    ``STOPSCAN_VLLM=1`` asks for it, and the server does not start if stopscan does not fit; ``optional`` logs a warning
+    then, and vLLM runs without stopscan.
+    """
+    asked = os.environ.get("STOPSCAN_VLLM", "0")
+    if asked in ("", "0"):
+        return
+    from vllm import envs
+
+    if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):  # this server makes no InputProcessor in Python
+        if asked == "1":
+            raise RuntimeError(f"stopscan: {RUST_FRONT}")
+        if parent_process() is None:
+            getLogger("vllm.stopscan").warning("running without stopscan: %s", RUST_FRONT)
+    elif TARGET in sys.modules:
+        _watch(sys.modules[TARGET])
+    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Waits for the import of ``TARGET``."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        if name != TARGET:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_watch(module: Any) -> None:
+                load(module)
+                _watch(module)
+
+            spec.loader.exec_module = load_and_watch  # type: ignore[method-assign]
+        return spec
+
+
+def _watch(module: Any) -> None:
+    """Installs when the first ``InputProcessor`` is made."""
+    owner = module.InputProcessor
+    original = owner.__init__
+    if hasattr(original, "stopscan_waits"):
+        return
+
+    @wraps(original)
+    def first(self: Any, *args: Any, **options: Any) -> None:
+        if owner.__init__ is not first:  # another plugin stands in front, or stopscan is installed already
+            original(self, *args, **options)
+            return
+        owner.__init__ = original
+        import_module("stopscan.vllm._install").install_as_asked()
+        owner.__init__(self, *args, **options)
+
+    first.stopscan_waits = True  # type: ignore[attr-defined]
+    owner.__init__ = first
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("install", "uninstall"):
+        return getattr(import_module("stopscan.vllm._install"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,29 +1,65 @@
-"""Where stopscan stands in vLLM."""
+"""Where stopscan stands in vLLM: behind six functions, and behind whatever other plugins put in front of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from stopscan import Repeat
-from stopscan.engines import Defaults, switch
-from stopscan.vllm import _requests as requests
-from stopscan.vllm._detokenizer import logger
+import vllm
+from vllm.exceptions import VLLMValidationError
 
-_placed: list[tuple[type, str, Any]] = []
+from stopscan import Repeat
+from stopscan.engines import Defaults, read_options, switch
+from stopscan.vllm._adapter import PREFIX, Adapter, Unfit, logger
+
+WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
+
+# The class, the name, vLLM's own function (or another plugin's) and ours.
+_placed: list[tuple[type, str, Any, Any]] = []
+_adapter = Adapter(Defaults())
+# What the hooks ask; `None` while stopscan is not installed.
+_current: Adapter | None = None
+# Whether vLLM runs without stopscan if stopscan does not fit, instead of not at all.
+_optional = False
 
 
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
-    """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process. Text, token ids,
-    finish and stop reasons stay vLLM's. ``protect`` and ``repeat`` are for requests that say nothing.
+    """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process. Returns nothing.
+
+    Text, token ids, finish and stop reasons stay vLLM's. If stops complete at the same character, vLLM's list order
+    counts. The text comes as soon as it is safe.
+
+    - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
+      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, a chat route protects what it tells from the content.
+      ``LLM.chat`` is offline: stops fire everywhere.
+    - ``repeat`` ends answers that loop, for requests without ``stopscan_repeat``.
+
+    Another call replaces ``protect`` and ``repeat``, and forgets earlier faults.
 
     Raises ``RuntimeError``, with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
+
+    >>> install(protect=["reasoning", ("<scratch>", "</scratch>")])
     """
-    given = {"protect": protect, "repeat": None if repeat is None else [repeat.count, repeat.max_period, repeat.min_length]}
-    asked = requests.read_options({name: value for name, value in given.items() if value is not None})
-    _install(Defaults(asked.protect, asked.stops.repeat))
+    given = None if protect is None else {"protect": list(protect) if isinstance(protect, tuple) else protect}
+    _install(Defaults(read_options(given).protect, repeat), optional=False)
+
+
+def uninstall() -> None:
+    """Gives vLLM its own detokenizer back. Requests that are under way end as they began. Returns nothing."""
+    global _current
+    _current = None
+    for entry in reversed(_placed[:]):
+        owner, name, original, ours = entry
+        if vars(owner).get(name) is ours:  # else another plugin stands in front, and ours does nothing
+            setattr(owner, name, original)
+            _placed.remove(entry)
+
+
+# An engine core or a worker that is forked must have nothing of ours.
+os.register_at_fork(after_in_child=uninstall)
 
 
 def install_as_asked() -> None:
@@ -33,123 +69,91 @@ def install_as_asked() -> None:
         return
     defaults = Defaults.from_environment("STOPSCAN_VLLM")
     try:
-        _install(defaults)
+        _install(defaults, optional=asked == "optional")
     except RuntimeError as error:
         if asked == "1":
             raise
         logger.warning("running without stopscan: %s", error)
 
 
-def _install(defaults: Defaults) -> None:
-    if not _placed:
-        from stopscan.vllm import _selftest
-
+def _install(defaults: Defaults, *, optional: bool) -> None:
+    global _current, _optional
+    if _current is None:
         try:
-            wrong = _selftest.problems(_place_all, uninstall)
+            from stopscan.vllm import _selftest
+
+            wrong = _selftest.problems(_standing)
         except Exception as error:
             wrong = [repr(error)]
         if wrong:
-            raise RuntimeError(f"stopscan does not fit this vLLM: {'; '.join(wrong[:3])}; run it without stopscan")
+            raise RuntimeError(f"stopscan does not fit vLLM {vllm.__version__}: {'; '.join(wrong[:3])}; {WAY_OUT}")
+    _place_all()
+    _adapter.renew(defaults)
+    _current, _optional = _adapter, optional
+
+
+@contextmanager
+def _standing(adapter: Adapter) -> Iterator[None]:
+    """stopscan in vLLM for a while, with an adapter of its own."""
+    global _current
+    try:
         _place_all()
-    requests.defaults = defaults
+        _current = adapter
+        yield
+    finally:
+        uninstall()
 
 
-def uninstall() -> None:
-    """Gives vLLM its own detokenizer back. Requests that are under way end as they began."""
-    while _placed:
-        owner, name, original = _placed.pop()
-        setattr(owner, name, original)
-
-
-# An engine core or a worker that is forked must have nothing of ours.
-os.register_at_fork(after_in_child=uninstall)
-
-
-def _place(owner: type, name: str, wrapper: Callable[..., Any]) -> None:
-    """Puts ``wrapper(original, *args)`` in the place of a function or class method."""
-    original = vars(owner)[name]
+def _place(owner: type, name: str, after: Callable[..., None]) -> None:
+    """Puts ``after``, a method of ``Adapter``, behind a function or class method of vLLM. It gets the result and all
+    arguments. Nothing that fails in it leaves the hook, but what it refuses."""
+    original = vars(owner).get(name)
+    if original is None:
+        raise RuntimeError(f"{owner.__name__} has no {name}")
     function = getattr(original, "__func__", original)
+    if hasattr(function, "stopscan"):  # ours, or another plugin's that wraps ours
+        return
 
     @wraps(function)
-    def ours(*args: Any, **options: Any) -> Any:
-        return wrapper(function, *args, **options)
+    def hook(*args: Any, **options: Any) -> Any:
+        result, adapter = function(*args, **options), _current
+        if adapter is not None:
+            try:
+                after(adapter, result, *args, **options)
+            except VLLMValidationError:
+                raise
+            except Unfit as problem:
+                if not _optional:
+                    raise
+                uninstall()
+                logger.warning("running without stopscan: %s", problem)
+            except BaseException as error:
+                adapter.failed(error, beyond=_asks([result, *args, *options.values()]))
+        return result
 
-    setattr(owner, name, ours if function is original else type(original)(ours))
-    _placed.append((owner, name, original))
+    hook.stopscan = True  # type: ignore[attr-defined]
+    ours = hook if function is original else type(original)(hook)
+    setattr(owner, name, ours)
+    _placed.append((owner, name, original, ours))
+
+
+def _asks(found: list[Any]) -> bool:
+    """Whether a request among the arguments and the result of a function has options of stopscan."""
+    params = [getattr(each, "sampling_params", each) for each in found]
+    return any(str(name).startswith(PREFIX) for each in params for name in getattr(each, "extra_args", None) or ())
 
 
 def _place_all() -> None:
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
     from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
     from vllm.parser import ParserManager
-    from vllm.sampling_params import SamplingParams
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.engine.input_processor import InputProcessor
-    from vllm.v1.engine.output_processor import OutputProcessor, RequestState
+    from vllm.v1.engine.output_processor import RequestState
 
-    trims = hasattr(OutputProcessor, "_trim_surplus_tokens")
-
-    def new_request(original: Any, cls: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> Any:
-        """A request's own detokenizer is made here."""
-        state = original(cls, tokenizer, request, *args, **options)
-        params = request.sampling_params
-        if params is None or tokenizer is None or not params.detokenize:
-            return state
-        # Where vLLM has the request's stops, it also knows how the answer ends.
-        if requests.take(state, tokenizer, request, trims=trims) and state.detokenizer.beyond:
-            made, detokenizer = state._new_completion_output, state.detokenizer
-
-            def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:
-                detokenizer.end_confirms = str(finish_reason) not in ("abort", "error")
-                output = made(token_ids, finish_reason, *rest, **more)
-                if finish_reason is not None:
-                    detokenizer.report(output)
-                return output
-
-            state._new_completion_output = last_output
-        return state
-
-    def params_made(original: Any, *args: Any, **options: Any) -> Any:
-        """A server makes its parameters here, before it answers: once a stream has begun, it is too late for a 400."""
-        params = original(*args, **options)
-        requests.asked_by(params)
-        return params
-
-    def generate(original: Any, self: Any, prompt: Any, sampling_params: Any, *args: Any, **options: Any) -> Any:
-        """The route for tokens takes its parameters as they are; a stream has not begun when this is called."""
-        if isinstance(sampling_params, SamplingParams):
-            requests.asked_by(sampling_params)
-        return original(self, prompt, sampling_params, *args, **options)
-
-    def to_params(original: Any, self: Any, *args: Any, **options: Any) -> Any:
-        """A chat's request knows whether its reasoning and its calls are told from its content."""
-        params = original(self, *args, **options)
-        if requests.engines and (params.stop or params.extra_args or requests.defaults.repeat):
-            told = [*requests.engines.values()][-1].told(self)
-            params.extra_args = {**(params.extra_args or {}), requests.TOLD: told}
-        return params
-
-    def engine_made(original: Any, self: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
-        original(self, vllm_config, *args, **options)
-        if self.tokenizer is not None:
-            parser = vllm_config.structured_outputs_config.reasoning_parser
-            engine = requests.engines[id(self.tokenizer)] = requests.Engine(self.tokenizer, parser or "")
-            regions = ", ".join(f"{state}: {' '.join(to)}" for state, to in engine.checkpoint.graph.items())
-            logger.info("stopscan finds the stops; regions: %s", regions or "none")
-            engine.vocabulary  # noqa: B018 - it takes a moment, which no request is to wait for
-
-    def get_parser(original: Any, cls: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> Any:
-        """A server says here which tool parser it has, which no configuration does."""
-        parser = original(cls, tool_parser_name, *args, **options)
-        requests.tool_parser = tool_parser_name if getattr(parser, "tool_parser_cls", None) else None
-        for engine in requests.engines.values():
-            engine.join()
-        return parser
-
-    _place(RequestState, "from_new_request", new_request)
-    _place(SamplingParams, "from_optional", params_made)
-    _place(AsyncLLM, "generate", generate)
-    _place(ChatCompletionRequest, "to_sampling_params", to_params)
-    _place(ResponsesRequest, "to_sampling_params", to_params)
-    _place(InputProcessor, "__init__", engine_made)
-    _place(ParserManager, "get_parser", get_parser)
+    _place(RequestState, "from_new_request", Adapter.request_made)
+    _place(ChatCompletionRequest, "to_sampling_params", Adapter.params_made)
+    _place(ResponsesRequest, "to_sampling_params", Adapter.params_made)
+    _place(AsyncLLM, "generate", Adapter.generate_called)
+    _place(InputProcessor, "__init__", Adapter.engine_made)
+    _place(ParserManager, "get_parser", Adapter.parser_made)

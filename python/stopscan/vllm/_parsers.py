@@ -7,48 +7,41 @@ from collections.abc import Mapping
 from stopscan.regions import Graph
 from stopscan.segments import FORMATS
 
+# These read a tokenizer's `response_template`, as `stopscan.regions` does.
+OF_THE_CHECKPOINT = ("beam", "hf")
+# Its parser tells all channels apart, whatever a request says about tools.
+HARMONY = "openai_gptoss"
+
 _MUSE: Graph = {"answer": {"to=self<|message|>": "reasoning"}, "reasoning": {"<|eom|>": "answer"}}
 
 # The regions of reasoning parsers that name no markers, or only some of them.
 REASONING: Mapping[str, Graph] = {
-    "granite": FORMATS["granite"],
-    "hunyuan_a13b": FORMATS["hunyuan_a13b"],
-    "k2_horizon": FORMATS["k2_horizon"],
+    **{name: FORMATS[name] for name in ("granite", "hunyuan_a13b", "k2_horizon")},
+    **dict.fromkeys(("muse", "muse_glimmer", "musespark1x"), _MUSE),
     "minimax_m2_append_think": FORMATS["think"],
-    "muse": _MUSE,
-    "muse_glimmer": _MUSE,
-    "musespark1x": _MUSE,
-    "openai_gptoss": FORMATS["harmony"],
+    HARMONY: FORMATS["harmony"],
 }
 
 # Whether an answer begins inside the reasoning, for parsers that cannot be asked.
-BEGINS_INSIDE: Mapping[str, bool] = {
-    "granite": False,
-    "hunyuan_a13b": False,
-    "minimax_m2_append_think": True,
-    "openai_gptoss": False,
-}
+BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
-# The form of each tool parser that is not called like its form.
+# The form of each parser that is not called like its form.
 _FORMS = {
-    "cohere_command3": "cohere_command",
-    "cohere_command4": "cohere_command",
-    "deepseek_v31": "deepseek_v3",
-    "granite-20b-fc": "granite_20b_fc",
-    "internlm": "internlm2",
-    "ling3": "glm47",
-    "llama3_json": "llama3",
-    "llama4_pythonic": "llama4",
-    "phi4_mini_json": "phi4_mini",
-    "poolside_v1": "glm47",
-    "qwen3_json": "qwen3",
-    "qwen3_xml": "qwen3",
-    "step5": "qwen3",
-}
+    "cohere_command3": "cohere_command", "cohere_command4": "cohere_command", "deepseek_v31": "deepseek_v3",
+    "granite-20b-fc": "granite_20b_fc", "granite_thinking_parser": "granite4", "internlm": "internlm2",
+    "ling3": "glm47", "llama3_json": "llama3", "llama4_pythonic": "llama4", "phi4_mini_json": "phi4_mini",
+    "poolside_v1": "glm47", "qwen3_json": "qwen3", "qwen3_xml": "qwen3", "step5": "qwen3",
+}  # fmt: skip
+
+
+def form_of(parser: str | None) -> Graph | None:
+    """Returns the form that a parser of vLLM reads, if there is one."""
+    return FORMATS.get(_FORMS.get(parser or "", parser or ""))
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """The form whose calls a tool parser of vLLM reads; ``None`` if its calls have no markers around them."""
-    form = FORMATS.get(_FORMS.get(tool_parser or "", tool_parser or ""))
-    # Where a form begins with headers, vLLM's parser takes text without one for the answer.
+    """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if its calls have no markers around
+    them."""
+    form = form_of(tool_parser)
+    # If a form begins with headers, vLLM's parser takes text without a header for the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from finish_harness import FINISHES, STRING
 
-from stopscan import StopMatch
+from stopscan import Repeat, StopMatch, StopSet
 from stopscan.finish import Finish
 
 UNKNOWN = Finish("unknown", raw="bored")
@@ -104,3 +104,29 @@ def test_pydantic_refuses_what_a_finish_refuses() -> None:
 )
 def test_the_match_is_there_when_both_of_its_parts_are(finish: Finish, match: StopMatch | None) -> None:
     assert finish.match == match
+
+
+@pytest.mark.parametrize(
+    ("stops", "text", "finish"),
+    [
+        (StopSet(["END"]), "Hi. END", Finish("stop_sequence", "END", 4)),
+        (StopSet(patterns=[r"\n(User|Human) ?\d*:"]), "Hi.\nHuman 2: And", Finish("stop_sequence", "\nHuman 2:", 3)),
+        (StopSet(repeat=Repeat()), "Go on. " * 100, Finish("repetition", offset=0)),
+        (StopSet(["END"]), "Hi.", Finish("eos")),
+    ],
+    ids=["string", "pattern", "loop", "none"],
+)
+def test_a_match_is_one_report(stops: StopSet, text: str, finish: Finish) -> None:
+    assert Finish.of(stops.find(text)) == finish
+    assert Finish.of(stops.find(text), "length") == (finish if finish.reason != "eos" else Finish("length"))
+
+
+@pytest.mark.parametrize("match", ["END", ("END", 3), STRING])
+def test_what_is_no_match_is_an_error_that_names_its_type(match: Any) -> None:
+    with pytest.raises(TypeError, match=f"^match must be StopMatch or None, not {type(match).__name__}$"):
+        Finish.of(match)
+
+
+def test_a_reason_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^unknown finish reason 'limit'$"):
+        Finish.of(None, "limit")  # type: ignore[arg-type]

@@ -34,14 +34,22 @@ def test_a_payload_is_read(api: str, payload: Any, report: Report) -> None:
         ("openai", chat(finish_reason="stop", native_finish_reason="refusal"), "refusal"),
         ("responses", {"status": "incomplete", "incomplete_details": {"reason": "max_tokens"}}, "max_tokens"),
         ("responses", {"status": "incomplete"}, "incomplete"),
-        ("responses", {"status": "completed", "output": [{"type": "custom_tool_call"}]}, "custom_tool_call"),
+        (
+            "responses",
+            {"status": "completed", "output": [{"type": "custom_tool_call", "call_id": "a"}]},
+            "custom_tool_call",
+        ),
         ("responses", {"status": "completed", "output": [REFUSAL]}, "refusal"),
         ("gemini", {"promptFeedback": {"blockReason": "JAILBREAK"}}, "JAILBREAK"),
         ("gemini", gemini({"functionCall": {"name": "f"}}, finishReason="STOP"), "STOP"),
         ("llama_cpp", {"stop": True, "stopped_eos": True}, "stopped_eos"),
         ("sglang", sglang("FINISH_LENGTH: 16"), "FINISH_LENGTH: 16"),
         ("ollama", {"done": True}, None),
-        ("ollama", {"message": {"tool_calls": [{"function": {}}]}, "done": True, "done_reason": "stop"}, "stop"),
+        (
+            "ollama",
+            {"message": {"tool_calls": [{"function": {"name": "f"}}]}, "done": True, "done_reason": "stop"},
+            "stop",
+        ),
         ("openai", ERROR, None),
     ],
 )
@@ -63,7 +71,7 @@ def test_the_word_that_decided_is_kept(api: str, payload: Any, raw: str | None) 
     ids=str,
 )  # fmt: skip
 def test_a_completed_response_that_waits_for_the_caller_is_tool_calls(item: dict[str, Any]) -> None:
-    output = [{"type": "message", "content": [{"type": "output_text"}]}, item]
+    output = [{"type": "message", "content": [{"type": "output_text"}]}, {**item, "call_id": "a"}]
     assert told("responses", {"output": output, "status": "completed"}) == CALLS
 
 
@@ -78,7 +86,7 @@ def test_a_completed_response_that_waits_for_the_caller_is_tool_calls(item: dict
     ids=str,
 )  # fmt: skip
 def test_a_completed_response_that_used_hosted_tools_is_eos(item: dict[str, Any]) -> None:
-    assert told("responses", {"output": [item], "status": "completed"}) == EOS
+    assert told("responses", {"output": [{**item, "call_id": "a"}], "status": "completed"}) == EOS
 
 
 FIELDS = {

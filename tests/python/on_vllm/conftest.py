@@ -17,9 +17,9 @@ pytest.register_assert_rewrite("vllm_streams")
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switches the way back off, because it hides the faults that it helps over."""
-    from stopscan._engine.circuit import Circuit
+    from stopscan.engines import Failures
 
-    monkeypatch.setattr(Circuit, "strict", True)
+    monkeypatch.setattr(Failures, "strict", True)
 
 
 @pytest.fixture(autouse=True)
@@ -27,14 +27,15 @@ def _tested(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves the self-test out of each `install`: files that are about it have their own fixture of this name."""
     from stopscan.vllm import _selftest
 
-    monkeypatch.setattr(_selftest, "problems", list)
+    monkeypatch.setattr(_selftest, "problems", lambda standing: [])
 
 
 @pytest.fixture(autouse=True)
 def _uninstalled() -> Iterator[None]:
     yield
-    if "stopscan.vllm" in sys.modules:
-        sys.modules["stopscan.vllm"].uninstall()
+    if installed := sys.modules.get("stopscan.vllm._install"):
+        installed.uninstall()
+        installed._adapter.parser_made(None, None)  # a server's parser is known as long as its process lives
 
 
 @pytest.fixture(scope="module", params=["fast", "slow"])
@@ -67,8 +68,11 @@ def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     from stopscan.vllm import install, uninstall
 
+    made = []  # stopscan knows an engine as long as it is there
+
     def init(self: Any, vllm_config: Any, renderer: Any = None) -> None:
         self.renderer = renderer
+        made.append(self)
 
     def make(protect: Any, reasoning_parser: str = "", tokenizer: Any = marked, *, keywords: bool = False) -> None:
         if protect is not None:

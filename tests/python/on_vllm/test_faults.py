@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import random
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -11,14 +13,21 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
 from vllm.exceptions import VLLMValidationError
+from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
-from vllm_harness import Run, SlowTokenizer, run
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.detokenizer import FastIncrementalDetokenizer
+from vllm.v1.engine.output_processor import OutputProcessor
+from vllm_harness import Run, SlowTokenizer, checked, made, run
+from vllm_parsers import calls
 
-from stopscan._engine.circuit import Circuit
-from stopscan.vllm import _adapter, _hooks, install, uninstall
+from stopscan.engines import Failures
+from stopscan.vllm import _adapter, _install, install, uninstall
 from stopscan.vllm._detokenizer import ScanningDetokenizer
 from stopscan_conformance.reciter import Reciter
 
@@ -87,29 +96,27 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Reciter]:
 
 @pytest.fixture(autouse=True)
 def _way_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Circuit, "strict", False)
-    monkeypatch.setattr(Circuit, "LIMIT", 10**9)
+    monkeypatch.setattr(Failures, "strict", False)
+    monkeypatch.setattr(Failures, "LIMIT", 10**9)
     monkeypatch.setattr(logging.getLogger("vllm.stopscan"), "disabled", True)
 
 
 def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[ScanningDetokenizer]]:
     """What comes with stopscan and a fault, and the detokenizer."""
-    made: list[ScanningDetokenizer] = []
-    own = _adapter.Adapter._detokenizer
+    armed: list[ScanningDetokenizer] = []
+    own = _adapter.arm
 
-    def build(adapter: Any, *parts: Any) -> ScanningDetokenizer:
-        detokenizer = own(adapter, *parts)
-        faulty = detokenizer._scanner = Faulty(detokenizer._scanner, clock)
-        detokenizer._feed = lambda token_id: faulty.feed(token_id)
-        made.append(detokenizer)
-        return detokenizer
+    def arm(theirs: Any, *parts: Any, **more: Any) -> None:
+        own(theirs, *parts, **more)
+        theirs.scanner = Faulty(theirs.scanner, clock)
+        armed.append(theirs)
 
     install()
-    _adapter.Adapter._detokenizer = build  # type: ignore[method-assign]
+    _adapter.arm = arm
     try:
-        return run(*args, **options), made
+        return run(*args, **options), armed
     finally:
-        _adapter.Adapter._detokenizer = own  # type: ignore[method-assign]
+        _adapter.arm = own
         uninstall()
 
 
@@ -152,7 +159,7 @@ def test_nothing_is_lost_or_doubled_whichever_call_fails(
         )
 
     ours, made = through(Clock(at, error), tokenizer, tokens, params(stops), finish=finish)
-    if not made or made[0]._after is None:
+    if not made or made[0].scanner is not None:
         return
     # Without a stop, vLLM gives the whole text; what came of ours is a beginning of it, once.
     whole = run(tokenizer, tokens, params([]), finish=finish).text
@@ -175,7 +182,7 @@ def test_a_stream_goes_on_with_vllms_stops(pieces: tuple[Any, Reciter]) -> None:
         params = SamplingParams(stop=["END"], output_kind=RequestOutputKind.DELTA)
         result, (made,) = through(Clock(at, ValueError), tokenizer, tokens, params)
         assert (result.text, result.finish_reason, result.stop_reason) == ("ab", "stop", "END")
-        assert made._after is not None
+        assert made.scanner is None
 
 
 def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, Reciter]) -> None:
@@ -186,30 +193,154 @@ def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, R
     assert (result.finish_reason, result.aborted) == ("error", ["r"])
 
 
-def test_three_failures_turn_stopscan_off_and_are_logged(
-    pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(Circuit, "LIMIT", 3)
+def test_500_streams_with_a_fault_each_none_wrong_none_lost(pieces: tuple[Any, Reciter]) -> None:
+    """With a fault at any call, a stream with stops is as vLLM's own; one that asks for more ends with an error."""
+    tokenizer, reciter = pieces
+    ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
+    whole = ["a", "b", "E", "ND", "END", "\n\n", "<think>", "</think>", "<|end|>"]
+    broken = 0
+    for seed in range(500):
+        chosen = random.Random(seed)
+        steps = [[ids[chosen.choice(whole)] for _ in range(chosen.randint(1, 3))] for _ in range(chosen.randint(1, 9))]
+        beyond = chosen.choice([None, None, {"stopscan_patterns": ["[ab]EN"]}, {"stopscan_repeat": [3, 8, 32]}])
+        params = SamplingParams(
+            stop=chosen.sample(["END", "aE", "\n\n", "bb", "NDa", "a", "ENDE"], chosen.randint(1, 3)),
+            include_stop_str_in_output=chosen.random() < 0.3,
+            min_tokens=chosen.choice([0, 0, 3]),
+            output_kind=chosen.choice([*RequestOutputKind]),
+            extra_args=beyond,
+        )
+        kind = SlowTokenizer if chosen.random() < 0.3 else lambda same: same
+        finish = chosen.choice([FinishReason.STOP, FinishReason.LENGTH, None])
+        # A cumulative text never shrinks, which `run` asserts.
+        ours, made = through(Clock(chosen.randint(1, 25), RuntimeError), kind(tokenizer), steps, params, finish=finish)
+        theirs = run(kind(tokenizer), steps, params, finish=finish)
+        failed = bool(made) and made[0].scanner is None
+        broken += failed
+        if failed and beyond:
+            assert ours.finish_reason == "error"
+            alone = SamplingParams(include_stop_str_in_output=params.include_stop_str_in_output)
+            assert run(kind(tokenizer), steps, alone, finish=finish).text.startswith(ours.text)
+        elif not beyond:
+            assert (ours.text, ours.token_ids) == (theirs.text, theirs.token_ids), seed
+            assert (ours.finish_reason, ours.stop_reason) == (theirs.finish_reason, theirs.stop_reason), seed
+    assert broken > 200
+
+
+@pytest.fixture
+def _logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Failures, "LIMIT", 3)
     monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
     monkeypatch.setattr(logging.getLogger("vllm.stopscan"), "disabled", False)
+
+
+def fail(*args: Any, **options: Any) -> Any:
+    raise LookupError("injected")
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    # Where another test made vLLM configure its loggers again, a record arrives twice.
+    return [*{id(record): record.levelname for record in caplog.records if record.name == "vllm.stopscan"}.values()]
+
+
+@pytest.mark.usefixtures("_logged")
+@pytest.mark.parametrize("broken", ["arm", "read_options"])
+def test_three_failures_turn_stopscan_off_and_are_logged(
+    broken: str, pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     tokenizer, reciter = pieces
     tokens = [[token] for token in reciter.token_ids("pieces")[:4]]
     install()
-
-    def fail(*args: Any) -> Any:
-        raise LookupError("injected")
-
-    monkeypatch.setattr(_adapter, "token_scanner", fail)
-    for _ in range(3):
-        assert run(tokenizer, tokens, SamplingParams(stop=["END"])).stop_reason == "END"
-    monkeypatch.undo()
-    # Where another test made vLLM configure its loggers again, a record arrives twice.
-    logged = {id(record): record.levelname for record in caplog.records if record.name == "vllm.stopscan"}
-    assert [*logged.values()] == ["ERROR", "ERROR"]
-    monkeypatch.setattr(Circuit, "LIMIT", 3)
+    with monkeypatch.context() as broke:
+        broke.setattr(_adapter, broken, fail)
+        with pytest.raises(VLLMValidationError, match="stop: stopscan failed"):
+            run(tokenizer, tokens, SamplingParams(stop=["END"], extra_args={"stopscan_patterns": ["a"]}))
+        for _ in range(3):
+            assert run(tokenizer, tokens, SamplingParams(stop=["END"])).stop_reason == "END"
+    assert logged(caplog) == ["ERROR", "ERROR"]
+    for asked in ({"stopscan_patterns": ["a"]}, {"stopscan_protect": ["<a>", "</a>"]}, {"stopscan_repeat": 1}):
+        with pytest.raises(VLLMValidationError, match="off here, because stopscan failed"):
+            checked(stop=["END"], extra_args=asked)
+    ours, _ = through_detokenizer(tokenizer, stop=["END"])
+    assert ours is FastIncrementalDetokenizer
     assert run(tokenizer, tokens, SamplingParams(stop=["END"])).stop_reason == "END"
-    with pytest.raises(VLLMValidationError, match="off here, because stopscan failed"):
-        SamplingParams.from_optional(extra_args={"stopscan_patterns": ["a"]})
     install()
-    assert SamplingParams.from_optional(extra_args={"stopscan_patterns": ["a"]})
-    assert _hooks.installed()
+    assert checked(extra_args={"stopscan_patterns": ["a"]})
+    ours, _ = through_detokenizer(tokenizer, stop=["END"])
+    assert ours is not FastIncrementalDetokenizer
+
+
+def through_detokenizer(tokenizer: Any, **params: Any) -> tuple[type, Any]:
+    processor = OutputProcessor(tokenizer, log_stats=False)
+    processor.add_request(made(SamplingParams(**params), [], None), None)
+    detokenizer = processor.request_states["r"].detokenizer
+    return type(detokenizer), detokenizer
+
+
+@pytest.mark.usefixtures("_logged")
+def test_three_streams_given_back_turn_stopscan_off_for_new_requests(pieces: tuple[Any, Reciter]) -> None:
+    tokenizer, reciter = pieces
+    install()
+    for _ in range(3):
+        cls, detokenizer = through_detokenizer(tokenizer, stop=["END"])
+        assert cls is not FastIncrementalDetokenizer
+        detokenizer.scanner = None
+        vars(detokenizer).update(scanner=object(), native=True)
+        assert detokenizer.update(reciter.token_ids("pieces")[:1], False) is None
+        assert detokenizer.output_text == "a"
+    assert through_detokenizer(tokenizer, stop=["END"])[0] is FastIncrementalDetokenizer
+
+
+HOSTILE: list[Any] = [
+    5, True, "x", [], [[]], {"a": 1}, [1], [["a"]], -1, 2**70, 1.5, float("nan"), "(", "a.*b", "\ud800",
+    ["\ud800", "b"], ["<a>"], ["<a>", ""], "x" * 100_000, ["x"] * 5000, [0, 0, 0], [4, 0, 256], None, b"x",
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("_logged")
+def test_what_a_client_sends_never_counts_as_a_failure(pieces: tuple[Any, Reciter]) -> None:
+    tokenizer, reciter = pieces
+    tokens = [[token] for token in reciter.token_ids("pieces")[:4]]
+    install()
+    for name in ("patterns", "max_held", "protect", "start_protected", "repeat", "nonsense", ""):
+        for value in HOSTILE:
+            for stop in ([], ["END"], ["\ud800"], ["x" * 70_000]):
+                with suppress(VLLMValidationError):  # some are wrong for vLLM, too
+                    params = SamplingParams(stop=stop, extra_args={f"stopscan_{name}": value, "other": value})
+                    with suppress(VLLMValidationError):
+                        AsyncLLM.generate(None, "", params, "r")
+                    run(tokenizer, tokens, params)
+    for min_tokens in (2**31, 2**70):
+        run(tokenizer, tokens, SamplingParams(stop=["END"], min_tokens=min_tokens, max_tokens=None))
+    assert _install._adapter.failures.count == 0
+
+
+def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, reciter = pieces
+    tokens = [[token] for token in reciter.token_ids("pieces")[:4]]
+    monkeypatch.setattr(_adapter.Adapter, "_read", fail)
+    monkeypatch.setattr(_adapter.Engine, "know", fail)
+    install()
+    assert checked(stop=["END"]).stop == ["END"]
+    assert run(tokenizer, tokens, SamplingParams(stop=["END"])).stop_reason == "END"
+    assert ParserManager.get_parser("hermes", None, True) is not None
+    chat = ChatCompletionRequest(model="m", messages=[{"role": "user", "content": "x"}], stop=["END"])
+    assert chat.to_sampling_params(40, {}).stop == ["END"]
+    assert ResponsesRequest(model="m", input="x", stop=["END"]).to_sampling_params(40, {}).stop == ["END"]
+
+
+def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
+    marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its regions are a default, and not asked for."""
+    install()
+    start(None, "deepseek_r1")
+    calls(None, "deepseek_r1")
+    chat = ChatCompletionRequest(model="m", messages=[{"role": "user", "content": "x"}], stop=["END"])
+    tokens = [[token] for token in marked.encode("a</think>END", add_special_tokens=False)]
+    assert run(marked, tokens, chat.to_sampling_params(40, {})).stop_reason == "END"
+    _install._adapter.failures.count = 10**9
+    assert run(marked, tokens, chat.to_sampling_params(40, {})).stop_reason == "END"
+    monkeypatch.setattr(chat, "vllm_xargs", {"stopscan_protect": ["reasoning"]})
+    with pytest.raises(VLLMValidationError, match="stopscan_protect is off here"):
+        chat.to_sampling_params(40, {})

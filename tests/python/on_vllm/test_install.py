@@ -13,7 +13,7 @@ import vllm
 from vllm.exceptions import VLLMValidationError
 from vllm.parser import ParserManager
 from vllm.sampling_params import SamplingParams
-from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+from vllm.v1.engine.output_processor import RequestState
 from vllm_harness import ANSWER, patched, text
 
 from stopscan.vllm import install, uninstall
@@ -56,14 +56,14 @@ def test_the_version_alone_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 def note(monkeypatch: pytest.MonkeyPatch) -> tuple[type, list[str]]:
     """A plugin that writes down, in front of what it finds, which requests get a detokenizer."""
-    found, seen = IncrementalDetokenizer.from_new_request.__func__, []
+    found, seen = RequestState.from_new_request.__func__, []
 
-    def noting(cls: type, tokenizer: Any, request: Any) -> Any:
+    def noting(cls: type, tokenizer: Any, request: Any, *args: Any, **options: Any) -> Any:
         seen.append(request.request_id)
-        return found(cls, tokenizer, request)
+        return found(cls, tokenizer, request, *args, **options)
 
-    monkeypatch.setattr(IncrementalDetokenizer, "from_new_request", classmethod(noting))
-    return IncrementalDetokenizer, seen
+    monkeypatch.setattr(RequestState, "from_new_request", classmethod(noting))
+    return RequestState, seen
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["before stopscan", "after stopscan"])
@@ -73,14 +73,14 @@ def test_another_plugins_wrapper_stays(
     if not first:
         install()
     _, seen = note(monkeypatch)
-    theirs = vars(IncrementalDetokenizer)["from_new_request"]
+    theirs = vars(RequestState)["from_new_request"]
     think, stops = [("<think>", "</think>")], {"stop": ["END"]}
     install()
     install(protect=think)
     assert text(tokenizer, reciter, "think", **stops) == (ANSWER, "END")
     assert seen.count("r") == 1
     uninstall()
-    assert vars(IncrementalDetokenizer)["from_new_request"] is theirs
+    assert vars(RequestState)["from_new_request"] is theirs
     assert text(tokenizer, reciter, "think", **stops) == ("<think>Is it ", "END")
     install(protect=think)
     assert text(tokenizer, reciter, "think", **stops) == (ANSWER, "END")
@@ -92,7 +92,7 @@ def test_another_plugins_wrapper_stays(
 def test_install_again_where_another_plugin_put_back_what_it_found() -> None:
     before = patched()
     install()
-    IncrementalDetokenizer.from_new_request = before[0]
+    RequestState.from_new_request = before[0]
     install()
     assert all(new is not old for new, old in zip(patched(), before, strict=True))
     uninstall()

@@ -10,7 +10,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams
-from vllm_harness import ANSWER, THINK, run, text
+from vllm_harness import ANSWER, THINK, checked, run, text
 
 from stopscan.vllm import install
 
@@ -20,24 +20,24 @@ pytestmark = pytest.mark.vllm
 @pytest.mark.parametrize(
     ("stop", "extra_args", "message"),
     [
-        (["END"], {"stopscan_protect": "<think>"}, "stopscan_protect '<think>' is neither a name"),
-        (["END"], {"stopscan_protect": ["<think>"]}, "stopscan_protect '<think>' is neither a name"),
-        (["END"], {"stopscan_protect": ["<think>", 1]}, "stopscan_protect 1 is no marker"),
-        (["END"], {"stopscan_protect": ["<think>", ""]}, "stopscan_protect '' is no marker"),
+        (["END"], {"stopscan_protect": "<think>"}, "stopscan_protect .*'<think>' is neither a name"),
+        (["END"], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is neither a name"),
+        (["END"], {"stopscan_protect": ["<think>", 1]}, "stopscan_protect .*1"),
+        (["END"], {"stopscan_protect": ["<think>", ""]}, "stopscan_protect .*'' is no marker"),
         (["END"], {"stopscan_protect": [["<think>"]]}, "stopscan_protect .* is not an opening and a closing marker"),
-        (["END"], {"stopscan_protect": 5}, "stopscan_protect must be a list of regions, not 5"),
+        (["END"], {"stopscan_protect": 5}, "stopscan_protect must be a list of regions and pairs of markers, not 5"),
         (
             ["END"],
             {"stopscan_protect": THINK, "stopscan_start_protected": 2},
-            "stopscan_start_protected must be 0 or 1",
+            "stopscan_start_protected must be true or false",
         ),
-        (["END"], {"stopscan_start_protected": "yes"}, "stopscan_start_protected must be 0 or 1, not 'yes'"),
+        (["END"], {"stopscan_start_protected": "yes"}, "stopscan_start_protected must be true or false, not 'yes'"),
         (["END"], {"stopscan_protected": THINK}, "stopscan_protected is not an option"),
         (["END"], {"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
         (["\ud800"], {}, "stop .* surrogates"),
-        ([], {"stopscan_protect": ["<think>"]}, "stopscan_protect '<think>' is neither"),
-        ([], {"stopscan_patterns": 5}, "stopscan_patterns must be a regular expression or a list of them, not 5"),
-        ([], {"stopscan_patterns": ["a", 5]}, "stopscan_patterns must be a regular expression"),
+        ([], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is neither"),
+        ([], {"stopscan_patterns": 5}, "stopscan_patterns must be a string or a list of strings, not 5"),
+        ([], {"stopscan_patterns": ["a", 5]}, "stopscan_patterns must be a string"),
         ([], {"stopscan_patterns": ["a("]}, "stopscan_patterns is malformed: .*a\\("),
         ([], {"stopscan_patterns": "a*"}, "stopscan_patterns is malformed: .*empty"),
         ([], {"stopscan_patterns": "a.*b"}, "stopscan_patterns is malformed: .*a\\.\\*b"),
@@ -49,7 +49,7 @@ def test_malformed_options_are_refused_before_and_when_a_request_is_added(
     params = SamplingParams(stop=stop, extra_args=extra_args)
     install()
     with pytest.raises(VLLMValidationError, match=message):
-        SamplingParams.from_optional(stop=stop, extra_args=extra_args)
+        checked(stop=stop, extra_args=extra_args)
     with pytest.raises(VLLMValidationError, match=message) as refusal:
         run(tokenizer, [[1]], params)
     # Over HTTP, it is the answer's "param".
@@ -60,9 +60,9 @@ def test_patterns_need_text() -> None:
     install()
     patterns = {"extra_args": {"stopscan_patterns": "a"}}
     with pytest.raises(VLLMValidationError, match="stopscan_patterns needs detokenize"):
-        SamplingParams.from_optional(detokenize=False, **patterns)
-    assert SamplingParams.from_optional(**patterns).extra_args == patterns["extra_args"]
-    assert not SamplingParams.from_optional(detokenize=False).detokenize
+        checked(detokenize=False, **patterns)
+    assert checked(**patterns).extra_args == patterns["extra_args"]
+    assert not checked(detokenize=False).detokenize
 
 
 @pytest.mark.parametrize("patterns", ["E[A-Z]D", ["never [0-9]", "E[A-Z]D"], ("never [0-9]", "E[A-Z]D")])

@@ -9,13 +9,13 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stopscan._engine.sets import reportable
+from stopscan.vllm._adapter import _reportable
 
 pytestmark = pytest.mark.vllm
 
 
 @given(st.lists(st.text("ab", min_size=1, max_size=4), max_size=12))
 def test_of_stops_that_end_alike_the_first_is_reported(stops: list[str]) -> None:
-    assert list(reportable(tuple(stops))) == [
+    assert _reportable(stops) == [
         stop for place, stop in enumerate(stops) if not any(stop.endswith(earlier) for earlier in stops[:place])
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from importlib.metadata import entry_points
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,7 @@ from vllm.v1.engine.input_processor import InputProcessor
 from vllm.v1.engine.output_processor import RequestState
 from vllm_harness import patched, text
 
-from stopscan.vllm import uninstall
+from stopscan.vllm import install, uninstall
 
 pytestmark = pytest.mark.vllm
 
@@ -109,6 +111,27 @@ def test_a_malformed_environment_is_an_error_that_names_the_variable(
     before = patched()
     monkeypatch.setenv("STOPSCAN_VLLM", "1")
     monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match=f"^{name}(: '2' is not COUNT,PERIOD,LENGTH| must be)"):
+    with pytest.raises(ValueError, match=rf"^{name}(:| must be)"):
         plugin()
     assert patched() == before
+
+
+def test_the_entry_point_imports_nothing_else_of_the_adapter() -> None:
+    (entry_point,) = entry_points(group="vllm.general_plugins", name="stopscan")
+    assert entry_point.value == "stopscan.vllm:plugin"
+    code = "import sys; from stopscan.vllm import plugin; print(*(m for m in sys.modules if m.startswith('stopscan.')))"
+    came = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in came if name.startswith(("stopscan.vllm", "stopscan.engines"))] == ["stopscan.vllm"]
+    assert "vllm" not in came
+
+
+def test_one_line_in_the_log_says_that_stopscan_runs_and_which_regions_it_knows(
+    marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("vllm.stopscan")
+    monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
+    monkeypatch.setattr(logger, "level", logging.INFO)
+    install()
+    start(None, "deepseek_r1")
+    lines = {record.message for record in caplog.records if record.name == logger.name}
+    assert lines == {"stopscan finds the stops; the regions that it knows, and what begins them: reasoning (<think>)"}

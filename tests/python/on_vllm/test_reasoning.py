@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,11 +12,11 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 
 from vllm.exceptions import VLLMValidationError
 from vllm.reasoning import ReasoningParserManager
-from vllm.sampling_params import SamplingParams
 from vllm.v1.engine.input_processor import InputProcessor
+from vllm_harness import checked, patched
 from vllm_parsers import OPENERS, STATES, THINKING, answer
 
-from stopscan.vllm import _hooks, install, uninstall
+from stopscan.vllm import install, uninstall
 from stopscan.vllm._install import install_as_asked as plugin
 
 pytestmark = pytest.mark.vllm
@@ -159,20 +160,57 @@ def test_a_server_passes_over_reasoning_that_its_parser_has_no_markers_for(
 ) -> None:
     start(["reasoning", ("<a>", "</a>")], name)
     assert answer(tokenizer, "<a>END</a><think>END") == "<a>END</a><think>"
-    with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
+    with pytest.raises(VLLMValidationError, match="stopscan_protect: this model has no markers for 'reasoning'"):
         answer(tokenizer, "END", extra_args={"stopscan_protect": ["reasoning"]})
     start("reasoning", name, tokenizer=None)
 
 
 def test_a_configuration_that_moved_is_an_error_that_names_it(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = patched()
     install()
-    with pytest.raises(RuntimeError, match="cannot read the reasoning parser of vLLM's configuration"):
+    with pytest.raises(RuntimeError, match="cannot use the reasoning parser of vLLM's configuration"):
         InputProcessor(SimpleNamespace(parsers=None), SimpleNamespace(tokenizer=object()))
     uninstall()
     monkeypatch.setenv("STOPSCAN_VLLM", "optional")
     plugin()
     InputProcessor(SimpleNamespace(parsers=None), SimpleNamespace(tokenizer=object()))
-    assert not _hooks.installed()
+    assert patched() == before
+
+
+def test_optional_covers_a_reasoning_parser_that_raises(
+    start: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Raising:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            raise KeyError("a token that this tokenizer lacks")
+
+    monkeypatch.setitem(ReasoningParserManager.reasoning_parsers, "raising", Raising)
+    monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
+    before = patched()
+    install()
+    with pytest.raises(RuntimeError, match="cannot use the reasoning parser raising: KeyError"):
+        start(None, "raising")
+    uninstall()
+    monkeypatch.setenv("STOPSCAN_VLLM", "optional")
+    plugin()
+    start(None, "raising")
+    assert patched() == before
+    assert "running without stopscan: stopscan cannot use the reasoning parser raising" in caplog.text
+
+
+def test_a_reasoning_parser_that_raises_at_a_request_is_no_fault_of_ours(
+    tokenizer: Any, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = ReasoningParserManager.get_reasoning_parser("deepseek_r1")
+
+    class Raising(base):
+        def is_reasoning_end(self, *args: Any) -> bool:
+            raise IndexError("at a request")
+
+    monkeypatch.setitem(ReasoningParserManager.reasoning_parsers, "raising", Raising)
+    start("reasoning", "raising")
+    for _ in range(5):
+        assert answer(tokenizer, "<think>END</think>It is END") == "<think>END</think>It is "
 
 
 @pytest.fixture(autouse=True)
@@ -190,12 +228,12 @@ def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_name_that_no_engine_here_knows_is_refused_at_once(start: Any) -> None:
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["reasoning"]}}
     install()
-    SamplingParams.from_optional(**named)
+    checked(**named)
     start([], "")
-    with pytest.raises(VLLMValidationError, match="stopscan_protect this model has no markers for 'reasoning'"):
-        SamplingParams.from_optional(**named)
+    with pytest.raises(VLLMValidationError, match="stopscan_protect: this model has no markers for 'reasoning'"):
+        checked(**named)
     start([], "qwen3")
-    SamplingParams.from_optional(**named)
+    checked(**named)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its
 from tokenizers.processors import TemplateProcessing
 from vllm.sampling_params import SamplingParams
 from vllm.tokenizers import get_tokenizer
-from vllm_harness import ANSWER, THINK, run, text
+from vllm_harness import ANSWER, THINK, checked, run, text
 
 from stopscan.vllm import install
 
@@ -124,6 +124,6 @@ def test_the_server_default_yields_to_the_request(tokenizer: Any, reciter: Any) 
     start = {"stopscan_start_protected": 1}
     assert text(tokenizer, reciter, "split", stop=["END"], extra_args=start) == ("This is the END of it", None)
     assert text(tokenizer, reciter, "split", stop=["END", "<think>"], extra_args=start) == ("This is the ", "END")
-    assert SamplingParams.from_optional(stop=["END"], extra_args=start).extra_args == start
+    assert checked(stop=["END"], extra_args=start).extra_args == start
     install()
     assert text(tokenizer, reciter, "think", stop=["END"]) == ("<think>Is it ", "END")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
@@ -14,11 +15,10 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import FinishReason
 from vllm.v1.engine.parallel_sampling import ParentRequest
-from vllm_harness import made, run
+from vllm_harness import checked, made, run
 
 from stopscan import Repeat
-from stopscan._engine.sets import stop_set
-from stopscan.vllm import _decoder, install
+from stopscan.vllm import _engine, install
 from stopscan_conformance.reciter import Reciter
 
 pytestmark = pytest.mark.vllm
@@ -81,11 +81,8 @@ def test_a_loop_ends_at_the_token_that_proves_it(
     assert len(result.logprobs) == len(result.token_ids)
 
 
-@pytest.mark.parametrize("route", ["cmpl-1", "chatcmpl-1"])
 @pytest.mark.parametrize("hidden", [False, True])
-def test_a_loop_in_a_protected_region_ends_too(
-    tmp_path: Path, hidden: bool, route: str, pieces: tuple[Any, Reciter]
-) -> None:
+def test_a_loop_in_a_protected_region_ends_too(tmp_path: Path, hidden: bool, pieces: tuple[Any, Reciter]) -> None:
     special = ["<r>", "</r>"] if hidden else []
     reciter = Reciter({"pieces": ["<r>", "ab ", "</r>", "END"]}, special_tokens=special)
     tokenizer = get_tokenizer(str(reciter.write(tmp_path)))
@@ -95,7 +92,7 @@ def test_a_loop_in_a_protected_region_ends_too(
     params = SamplingParams(stop=["b ab"], extra_args=asked)
     for before in ([], [opening, *[block] * 9, closing]):
         steps = [[token] for token in [*before, opening, *[block] * 40, closing, end]]
-        result = run(tokenizer, steps, params, request_id=route)
+        result = run(tokenizer, steps, params)
         assert (result.finish_reason, len(result.token_ids)) == ("repetition", len(before) + 1 + 11)
     # The stop lives outside of the region.
     result = run(tokenizer, [[token] for token in (opening, block, block, closing, block, block)], params)
@@ -108,50 +105,66 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
     steps = [[reciter.token_ids("pieces")[0]]] * 30
     assert run(tokenizer, steps, SamplingParams()).finish_reason == "repetition"
     assert run(tokenizer, steps, SamplingParams(extra_args={"stopscan_repeat": 0})).finish_reason == "abort"
-    assert SamplingParams.from_optional(detokenize=False)
+    assert checked(detokenize=False)
     with pytest.raises(VLLMValidationError, match="stopscan_repeat needs detokenize"):
-        SamplingParams.from_optional(detokenize=False, extra_args={"stopscan_repeat": 1})
-    with pytest.raises(VLLMValidationError, match=r"stopscan_repeat must be true, false or"):
-        SamplingParams.from_optional(extra_args={"stopscan_repeat": "yes"})
+        checked(detokenize=False, extra_args={"stopscan_repeat": 1})
+    with pytest.raises(VLLMValidationError, match=r"stopscan_repeat .*must be true, false or"):
+        checked(extra_args={"stopscan_repeat": "yes"})
 
 
-def test_one_set_for_the_check_the_request_its_children_and_retries(pieces: tuple[Any, Reciter]) -> None:
+def test_one_set_for_the_check_the_request_its_children_and_retries(
+    pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing of a request with 50 answers is compiled on the server's loop but its set, once."""
     install()
     tokenizer, reciter = pieces
     steps = [[token] for token in reciter.token_ids("pieces")]
     patterns = ["E[A-Z]D", *(f"(User|Human) {number}: [a-z]{{1,9}}END" for number in range(63))]
     asked = {"stopscan_patterns": patterns, "stopscan_protect": ["<think>", "</think>"]}
-    stop_set.cache_clear()
+    sets = []
+    make = _engine.TokenScanner
+
+    def noting(vocabulary: Any, stops: Any, **options: Any) -> Any:
+        sets.append(stops)
+        return make(vocabulary, stops, **options)
+
+    monkeypatch.setattr(_engine, "TokenScanner", noting)
     for _ in range(2):
-        params = SamplingParams.from_optional(
-            n=50, stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA
-        )
-        parent = ParentRequest(made(params, [], None, "cmpl-1"))
+        params = checked(n=50, stop=["never"], extra_args=asked, output_kind=RequestOutputKind.DELTA)
+        parent = ParentRequest(made(params, [], None))
         for index in range(50):
             assert run(tokenizer, steps, parent.get_child_info(index)[1]).stop_reason == "END"
-    assert stop_set.cache_info().misses == 1
+    assert len(sets) == 100
+    assert all(each is sets[0] for each in sets)
 
 
-def test_sixty_hidden_regions_cost_a_look_at_a_table(
-    checkpoint: Path, reciter: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    compare = _decoder._ends_with
-    monkeypatch.setattr(_decoder, "_ends_with", lambda *args: asked.append(args) or compare(*args))
-    tokenizer = get_tokenizer(str(checkpoint))
-    markers = [text for number in range(60) for text in (f"<|message|>{number}", "<|end|>")]
+def test_a_programs_own_requests_have_no_limits(pieces: tuple[Any, Reciter]) -> None:
     install()
-    params = SamplingParams(stop=["END"], extra_args={"stopscan_protect": markers})
-    steps = [[token] for token in reciter.token_ids("split")]
-    assert run(tokenizer, steps, params).text == "This is the "
-    assert asked == []
+    tokenizer, reciter = pieces
+    steps = [[token] for token in reciter.token_ids("pieces")]
+    params = SamplingParams(stop=["END", *(f"never {number}" for number in range(2000))])
+    assert run(tokenizer, steps, params, by_server=False).stop_reason == "END"
+    with pytest.raises(VLLMValidationError, match="stop has 2001 entries; the limit is 1024"):
+        checked(stop=params.stop)
+
+
+def test_long_stops_cost_the_server_no_time() -> None:
+    """Each of these took seconds when every ending of each stop was looked up."""
+    install()
+    for stop in (
+        ["a" * 65536],
+        [f"{number:05}" + "a" * 50 for number in range(1024)],
+        ["a" * n for n in range(1, 350)],
+    ):
+        start = process_time()
+        checked(stop=stop)
+        assert process_time() - start < 0.25
 
 
 @pytest.mark.parametrize(
     ("limits", "asked", "message"),
     [
-        ("patterns=2", {"stopscan_patterns": ["a", "b", "c"]}, "has 3 patterns; the limit is 2"),
+        ("patterns=2", {"stopscan_patterns": ["a", "b", "c"]}, "has 3 entries; the limit is 2"),
         ("bytes=4", {"stopscan_patterns": ["abcde"]}, "has 5 bytes of text; the limit is 4"),
         ("regions=1,patterns=9", {"stopscan_protect": list("abcd")}, "has 2 regions; the limit is 1"),
     ],
@@ -165,7 +178,7 @@ def test_the_limits_of_a_server(
     monkeypatch.setenv("STOPSCAN_VLLM_LIMITS", limits)
     install_as_asked()
     with pytest.raises(VLLMValidationError, match=message):
-        SamplingParams.from_optional(extra_args=asked)
+        checked(extra_args=asked)
 
 
 @pytest.mark.parametrize("kind", RequestOutputKind)

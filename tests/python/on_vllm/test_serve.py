@@ -108,19 +108,19 @@ def test_responses_have_stops_too(server: Server, plugin: str) -> None:
 
 
 MALFORMED = [
-    ({"stopscan_protect": "<think>"}, "stopscan_protect '<think>' is neither a name"),
-    ({"stopscan_protect": ["<think>"]}, "stopscan_protect '<think>' is neither a name"),
-    ({"stopscan_protect": ["tool_call"]}, "stopscan_protect this model has no markers for 'tool_call'"),
+    ({"stopscan_protect": "<think>"}, "'<think>' is neither a name"),
+    ({"stopscan_protect": ["<think>"]}, "'<think>' is neither a name"),
+    ({"stopscan_protect": ["tool_call"]}, "stopscan_protect: this model has no markers for 'tool_call'"),
     ({"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
-    ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be 0 or 1, not 'yes'"),
-    ({"stopscan_protected": 1}, "stopscan_protected is not an option of stopscan"),
+    ({"stopscan_start_protected": "yes"}, "stopscan_start_protected must be true or false, not 'yes'"),
+    ({"stopscan_protected": 1}, "stopscan_protected is not an option of stops"),
     ({"stopscan_patterns": "(a"}, "stopscan_patterns is malformed"),
     (
         {"stopscan_patterns": [f"a{number}" for number in range(300)]},
-        "stopscan_patterns has 300 patterns; the limit is",
+        "stopscan_patterns has 300 entries; the limit is",
     ),
-    ({"stopscan_patterns": "a" * 20_000}, "stopscan_patterns has 20000 bytes of text; the limit is"),
-    ({"stopscan_protect": ["<a>", "</a>", "<a>", "</b>"]}, "stopscan_protect is malformed"),
+    ({"stopscan_patterns": "a" * 70_000}, "stopscan_patterns has 7000"),
+    ({"stopscan_protect": ["<a>", "</a>", "<a>", "</b>"]}, "has two closing markers"),
     ({"stopscan_protect": [f"<{number}>" for number in range(200)]}, "stopscan_protect has 100 regions; the limit is"),
     ({"stopscan_max_held": -1}, "stopscan_max_held must be"),
 ]

@@ -19,7 +19,7 @@ from vllm.v1.engine import FinishReason
 from vllm_harness import run
 
 from stopscan.vllm import install, uninstall
-from stopscan.vllm._decoder import native
+from stopscan.vllm._engine import Engine
 
 pytestmark = pytest.mark.vllm
 
@@ -58,7 +58,7 @@ def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_only_bytes_alone_are_decoded_here(family: tuple[str, Any]) -> None:
     name, tokenizer = family
-    assert (native(tokenizer) is not None) == (name == "gpt2")
+    assert (Engine(tokenizer).vocabulary is not None) == (name == "gpt2")
 
 
 @settings(max_examples=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,11 +10,11 @@ import pytest
 pytest.importorskip("vllm", reason="vLLM is not installed; ci/vllm-env makes its environment")
 
 from vllm.exceptions import VLLMValidationError
-from vllm.sampling_params import SamplingParams
 from vllm.tool_parsers import ToolParserManager
+from vllm_harness import checked
 from vllm_parsers import answer, calls
 
-from stopscan.vllm import install
+from stopscan.vllm import _install, install
 
 pytestmark = pytest.mark.vllm
 
@@ -84,35 +85,11 @@ UNMARKED = {
 @pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
 def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any, parser: str) -> None:
     start([])
-    calls(parser)
+    # As `calls`, for parsers whose packages are not here, too.
+    _install._adapter.parser_made(SimpleNamespace(tool_parser_cls=object), None, parser)
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
     if parser in UNMARKED:
         with pytest.raises(VLLMValidationError, match="no markers for 'tool_call'"):
-            SamplingParams.from_optional(**named)
+            checked(**named)
     else:
-        SamplingParams.from_optional(**named)
-
-
-# An answer to a chat that begins inside its reasoning, with a call; and one on a route that vLLM does not parse.
-TEXT = 'Is it END?</think>Well. <tool_call>{"END": 1}</tool_call> So END'
-
-
-@pytest.mark.parametrize(
-    ("request_id", "extra_args", "expected"),
-    [
-        ("chatcmpl-1", {}, TEXT[:-3]),
-        ("resp_1", {}, TEXT[:-3]),
-        ("cmpl-1", {}, "Is it "),
-        ("1", {}, "Is it "),
-        ("chatcmpl-1", {"stopscan_protect": []}, "Is it "),
-        ("chatcmpl-1", {"stopscan_protect": ["reasoning"]}, 'Is it END?</think>Well. <tool_call>{"'),
-        ("cmpl-1", {"stopscan_protect": ["reasoning", "tool_call"]}, TEXT[:-3]),
-    ],
-)
-def test_stops_are_for_the_answer_on_chat_routes(
-    tokenizer: Any, start: Any, request_id: str, extra_args: dict[str, Any], expected: str
-) -> None:
-    install()
-    start(None, "deepseek_r1")
-    calls("hermes")
-    assert answer(tokenizer, TEXT, request_id=request_id, extra_args=extra_args) == expected
+        checked(**named)

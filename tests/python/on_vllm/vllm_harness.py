@@ -7,15 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
+from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
-from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector
+from vllm.v1.engine.async_llm import AsyncLLM
+from vllm.v1.engine.input_processor import InputProcessor
+from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollector, RequestState
 
-from stopscan.vllm import _hooks
-from stopscan.vllm._streams import Slow as SlowTokenizer
-from stopscan.vllm._streams import logprobs
+from stopscan.vllm._selftest import Slow as SlowTokenizer
+from stopscan.vllm._selftest import logprobs
 
-__all__ = ["ANSWER", "THINK", "Run", "SlowTokenizer", "made", "patched", "run", "text"]
+__all__ = ["ANSWER", "THINK", "Run", "SlowTokenizer", "checked", "made", "patched", "run", "text"]
+
+# The functions of vLLM behind which stopscan stands.
+FUNCTIONS = [
+    (RequestState, "from_new_request"),
+    (ChatCompletionRequest, "to_sampling_params"),
+    (ResponsesRequest, "to_sampling_params"),
+    (AsyncLLM, "generate"),
+    (InputProcessor, "__init__"),
+    (ParserManager, "get_parser"),
+]
 
 THINK = ["<think>", "</think>"]
 # What comes of the script "think" with the stop END, if that does not fire in the thoughts.
@@ -46,16 +60,16 @@ def run(
     stop_reason: int | None = None,
     prompt: Sequence[int] | None = (),
     parser_options: dict[str, Any] | None = None,
-    request_id: str = "r",
+    by_server: bool = True,
 ) -> Run:
     """What came of each step; the last one ends by ``finish``, or the request is aborted after it.
 
-    A ``prompt`` that is ``None`` is one of embeddings.
+    A ``prompt`` that is ``None`` is one of embeddings. Without ``by_server`` a program asks its own engine.
     """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
-    queue = RequestOutputCollector(params.output_kind, "r")
-    processor.add_request(made(params, prompt, parser_options, request_id), None, queue=queue)
+    queue = RequestOutputCollector(params.output_kind, "r") if by_server else None
+    processor.add_request(made(params, prompt, parser_options), None, queue=queue)
     for number, step in enumerate(steps, 1):
         last = number == len(steps)
         output = EngineCoreOutput(
@@ -65,12 +79,15 @@ def run(
             finish_reason=finish if last else None,
             stop_reason=stop_reason if last else None,
         )
-        result.aborted += processor.process_outputs([output]).reqs_to_abort
-        _take(result, queue.get_nowait(), params)
+        done = processor.process_outputs([output])
+        result.aborted += done.reqs_to_abort
+        for come in [queue.get_nowait()] if queue else done.request_outputs:
+            _take(result, come, params)
         if result.finish_reason is not None:
             return result
     processor.abort_requests(["r"], internal=True)
-    _take(result, queue.get_nowait(), params)
+    if queue:
+        _take(result, queue.get_nowait(), params)
     return result
 
 
@@ -93,12 +110,12 @@ def _take(result: Run, output: Any, params: SamplingParams) -> None:
 
 
 def made(
-    params: SamplingParams, prompt: Sequence[int] | None, parser_options: dict[str, Any] | None, request_id: str
+    params: SamplingParams, prompt: Sequence[int] | None, parser_options: dict[str, Any] | None
 ) -> EngineCoreRequest:
     """The request as an engine core gets it."""
     return EngineCoreRequest(
         request_id="r",
-        external_req_id=request_id,
+        external_req_id="r",
         prompt_token_ids=None if prompt is None else list(prompt),
         prompt_embeds=torch.zeros(1, 8) if prompt is None else None,
         mm_features=None,
@@ -121,6 +138,13 @@ def text(tokenizer: Any, reciter: Any, script: str, *, prompt: str = "", **param
     return result.text, result.stop_reason
 
 
+def checked(**params: Any) -> SamplingParams:
+    """Parameters as a server makes them, which gives them to its engine before it answers."""
+    made = SamplingParams.from_optional(**params)
+    AsyncLLM.generate(None, "", made, "r")
+    return made
+
+
 def patched() -> list[Any]:
-    """The functions of vLLM in front of which stopscan stands, as they are now."""
-    return [vars(owner)[name] for owner, name, _ in _hooks.WRAPPERS]
+    """The functions of vLLM behind which stopscan stands, as they are now."""
+    return [vars(owner).get(name) for owner, name in FUNCTIONS]

@@ -84,7 +84,6 @@ def answer(
     *,
     prompt: str | None = "x",
     parser_options: dict[str, Any] | None = None,
-    request_id: str = "r",
     **params: Any,
 ) -> str:
     """What comes of ``text`` with the stop END."""
@@ -97,9 +96,11 @@ def answer(
         SamplingParams(**params),
         prompt=prompt_ids,
         parser_options=parser_options,
-        request_id=request_id,
     ).text
 
 
-def calls(tool_parser: str | None) -> None:
-    ParserManager.get_parser(tool_parser_name=tool_parser, enable_auto_tools=False)
+def calls(tool_parser: str | None, reasoning_parser: str | None = None, *, auto: bool = True) -> None:
+    """What a server does that has these parsers, with or without --enable-auto-tool-choice."""
+    ParserManager.get_parser(
+        tool_parser_name=tool_parser, reasoning_parser_name=reasoning_parser, enable_auto_tools=auto
+    )

@@ -19,7 +19,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 from typing_extensions import assert_type
 
 from stopscan import StopMatch, StopSet
-from stopscan.clients import (
+from stopscan_clients import (
     AsyncEventStream,
     AsyncStopTransport,
     EventStream,

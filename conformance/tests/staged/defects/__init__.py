@@ -1,23 +1,10 @@
-from staged.defects import (
-    costs,
-    finishes,
-    isolation,
-    lates,
-    openai_forms,
-    other_forms,
-    requests,
-    rules,
-    texts,
-)  # fmt: skip
+"""All wrong servers: each module of the folder has some."""
+
+from importlib import import_module
+from pkgutil import iter_modules
 
 DEFECTS = [
-    *rules.DEFECTS,
-    *texts.DEFECTS,
-    *requests.DEFECTS,
-    *finishes.DEFECTS,
-    *openai_forms.DEFECTS,
-    *other_forms.DEFECTS,
-    *lates.DEFECTS,
-    *costs.DEFECTS,
-    *isolation.DEFECTS,
+    defect
+    for module in sorted(one.name for one in iter_modules(__path__))
+    for defect in getattr(import_module(f"{__name__}.{module}"), "DEFECTS", ())
 ]

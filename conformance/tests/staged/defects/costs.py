@@ -80,16 +80,16 @@ DEFECTS = [
     wrong(
         "generation goes on without a reader in Ollama", "cost-after-leaving", "cost", "ollama-chat", on_leaving="go on"
     ),
-    wrong("all is generated before the first event", "cost-of-the-first-text", "cost", chunks=all_first),
+    wrong("all is generated before the first event", "cost-of-the-first-text", "late", chunks=all_first),
     wrong(
-        "all is generated before the first line", "cost-of-the-first-text", "cost", "ollama-generate", chunks=all_first
+        "all is generated before the first line", "cost-of-the-first-text", "late", "ollama-generate", chunks=all_first
     ),
     wrong("one token too many is counted", "split", "cost", counted=lambda made: made.tokens + 1),
     wrong(
         "the stop's tokens are not counted",
         "three-tokens",
         "cost",
-        "openai-responses",
+        "responses-with-stop",
         counted=lambda made: made.tokens - 3,
     ),
     wrong("the prompt is counted", "split", "cost", "generate", counted=lambda made: made.tokens + made.prompt_tokens),

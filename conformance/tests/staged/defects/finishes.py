@@ -33,7 +33,6 @@ def _set(data: Any, holder: Any, key: str, value: Any) -> Any:
 
 
 DEFECTS = [
-    wrong("the stop is not named", "split", "finish", told=at(STOP, lambda made: (EOS, None))),
     wrong(
         "the stop is not named to Anthropic", "split", "finish", "anthropic", told=at(STOP, lambda made: (EOS, None))
     ),
@@ -68,13 +67,13 @@ DEFECTS = [
         "ollama-generate",
         told=at(STOP, lambda made: (LENGTH, None)),
     ),
-    wrong("a stop is incomplete", "split", "finish", "openai-responses", told=at(STOP, lambda made: (LENGTH, None))),
+    wrong("a stop is incomplete", "split", "finish", "responses-with-stop", told=at(STOP, lambda made: (LENGTH, None))),
     wrong("the limit is a stop", "no-stop-limit", "finish", told=at(LENGTH, lambda made: (EOS, None))),
     wrong(
         "the limit is complete",
         "no-stop-limit",
         "finish",
-        "openai-responses",
+        "responses-with-stop",
         whole=True,
         told=at(LENGTH, lambda made: (EOS, None)),
     ),

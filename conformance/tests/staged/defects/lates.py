@@ -105,7 +105,7 @@ DEFECTS = [
         "the longest stop less one is held, as in vLLM", "long", "late", "openai-completions", scanner=LongestLessOne
     ),
     wrong("the longest stop is held", "long", "late", "anthropic", scanner=Longest),
-    wrong("one character more is held", "released", "late", "openai-responses", scanner=OneMore),
+    wrong("one character more is held", "released", "late", "responses-with-stop", scanner=OneMore),
     wrong("all is held while a stop may begin", "streams-while-held", "late", scanner=AllUnsent),
     wrong("all is held in a run", "streams-a-run", "late", "ollama-chat", scanner=AllUnsent),
     wrong("letters of stops are held", "released", "late", "generate", scanner=LettersOfStops),
@@ -117,7 +117,7 @@ DEFECTS = [
     wrong("more than four characters are not held", "released", "late", scanner=AtMostFour),
     wrong("one chunk for all", "streams", "late", chunks=cut(lambda waiting: 0)),
     wrong("one chunk for all in Anthropic", "streams", "late", "anthropic", chunks=cut(lambda waiting: 0)),
-    wrong("one chunk for all in Responses", "streams", "late", "openai-responses", chunks=cut(lambda waiting: 0)),
+    wrong("one chunk for all in Responses", "streams", "late", "responses-with-stop", chunks=cut(lambda waiting: 0)),
     wrong("one chunk for all in Ollama", "streams", "late", "ollama-generate", chunks=cut(lambda waiting: 0)),
     wrong("one chunk for all in sglang", "streams", "late", "generate", chunks=cut(lambda waiting: 0)),
     wrong("the first piece and the rest", "streams", "late", chunks=first_and_rest),

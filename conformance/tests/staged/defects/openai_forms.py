@@ -47,7 +47,7 @@ def completions(
 def responses(
     name: str, /, *, columns: str = "form", case: str = CASE, whole: bool = False, **changes: object
 ) -> Defect:
-    return wrong(f"responses: {name}", case, columns, "openai-responses", whole=whole, **changes)
+    return wrong(f"responses: {name}", case, columns, "responses-with-stop", whole=whole, **changes)
 
 
 CHAT = [
@@ -71,12 +71,10 @@ CHAT = [
     chat("the role is a list", events=first(with_choices, put(["assistant"], "choices", 0, "delta", "role"))),
     chat(
         "the content of a delta is a number",
-        columns="finish form",
         events=first(last_choice, put(5, "choices", 0, "delta", "content")),
     ),
     chat(
         "the reasoning is a list",
-        columns="text",
         whole=True,
         whole_answer=put(["so"], "choices", 0, "message", "reasoning_content"),
     ),
@@ -134,15 +132,9 @@ CHAT = [
     chat("a wrong sum", whole=True, whole_answer=put(3, "usage", "total_tokens")),
     chat("no sum", events=every(with_usage, lose("usage", "total_tokens"))),
     chat(
-        "no prompt tokens",
-        whole=True,
-        whole_answer=put(
-            lambda usage: {**usage, "prompt_tokens": 0, "total_tokens": usage["completion_tokens"]}, "usage"
-        ),
-    ),
-    chat(
         "other prompt tokens each time",
         case="twice-the-same",
+        columns="cost",
         whole=True,
         whole_answer=put(prompts_counted_together, "usage"),
     ),

@@ -44,7 +44,7 @@ def sglang(name: str, /, *, columns: str = "form", case: str = CASE, whole: bool
 
 ANTHROPIC = [
     anthropic("no message_start", events=every(BEGIN, drop)),
-    anthropic("no names", columns="text finish form", frame=lambda name, data: f"data: {data}\n\n"),
+    anthropic("no names", frame=lambda name, data: f"data: {data}\n\n"),
     anthropic("other names", frame=lambda name, data: f"event: message\ndata: {data}\n\n"),
     anthropic(
         "blocks from 1",
@@ -81,7 +81,6 @@ ANTHROPIC = [
     anthropic("no usage at the end", columns="form", events=every(TURN, lose("usage", "output_tokens"))),
     anthropic("no usage at the start", columns="form", events=every(BEGIN, lose("message", "usage"))),
     anthropic("no usage", whole=True, columns="form", whole_answer=lose("usage")),
-    anthropic("no input tokens", whole=True, whole_answer=put(0, "usage", "input_tokens")),
     anthropic("no role", events=every(BEGIN, lose("message", "role"))),
     anthropic("the user's role", whole=True, whole_answer=put("user", "role")),
     anthropic("another type", whole=True, whole_answer=put("chat.completion", "type")),
@@ -116,10 +115,8 @@ OLLAMA = [
     ollama("each line is the last", columns="form", case="no-stop-limit", events=every(chunk, put(True, "done"))),
     ollama("no model", whole=True, whole_answer=lose("model")),
     ollama("no time", events=every(chunk, lose("created_at"))),
-    ollama("no role", columns="text", events=every(chunk, lose("message", "role"))),
+    ollama("no role", events=every(chunk, lose("message", "role"))),
     ollama("the user's role", whole=True, whole_answer=put("user", "message", "role")),
-    ollama("no counts", whole=True, whole_answer=lose("eval_count")),
-    ollama("no prompt count", events=every(done, lose("prompt_eval_count"))),
     ollama("no reason", events=every(done, lose("done_reason"))),
     ollama("not done", columns="finish form", whole=True, whole_answer=put(False, "done")),
 ]

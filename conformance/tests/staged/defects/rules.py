@@ -193,7 +193,7 @@ DEFECTS = [
     wrong("no stop at 0", "at-zero", "text finish cost", scanner=NotAtZero),
     wrong("no stop at 0 of the answer after reasoning", "think-then-at-zero", "text finish cost", scanner=NotAtZero),
     wrong("no stop that is the whole answer", "whole-answer", "text finish cost", scanner=NotAtZero, whole=True),
-    wrong("only within a token", "three-tokens", "text finish cost", scanner=OnlyInOneToken),
+    wrong("only within a token", "three-tokens", "text cost", scanner=OnlyInOneToken),
     wrong("only within two tokens", "beside-S-T-O-P", "text finish cost", scanner=InTwoTokens),
     wrong("only in the last 40 characters", "long-stop", "text finish cost", scanner=InTheLast),
     wrong("only in the first 4,000 characters", "long-text", "text finish cost", scanner=InTheFirst),

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from staged.defects.defect import wrong
 from staged.generation import EOS, Generation, Piece
 from staged.scanners import Found, Simple
-from staged.variants import Together
 
 
 class KeepsTheStop(Simple):
@@ -118,14 +117,26 @@ class NoLimit(Generation):
             yield step
 
 
+async def stops_in_reasoning(made: Generation) -> AsyncIterator[tuple[str, str]]:
+    """Without a notion of reasoning, but for the field that it is in."""
+    thought = ""
+    async for kind, text in made.texts():
+        if kind == "reasoning":
+            thought += text
+            continue
+        for stop in made.ask.stops:
+            if stop in thought:
+                made.end = ("stop_sequence", stop)
+                yield "reasoning", thought.partition(stop)[0]
+                return
+        if thought:
+            yield "reasoning", thought
+            thought = ""
+        yield kind, text
+
+
 class Unprotected(Simple):
     """Without a notion of reasoning."""
-
-
-class NoTokenIds(Generation):
-    def answer(self, token: int, text: str) -> Iterator[str]:
-        self.ask.stop_token_ids = []
-        return super().answer(token, text)
 
 
 class TextOfTheStopToken(Generation):
@@ -229,7 +240,7 @@ async def twice_the_first(made: Generation) -> AsyncIterator[tuple[str, str]]:
 DEFECTS = [
     wrong("the stop stays", "split", "text", scanner=KeepsTheStop),
     wrong("what follows the stop in its token leaks", "inside", "text", scanner=LeaksTheRest),
-    wrong("the stop is deleted and nothing ends", "three-tokens", "text finish cost", scanner=DeletesTheStop),
+    wrong("the stop is deleted and nothing ends", "three-tokens", "text cost", scanner=DeletesTheStop),
     wrong("nothing is held", "split", "text", scanner=HoldsNothing),
     wrong("held text is lost at EOS", "held-at-eos", "text", scanner=LosesWhatIsHeld),
     wrong("held text is lost at the limit", "held-at-the-limit", "text", whole=True, scanner=LosesWhatIsHeld),
@@ -244,10 +255,9 @@ DEFECTS = [
     wrong("one token too many", "no-stop-limit", "text cost", generation=LimitTooFar),
     wrong("one token too few", "no-stop-limit", "text cost", "generate", generation=LimitTooNear),
     wrong("no limit", "no-stop-limit", "text finish cost", "ollama-chat", generation=NoLimit),
-    wrong("stops in reasoning", "think", "text cost", "ollama-generate", generation=Together, scanner=Unprotected),
+    wrong("stops in reasoning", "think", "text", "ollama-generate", chunks=stops_in_reasoning),
     wrong("no stops after reasoning", "think", "text finish cost", generation=NoStopAfterReasoning),
     wrong("stops across the edge of reasoning", "think-edge", "text finish cost", generation=AcrossTheEdge),
-    wrong("stop_token_ids ignored", "ids", "text finish cost", generation=NoTokenIds),
     wrong("the stop token's text stays", "ids", "text", generation=TextOfTheStopToken),
     wrong("a stop token before its string", "string-5-id-5", "finish", generation=TokenBeforeString),
     wrong("the limit before the stop", "stop-in-the-last-token", "finish", generation=LimitBeforeStop),

@@ -167,5 +167,5 @@ MUTANTS = [
     mutant("the first token after reasoning is not scanned", generation=NotTheFirstAfterReasoning),
     mutant("an answer ends at 4096 tokens", generation=ends_after(4096)),
     mutant("a token is lost at 1000", generation=at_token(1000, "lost")),
-    mutant("a token comes twice at 512", "openai-responses", generation=at_token(512, "twice")),
+    mutant("a token comes twice at 512", "responses-with-stop", generation=at_token(512, "twice")),
 ]  # fmt: skip

@@ -211,7 +211,7 @@ MUTANTS = [
     mutant("bursts of 512 bytes", "openai-completions", chunks=bursts(lambda waiting, _: size(waiting) >= 512)),
     mutant("bursts of 20 milliseconds", chunks=bursts(lambda _, waited: waited > 0.02)),
     mutant("chunks of 24 tokens", chunks=joined_bursts(24)),
-    mutant("chunks of 16 tokens in Responses", "openai-responses", chunks=joined_bursts(16)),
+    mutant("chunks of 16 tokens in Responses", "responses-with-stop", chunks=joined_bursts(16)),
     mutant("each token comes 3 tokens later", chunks=delayed(3)),
     mutant("each token comes 8 tokens later in completions", "openai-completions", chunks=delayed(8)),
     mutant("each token comes 24 tokens later", chunks=delayed(24)),

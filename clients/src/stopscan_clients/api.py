@@ -1,0 +1,258 @@
+"""What one row of the table says of an API. The machine reads rows and knows no API by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.paths import Path, dotted, get, has, items
+from stopscan.finish import Finish, is_call
+
+
+@dataclass(frozen=True)
+class Text:
+    """Where an event, or a choice in it, has text: a string, or a list of pieces of which some are text."""
+
+    path: str
+    when: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def at(self) -> Path:
+        return dotted(self.path)
+
+    @cached_property
+    def conditions(self) -> tuple[tuple[Path, str], ...]:
+        """What else must hold in an event of the kind."""
+        return tuple((dotted(path), value) for path, value in self.when.items() if path != "type")
+
+
+class Run(NamedTuple):
+    """A text that an event brings: several neighbouring pieces count as one."""
+
+    paths: tuple[Path, ...]
+    text: str
+    ended: bool  # a call, or other content, comes behind it
+
+
+class Ref(str):
+    """In the template of an event: the fact of this name in its place."""
+
+
+class Memory:
+    """What a stream has said of itself, for the events that end it. An API may have a memory of its own."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+        self.facts: dict[str, Any] = dict(api.default)
+
+    def place(self, event: Any) -> Path:
+        """Returns the part of the message to which an event belongs, as far as the event says so."""
+        inner = self.api.inner(event)
+        return tuple([value for name in self.api.places if type(value := get(inner, name)) is int])
+
+    def learn(self, event: Any, kind: str) -> None:
+        """Remembers what the events that end the message say again."""
+        if kind in self.api.deltas:
+            return
+        for name, (paths, counts) in self.api.known.items():
+            for path in paths:
+                value = get(event, *dotted(path))
+                if isinstance(value, dict):
+                    told = {key: value[key] for key in counts or value if value.get(key) is not None}
+                    self.facts[name] = {**self.facts.get(name, {}), **told}
+                elif value is not None:
+                    self.facts[name] = value
+
+    def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+        """Returns the event of a template, with facts in the place of references. A field without its fact is left
+        out."""
+        return self._filled(template, {**self.facts, **facts})
+
+    def _filled(self, template: Any, facts: Mapping[str, Any]) -> Any:
+        if isinstance(template, Ref):
+            return facts.get(template)
+        if not isinstance(template, Mapping):
+            return template
+        out: dict[str, Any] = {}
+        for key, value in template.items():
+            filled = self._filled(value, facts)
+            if key == "**":
+                out.update(filled)
+            elif filled is not None or not isinstance(value, Ref):
+                out[key] = filled
+        return out
+
+    def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns more facts for the events that end the message at this part."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    name: str
+    # Which events and answers are the API's.
+    kinds: tuple[str, ...] = ()  # values of ``type``, or of the only key; one that ends with a dot is a beginning
+    signs: tuple[str, ...] = ()  # or what an event has, where events have no type
+    answers: tuple[str, ...] = ()  # what a whole answer has
+    kind_is_key: bool = False  # an event is a dict with its kind as the only key
+    # Where an event has text.
+    each: str | None = None  # the list of choices; "" where the event is its only one; None where events have kinds
+    texts: tuple[Text, ...] = ()
+    is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
+    is_content: Callable[[Any], bool] = lambda piece: False  # a piece that ends the text before it
+    calls: tuple[str, ...] = ()
+    # What ends a text.
+    words: tuple[str, ...] = ()  # where a choice says that it ends
+    finished: Callable[[Any], Any] | None = None  # and whether what it says there means that
+    final: bool = True  # and no text of the choice follows such a word
+    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)  # kinds that begin a part; what says that it is one of text
+    ends: tuple[str, ...] = ()  # kinds that end the parts of their place
+    over: tuple[str, ...] = ()  # kinds that end the message
+    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that say texts again, and where
+    # What else says something of the text. Paths are those in a choice, or in an event with a kind.
+    tokens: Tokens | None = None
+    spans: tuple[Spans, ...] = ()
+    drops: tuple[str, ...] = ()  # goes at a stop
+    copies: tuple[str, ...] = ()  # says the text again: goes as soon as the text is another
+    event_drops: tuple[str, ...] = ()  # goes at a stop, in the event around the choices
+    usage: tuple[str, ...] = ()  # what an event says of the whole stream; a made event has none of it
+    silent: tuple[str, ...] = ()  # says nothing of the text, whatever it has
+    # What a stop writes.
+    write: Callable[[Finish], Any]
+    keeps: tuple[str, ...] = ()  # what a choice that is made of another one has of it
+    goes_on: Mapping[str, Any] = field(default_factory=dict)  # and what it says until it ends
+    text_at: str = ""  # where it has its text
+    without_text: tuple[str, Any] | None = None  # what it has in the place of a text, and where
+    places: tuple[str, ...] = ()  # the numbers of an event's place
+    piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
+    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
+    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)  # a fact for ``Ref``: where events say it, and what of it counts
+    default: Mapping[str, Any] = field(default_factory=dict)
+    memory: type[Memory] = Memory
+    # Whole answers.
+    whole: tuple[str, str] = ("", "")  # a key that a choice has in the place of another
+    answer: str = ""  # where an answer without choices has its pieces of text: ``*`` is each element of a list
+    answer_drops: tuple[str, ...] = ()  # goes from the answer at a stop
+    answer_spans: tuple[Spans, ...] = ()
+    piece_drops: tuple[str, ...] = ()  # goes from the piece in which a stop fired
+    piece_spans: tuple[Spans, ...] = ()
+    piece_tokens: Tokens | None = None
+    settled: Mapping[str, Any] = field(default_factory=dict)  # what the objects around that piece say then, if they say anything
+    # Requests.
+    stops: str = "stop"
+    choices: tuple[str, ...] = ("n",)  # how many it asks for
+    done: bool = False  # its server-sent events end with ``[DONE]``
+    limits: str = "openai"  # of ``native_stops``
+    errors: str = "openai"
+
+    def kind(self, event: Any) -> Any:
+        return next(iter(event), None) if self.kind_is_key else event.get("type")
+
+    def inner(self, event: Any) -> Any:
+        """The fields of an event with a kind."""
+        return next(iter(event.values()), None) if self.kind_is_key else event
+
+    @cached_property
+    def call_paths(self) -> tuple[Path, ...]:
+        return tuple(map(dotted, self.calls))
+
+    @cached_property
+    def text_path(self) -> Path:
+        return tuple(int(key) if key.isdigit() else key for key in dotted(self.text_at or self.texts[0].path))
+
+    @cached_property
+    def texts_of(self) -> Mapping[Any, tuple[Text, ...]]:
+        """By the kind of an event: where it may have text."""
+        kinds = [text.at[0] if self.kind_is_key else text.when.get("type") for text in self.texts]
+        return {kind: tuple(t for t, k in zip(self.texts, kinds, strict=True) if k == kind) for kind in kinds}
+
+    @cached_property
+    def deltas(self) -> frozenset[Any]:
+        """The kinds that bring text and no news."""
+        return frozenset(self.texts_of) - frozenset(self.opens)
+
+    @cached_property
+    def all_kinds(self) -> frozenset[Any]:
+        return frozenset({*self.kinds, *self.opens, *self.ends, *self.over, *self.texts_of} - {None})
+
+    @cached_property
+    def of_answers(self) -> Api:
+        """The row for whole answers, whose choices have another key in the place of one."""
+        old, new = self.whole
+        return replace(respelled(self, lambda key: new if key == old else key), copies=()) if old else self
+
+    def knows(self, event: Any) -> bool:
+        if self.each is not None:
+            return any(has(event, sign) for sign in self.signs)
+        kind = self.kind(event)
+        return isinstance(kind, str) and (
+            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1:] == ".")
+        )
+
+    def units(self, event: Any) -> list[Any]:
+        return items(event.get(self.each)) if self.each else [event]
+
+    def ends_choice(self, unit: Any) -> bool:
+        if not any([unit.get(word) for word in self.words]):
+            return False
+        return self.finished is None or self.finished(unit) is not None
+
+    def begins_text(self, event: Any, kind: Any) -> bool:
+        if kind not in self.opens:
+            return False
+        path, values = self.opens[kind]
+        return not path or get(event, *dotted(path)) in values
+
+    def runs(self, unit: Any, kind: Any = None) -> list[Run]:
+        """Returns the texts of a choice, or of an event of this kind, in order."""
+        for text in self.texts_of.get(kind, ()):
+            if text.when and not all([get(unit, *path) == value for path, value in text.conditions]):
+                continue
+            value = get(unit, *text.at)
+            called = any([_calls(call) for path in self.call_paths if (call := get(unit, *path))])
+            if isinstance(value, str) and value:
+                return [Run((text.at,), value, called)]
+            if isinstance(value, list):
+                return [*self._pieces(value, text.at, called)]
+            if called:
+                return [Run((), "", True)]
+        return []
+
+    def _pieces(self, pieces: list[Any], at: Path, called: bool) -> Iterator[Run]:
+        paths: list[Path] = []
+        said: list[str] = []
+        for i, piece in enumerate(pieces):
+            if isinstance(piece, dict) and self.is_text(piece) and isinstance(piece.get("text"), str):
+                paths.append((*at, i, "text"))
+                said.append(piece["text"])
+            elif isinstance(piece, dict) and self.is_content(piece):
+                yield Run(tuple(paths), "".join(said), True)
+                paths, said = [], []
+        if "".join(said) or called:
+            yield Run(tuple(paths), "".join(said), called)
+
+
+def _calls(value: Any) -> bool:
+    return any(map(is_call, value)) if isinstance(value, list) else is_call(value)
+
+
+# What a row says of requests, and in words of its own.
+SPELLED_ONCE = {"name", "kinds", "stops", "choices", "limits", "errors", "whole"}
+
+
+def respelled(row: Any, spelled: Callable[[str], str]) -> Any:
+    """Returns the row, or a part of it, with another spelling of each key in its paths."""
+    if isinstance(row, str) and not isinstance(row, Ref):
+        return re.sub(r"\w+", lambda key: spelled(key[0]), row)
+    if isinstance(row, tuple):
+        return tuple(respelled(one, spelled) for one in row)
+    if isinstance(row, dict):
+        return {respelled(key, spelled): value for key, value in row.items()}
+    if is_dataclass(row) and not isinstance(row, type):
+        told = {f.name: getattr(row, f.name) for f in fields(row) if f.name not in SPELLED_ONCE}
+        return replace(row, **{name: respelled(value, spelled) for name, value in told.items()})
+    return row

@@ -1,0 +1,143 @@
+"""The fields beside a text that say something of it, and how each of them is cut with the text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from stopscan_clients.paths import Path, dotted, get, items, put, without
+
+Token: TypeAlias = tuple[int, Any]  # where it begins in the text, in code points, and what the API says of it
+
+# A field that no row knows is dropped if it has the text behind a stop, and that has so many characters: less stands in
+# many a field by chance.
+COPY = 8
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Entries for the tokens of a text: a list at ``path``, or parallel lists (``columns``) in the object there.
+
+    A token goes out with the first of its characters.
+    """
+
+    path: str
+    columns: tuple[str, ...] = ()
+    offsets: str = ""  # the column that says where each token begins, from any zero
+    single: bool = False  # one entry instead of a list
+    null_if_empty: str = ""  # a path that becomes null if no entry is left
+
+    def read(self, unit: Any, text: str) -> list[Token]:
+        """Returns the entries, each with the place in the text where its token begins."""
+        value = get(unit, *dotted(self.path))
+        if not value:
+            return []
+        rows: list[Any] = [value] if self.single else items(value)
+        if self.columns:
+            lists = [items(get(value, name)) for name in self.columns]
+            rows = [tuple(c[i] if i < len(c) else None for c in lists) for i in range(len(lists[0]))]
+        told = items(get(value, self.offsets)) if self.offsets else []
+        tokens, place = [], 0
+        for i, row in enumerate(rows):
+            begin, length = _spelled(row[0] if self.columns else row, place)
+            if i < len(told) and type(told[i]) is int and type(told[0]) is int:
+                begin = told[i] - told[0]
+            # Special tokens and half characters spell more than is in the text.
+            tokens.append((max(0, min(begin, len(text) - 1)), row))
+            place += length
+        return tokens
+
+    def write(self, unit: Any, rows: list[Any]) -> Any:
+        """Returns the unit with these entries. A unit without entries of its own stays as it is."""
+        path = dotted(self.path)
+        value = get(unit, *path)
+        if value is None:
+            return unit
+        if self.null_if_empty and not rows:
+            return put(unit, None, *dotted(self.null_if_empty))
+        if self.single:
+            return put(unit, rows[0], *path) if rows else without(unit, *path)
+        if not self.columns:
+            return put(unit, rows, *path)
+        lists = {name: [row[i] for row in rows] for i, name in enumerate(self.columns) if get(value, name) is not None}
+        return put(unit, {**value, **lists}, *path)
+
+
+def _spelled(entry: Any, place: int) -> tuple[int, int]:
+    """Returns where the token begins, and how many characters begin in it. ``bytes`` counts before ``token``, which
+    cannot spell half a character: such a token begins where the character does."""
+    raw = [byte for byte in items(get(entry, "bytes")) if isinstance(byte, int)]
+    if raw:
+        begun = sum(byte & 0xC0 != 0x80 for byte in raw)
+        return (place if raw[0] & 0xC0 != 0x80 else place - 1), begun
+    text = entry if isinstance(entry, str) else get(entry, "token")
+    return place, len(text) if isinstance(text, str) else 0
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A list of remarks, each of which says where in the text it ends. Those that end behind the stop are left out, and
+    so are all that do not say where they end, unless ``lenient``."""
+
+    path: str
+    end: tuple[str, ...]  # where a remark may say it
+    in_bytes: bool = False
+    lenient: bool = False
+
+    def cut(self, unit: Any, text: str) -> Any:
+        """Returns the unit with the remarks that end in the text, the very unit if all of them do."""
+        path = dotted(self.path)
+        remarks = get(unit, *path)
+        if not isinstance(remarks, list):
+            return unit
+        limit = len(text.encode()) if self.in_bytes else len(text)
+        kept = []
+        for remark in remarks:
+            ends = [get(remark, *dotted(end)) for end in self.end]
+            end = next((end for end in ends if type(end) is int), None)
+            if self.lenient if end is None else end <= limit:
+                kept.append(remark)
+        return unit if len(kept) == len(remarks) else put(unit, kept, *path)
+
+
+def without_copies(tree: Any, behind: str, along: Path | None, known: Collection[str] = ()) -> Any:
+    """Returns the tree without the fields that have all of the text behind a stop, the very tree if there are none.
+
+    The value at the end of ``along`` is the text itself and stays, and so do the fields ``known`` in the objects that
+    lead there, which say nothing of the text. ``None`` leads nowhere.
+    """
+    if len(behind) < COPY:
+        return tree
+    kept = _kept(tree, behind, along, known)
+    return tree if kept is DROPPED else kept
+
+
+DROPPED: Any = object()
+
+
+def _kept(tree: Any, behind: str, along: Path | None, known: Collection[str]) -> Any:
+    if along == ():
+        return tree
+    if isinstance(tree, str):
+        return DROPPED if behind in tree else tree
+    if isinstance(tree, dict):
+        out = {}
+        for name, value in tree.items():
+            leads = along is not None and along[0] == name
+            stays = along is not None and name in known and not leads
+            out[name] = value if stays else _kept(value, behind, along[1:] if leads and along else None, known)
+        out = {name: value for name, value in out.items() if value is not DROPPED}
+        return tree if len(out) == len(tree) and all(out[name] is tree[name] for name in out) else out
+    if isinstance(tree, list):
+        at = along[0] if along else None
+        # The elements before the text are pieces of the answer themselves.
+        rows = [
+            value
+            if type(at) is int and i < at
+            else _kept(value, behind, along[1:] if along and i == at else None, known)
+            for i, value in enumerate(tree)
+        ]
+        rows = [value for value in rows if value is not DROPPED]
+        return tree if len(rows) == len(tree) and all(map(lambda a, b: a is b, rows, tree)) else rows
+    return tree

@@ -1,0 +1,311 @@
+"""The body of an answer on its way to the client, without the waiting: bytes in, bytes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from stopscan import StopMatch
+from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
+from stopscan_clients.machine import Machine, Options, Part, machine
+from stopscan_clients.paths import get, items, put
+from stopscan_clients.rows import api_of_answer, api_of_event
+from stopscan_clients.whole import cut
+
+MEDIA: dict[str, type[Lines]] = {
+    "text/event-stream": Sse,
+    "application/x-ndjson": Lines,
+    "application/ndjson": Lines,
+    "application/jsonl": Lines,
+    "application/vnd.amazon.eventstream": Aws,
+}
+SSE = (b"data:", b"event:", b"id:", b"retry:", b":")
+DONE = b"[DONE]"
+
+
+def loads(data: bytes | None) -> Any:
+    """Returns the JSON, ``None`` for what is none."""
+    try:
+        return None if data is None else json.loads(data)
+    except (RecursionError, ValueError):
+        return None
+
+
+def media_of(response: Any) -> str:
+    media: str = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return media
+
+
+class Alike:
+    """The bytes of an event before and behind its text. The next event that has them is equal but for its text."""
+
+    TRIES = 5  # events that may teach nothing: their ids or numbers differ
+
+    def __init__(self) -> None:
+        self.part: Part | None = None  # to which such an event brings text
+        self._before = self._behind = b""
+        self._tries = self.TRIES
+
+    def learn(self, frame: bytes, event: Any, framing: Lines, machine: Machine) -> None:
+        """Remembers the bytes around the text of an event that the machine has given back as it was."""
+        self._tries -= 1
+        self.part, sole = None, machine.sole(event)
+        if self._tries < 0 or sole is None:
+            return
+        path, text = sole
+        for quoted in (json.dumps(text, ensure_ascii=False).encode(), json.dumps(text).encode()):
+            before, found, behind = frame.partition(quoted)
+            probe = loads(framing.payload(before + b'"\\u0000?"' + behind)) if found else None
+            if probe is not None and probe == put(event, "\0?", *path):
+                self.part, self._before, self._behind = machine.current, before + b'"', b'"' + behind
+
+    def text(self, frame: bytes) -> str | None:
+        """Returns the text of a frame that is alike, ``None`` for any other."""
+        before, behind = self._before, self._behind
+        if len(frame) <= len(before) + len(behind) or not (frame.startswith(before) and frame.endswith(behind)):
+            return None
+        quoted = frame[len(before) : -len(behind)]
+        try:
+            if b"\\" not in quoted and b'"' not in quoted:
+                text = quoted.decode()
+                return text if text.isprintable() else json.loads(f'"{text}"')
+            text = json.loads(frame[len(before) - 1 : 1 - len(behind) or None])
+            return text if type(text) is str else None
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the request says of its answer."""
+
+    options: Options
+    streamed: bool = False
+    own: bool = False  # the request itself has stops
+
+
+class Body:
+    """``feed`` returns what comes out for a piece of the body, ``end`` what comes when it has ended, ``whole`` what
+    becomes of all of it. ``told`` gives that, tells of new matches, and raises behind it what went wrong."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        media: str,
+        strict: bool = True,
+        on_match: Callable[[int, StopMatch], object] | None = None,
+        fast: bool = True,
+    ) -> None:
+        self.matches: dict[int, StopMatch] = {}
+        self.error: Exception | None = None
+        self.ended = False  # nothing more of the body is wanted
+        self.over = False  # it has been read to its end
+        self._asked, self._options, self._on_match = asked, asked.options, on_match
+        self._strict = strict and len(asked.options.stops) > 0
+        self._streamed = asked.streamed or media in MEDIA
+        self._head = bytearray()  # of a body whose form is not known yet
+        self._one = False  # it is one answer
+        self._raw = False  # it passes as it is
+        self._framing: Lines | None = Aws() if MEDIA.get(media) is Aws else None
+        self._machine: Machine | None = None
+        self._alike: Alike | None = Alike() if fast else None
+        self._frames: dict[int, tuple[Any, bytes]] = {}  # of events that the machine has not given back
+        self._told: set[int] = set()
+        self._complaint: Exception | None = None
+
+    def feed(self, data: bytes) -> bytes:
+        if self._framing is None:
+            if self._raw:
+                return data
+            goes_on = self._head[:1] == b"{" and b"\n" not in data  # what it is, the end of its line tells
+            self._head += data
+            if len(self._head) > LIMIT:
+                raise ValueError(f"an answer of more than {LIMIT:,} bytes")
+            if self._one or goes_on:
+                return b""
+            framing = sniffed(bytes(self._head), self._streamed)
+            if framing == "raw":
+                self._raw = True
+                return bytes(self._head)
+            self._one = framing == "one"
+            if isinstance(framing, str):
+                return b""
+            self._framing, data = framing(), bytes(self._head)
+        frames = self._framing.split(data)
+        if len(frames) == 1:
+            return self._frame(frames[0])
+        out = []
+        for frame in frames:
+            out.append(self._frame(frame))
+            if self.ended:
+                break
+        return b"".join(out)
+
+    def end(self) -> bytes:
+        self.over = True
+        if self._raw or self.ended:
+            return b""
+        framing = self._framing
+        if framing is None:
+            return self.whole(bytes(self._head))
+        last = bytes(framing.rest)
+        out = self._frame(last) if framing.payload(last) else framing.tail()
+        if self.ended:
+            return out
+        left = self._left(False)
+        gap = framing.gap if left and out and framing.as_read and not out.endswith(framing.gap) else b""
+        return out + gap + left + (b"" if self.ended else framing.closing(False))
+
+    def whole(self, data: bytes) -> bytes:
+        """What becomes of an answer that has come at once."""
+        self.over = True
+        framing = sniffed(data, self._streamed, ended=True)
+        if not isinstance(framing, str):
+            self._framing, self._head = framing(), bytearray()
+            return self.feed(data) + self.end()
+        answer = loads(data)
+        if not isinstance(answer, dict) or answer.get("error") or answer.get("type") == "error":
+            return data
+        try:
+            api = api_of_answer(answer)
+        except TypeError as error:
+            if self._strict and self._asked.own:
+                self.error = error
+                return b""
+            api = None
+        if api is None:
+            return data
+        left, matches = cut(api, self._options, answer)
+        self.matches.update(matches)
+        return data if left is answer else dumps(left)
+
+    def broken(self) -> bytes:
+        """What comes where the body has broken off."""
+        return self._written(self._machine.broken_off()) if self._machine is not None else b""
+
+    def failed(self, error: Any) -> bytes:
+        """What tells the client so: an error as the last event, if the body has events."""
+        return self._framing.failed(error) if self._framing is not None else b""
+
+    def told(self, out: bytes) -> Iterator[bytes]:
+        for choice, match in self.matches.items():
+            if self._on_match is not None and choice not in self._told:
+                self._told.add(choice)
+                try:
+                    self._on_match(choice, match)
+                except Exception as error:  # comes behind the closing events
+                    self._complaint = self._complaint or error
+        if out:
+            yield out
+        if self.over or self.ended:
+            self.error = self.error or self._complaint
+        if self.error is not None:
+            error, self.error, self._complaint = self.error, None, None
+            try:
+                raise error
+            finally:
+                del error  # or its traceback would keep the answer
+
+    def _frame(self, frame: bytes) -> bytes:
+        fed, alike = None, self._alike
+        if alike is not None and alike.part is not None and not self.matches:
+            part, machine = alike.part, self._machine
+            text = alike.text(frame) if machine.current is part and not part.held and not machine.waits else None
+            if text:
+                try:
+                    fed = part.scanner.feed(text)
+                except UnicodeEncodeError:  # half of a surrogate pair
+                    fed = None
+                if fed == text and part.scanner.match is None:
+                    part.said.append(text)
+                    return frame
+        return self._event(frame, fed)
+
+    def _event(self, frame: bytes, fed: str | None) -> bytes:
+        framing = self._framing
+        assert framing is not None
+        payload = framing.payload(frame)
+        if payload == DONE:
+            return self._left(True) + frame
+        event = loads(payload)
+        if not isinstance(event, dict):
+            return self._other(frame, payload)
+        if self._machine is None:
+            try:
+                api = api_of_event(event) if len(self._options.stops) else None
+            except TypeError:
+                if self._strict:
+                    raise
+                api = None
+            if api is None:
+                return framing.out(frame)
+            self._machine = machine(api, self._options, self.matches)
+        out = self._machine.feed(event, fed)
+        if len(out) == 1 and out[0][0] is event:
+            if self._alike is not None and framing.as_read and not self._machine.waits:
+                self._alike.learn(frame, event, framing, self._machine)
+            return framing.out(frame)
+        self._frames[id(event)] = event, frame
+        return self._written(out)
+
+    def _other(self, frame: bytes, payload: bytes | None) -> bytes:
+        """What comes out for a frame that has no event: a comment, a last word, AWS's exception."""
+        framing, machine = self._framing, self._machine
+        assert framing is not None
+        if payload and machine is None and self._strict:
+            raise TypeError(f"no event of an API that is known here: {payload[:40]!r}")
+        if framing.fails(frame):
+            return self.broken() + framing.out(frame)
+        if machine is None:
+            return framing.out(frame)
+        other: dict[str, Any] = {}
+        self._frames[id(other)] = other, frame
+        return self._written(machine.passes(other))
+
+    def _left(self, confirms: bool) -> bytes:
+        """What the machine has left when the source has ended."""
+        return self._written(self._machine.end(confirms)) if self._machine is not None else b""
+
+    def _written(self, events: list[tuple[Any, Any]]) -> bytes:
+        """The events as bytes: those that the API sent as it sent them, be it later."""
+        framing, machine = self._framing, self._machine
+        assert framing is not None and machine is not None
+        out = []
+        for event, source in events:
+            frame = self._frames[id(source)][1] if id(source) in self._frames else None
+            if frame is None:
+                frame = framing.made(event)
+            elif event is not source:
+                frame = framing.changed(frame, event)
+            out.append(framing.out(frame))
+        if not machine.waits:
+            self._frames.clear()
+        if machine.ended and not self._options.drain and not self.ended:
+            self.ended = True
+            out.append(framing.closing(machine.api.done))
+        return b"".join(out)
+
+
+def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | Literal["more", "one", "raw"]:
+    """Returns how the events stand in a body that begins so: servers label them as they like. ``"more"`` if more must
+    come to tell, ``"one"`` for one answer, ``"raw"`` for what cannot be read here."""
+    head = head.removeprefix(BOM).lstrip()
+    if not ended and (BOM.startswith(head) or any(start.startswith(head) for start in SSE[:-1])):
+        return "more"
+    if head.startswith(SSE):
+        return Sse
+    if head.startswith(b"["):
+        return Array
+    if not head.startswith(b"{"):
+        return "raw"
+    if not streamed:
+        return "one"
+    line, end, _ = head.partition(b"\n")
+    if not end and not ended:
+        return "more"
+    event = loads(line)
+    answer = any(get(choice, "message") is not None for choice in items(get(event, "choices")))
+    answer = answer or get(event, "type") == "message" or get(event, "output") is not None
+    return "one" if answer or event is None else Lines

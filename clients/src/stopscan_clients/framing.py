@@ -1,0 +1,257 @@
+"""How events stand in the bytes of a body: server-sent events, lines of JSON, a JSON array, AWS's event stream."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+LIMIT = 1 << 26  # bytes of an event that has not ended
+END = rb"(?:\r\n|\n|\r(?!\n))"
+BLANK_LINE = re.compile(END + END)
+BOM = b"\xef\xbb\xbf"
+
+
+def dumps(event: Any) -> bytes:
+    return json.dumps(event, separators=(",", ":")).encode()
+
+
+class Lines:
+    """A JSON object a line. The other framings say what is different."""
+
+    gap = b"\n"  # what ends a frame
+    as_read = True  # a frame that is not touched goes out as it came
+
+    def __init__(self) -> None:
+        self.rest = bytearray()  # the beginning of a frame that has not ended
+        self._seen = 0  # where in it the search for its end goes on
+
+    def split(self, data: bytes) -> list[bytes]:
+        """Returns the frames that the next piece of the body ends."""
+        if not self.rest and data.find(b"\n") == len(data) - 1:
+            return [data]  # most pieces
+        begin = len(self.rest)
+        self.rest += data
+        return self._taken(begin + match.end() for match in re.finditer(b"\n", data))
+
+    def _taken(self, ends: Iterable[int]) -> list[bytes]:
+        frames, begin = [], 0
+        for end in ends:
+            frames.append(bytes(self.rest[begin:end]))
+            begin = end
+        del self.rest[:begin]
+        if len(self.rest) > LIMIT:
+            raise ValueError(f"an event of more than {LIMIT:,} bytes")
+        return frames
+
+    def payload(self, frame: bytes) -> bytes | None:
+        """The JSON of a frame, ``None`` if it has none."""
+        return frame.strip() or None
+
+    def changed(self, frame: bytes, event: Any) -> bytes:
+        """The frame with another event."""
+        return self.made(event)
+
+    def made(self, event: Any) -> bytes:
+        return dumps(event) + b"\n"
+
+    def out(self, frame: bytes) -> bytes:
+        """What is written for a frame, with what stands between it and the one before."""
+        return frame
+
+    def fails(self, frame: bytes) -> bool:
+        """Whether a frame without an event says that the stream has failed."""
+        return False
+
+    def tail(self) -> bytes:
+        """What is left of the body when it has ended, if that is no frame."""
+        return bytes(self.rest)
+
+    def closing(self, done: bool) -> bytes:
+        """What ends the body. ``done``: the API has a last word that is no event."""
+        return b""
+
+    def failed(self, error: Any) -> bytes:
+        """What is written when the body breaks off: an error as its last event."""
+        return self.out(self.made(error))
+
+
+class Sse(Lines):
+    """Server-sent events, as the HTML standard reads them."""
+
+    gap = b"\n\n"
+    named = False  # whether events say their type beside their data
+
+    def split(self, data: bytes) -> list[bytes]:
+        if not self.rest and data[-2:] == b"\n\n" and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data:
+            return [data]
+        self.rest += data
+        until = len(self.rest) - self.rest.endswith(b"\r")  # perhaps half of CR LF
+        frames = self._taken([match.end() for match in BLANK_LINE.finditer(self.rest, self._seen, until)])
+        self._seen = max(0, len(self.rest) - 3)
+        return frames
+
+    def payload(self, frame: bytes) -> bytes | None:
+        if frame.startswith(b"data: ") and frame.find(b"\n") == len(frame) - 2 and b"\r" not in frame:
+            return frame[6:-2]  # most frames
+        lines = frame.removeprefix(BOM).splitlines()
+        self.named = self.named or any(line.startswith(b"event:") for line in lines)
+        data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
+        return b"\n".join(data) if data else None
+
+    def changed(self, frame: bytes, event: Any) -> bytes:
+        lines = [line for line in frame.splitlines() if line and not line.removeprefix(BOM).startswith(b"data:")]
+        return b"".join(line + b"\n" for line in lines) + b"data: " + dumps(event) + b"\n\n"
+
+    def made(self, event: Any) -> bytes:
+        name = event.get("type") if self.named else None
+        return (f"event: {name}\n".encode() if name else b"") + b"data: " + dumps(event) + b"\n\n"
+
+    def closing(self, done: bool) -> bytes:
+        return b"data: [DONE]\n\n" if done else b""
+
+
+class Array(Lines):
+    """A JSON array that comes element by element, as Gemini's without ``alt=sse``."""
+
+    as_read = False
+    MARK = re.compile(rb'["\\{}\[\]]')
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._depth = 0
+        self._quoted = False
+        self._first = True
+        self._open = False
+
+    def split(self, data: bytes) -> list[bytes]:
+        self.rest += data
+        ends, place = [], self._seen
+        while (mark := self.MARK.search(self.rest, place)) is not None:
+            place = mark.end()
+            char = mark[0]
+            if self._quoted:
+                place += char == b"\\"  # and the character behind it
+                self._quoted = char != b'"'
+            elif char == b'"':
+                self._quoted = True
+            elif char in b"{[":
+                self._depth += 1
+            elif char in b"}]":
+                self._depth -= 1
+                if self._depth == 1:
+                    ends.append(place)
+        self._seen = max(place, len(self.rest))
+        frames = self._taken(ends)
+        self._seen -= sum(map(len, frames))
+        return frames
+
+    def payload(self, frame: bytes) -> bytes | None:
+        begin = frame.find(b"{")
+        return frame[begin:] if begin >= 0 else None
+
+    def out(self, frame: bytes) -> bytes:
+        between, self._first = (b"[" if self._first else b",\r\n"), False
+        return between + frame[max(frame.find(b"{"), 0) :]
+
+    def tail(self) -> bytes:
+        left = bytes(self.rest).rstrip()
+        self._open = not left.endswith(b"]")  # broken off
+        return left if self._open else left[:-1]
+
+    def closing(self, done: bool) -> bytes:
+        return b"" if self._open else b"]"
+
+    def made(self, event: Any) -> bytes:
+        return dumps(event)
+
+    def failed(self, error: Any) -> bytes:
+        return super().failed(error) + b"]"
+
+
+# The sizes of a header's values by their type; strings and bytes say theirs.
+SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+
+
+class Aws(Lines):
+    """Converse's events, or InvokeModel's chunks, each of which has an event of the model's own API."""
+
+    as_read = False
+
+    def split(self, data: bytes) -> list[bytes]:
+        self.rest += data
+        ends, place = [], 0
+        while len(self.rest) - place >= 12:
+            (size,) = struct.unpack_from(">I", self.rest, place)
+            if not 16 <= size <= LIMIT:
+                raise ValueError(f"a message of {size:,} bytes in an AWS event stream")
+            place += size
+            if place > len(self.rest):
+                break
+            ends.append(place)
+        return self._taken(ends)
+
+    def payload(self, frame: bytes) -> bytes | None:
+        headers, body = _parts(frame)
+        self._like = frame
+        if headers.get(":message-type") != "event":
+            return None
+        try:
+            told = json.loads(body)
+            if headers.get(":event-type") == "chunk":
+                return base64.b64decode(told["bytes"])
+        except (KeyError, TypeError, ValueError):
+            return None
+        return dumps({headers.get(":event-type", ""): told})
+
+    def made(self, event: Any) -> bytes:
+        headers, _ = _parts(self._like)
+        if headers.get(":event-type") == "chunk":
+            return _message(headers, dumps({"bytes": base64.b64encode(dumps(event)).decode()}))
+        ((name, fields),) = event.items()
+        return _message({**headers, ":event-type": name}, dumps(fields))
+
+    def fails(self, frame: bytes) -> bool:
+        return _parts(frame)[0].get(":message-type", "event") != "event"
+
+    def failed(self, error: Any) -> bytes:
+        headers = {":exception-type": "internalServerException", ":content-type": "application/json"}
+        return _message({**headers, ":message-type": "exception"}, dumps(error))
+
+    _like = b""  # a message whose headers new ones have
+
+
+def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
+    """The headers that are strings, and the payload."""
+    if len(frame) < 16:
+        return {}, b""
+    total, length = struct.unpack_from(">II", frame)
+    headers: dict[str, str] = {}
+    place, end = 12, min(12 + length, len(frame) - 4)
+    try:
+        while place < end:
+            named = place + 1 + frame[place]
+            name, kind = frame[place + 1 : named].decode(), frame[named]
+            if kind in SIZES:
+                place = named + 1 + SIZES[kind]
+                continue
+            (size,) = struct.unpack_from(">H", frame, named + 1)
+            place = named + 3 + size
+            if kind == 7:
+                headers[name] = frame[named + 3 : place].decode()
+    except (IndexError, UnicodeDecodeError, struct.error):
+        return {}, b""
+    return headers, frame[end : total - 4]
+
+
+def _message(headers: dict[str, str], body: bytes) -> bytes:
+    block = b""
+    for name, value in headers.items():
+        block += bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value.encode())) + value.encode()
+    prelude = struct.pack(">II", len(block) + len(body) + 16, len(block))
+    message = prelude + struct.pack(">I", zlib.crc32(prelude)) + block + body
+    return message + struct.pack(">I", zlib.crc32(message))

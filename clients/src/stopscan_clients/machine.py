@@ -1,0 +1,692 @@
+"""The one machine: it makes of a stream's events those that its reader gets. It reads a row of the table, works on parsed
+JSON, and knows nothing of bytes, connections, or of any API.
+
+What comes out is a list of pairs: an event, and the event of the source that it is or was cut from, ``None`` for an event
+that the machine has made.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from stopscan import StopMatch, StopScanner, StopSet
+from stopscan_clients.api import Api, Run
+from stopscan_clients.beside import Token, without_copies
+from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without
+from stopscan_clients.rows import PINGS
+from stopscan.finish import Finish
+
+Out: TypeAlias = list[tuple[Any, Any]]
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Returns the text with U+FFFD for each lone surrogate, which JSON can spell and UTF-8 cannot."""
+    return text if text.isascii() else SURROGATE.sub("\ufffd", text)
+
+
+def is_error(event: Any) -> bool:
+    """Returns whether this is an event of a stream that has failed."""
+    return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a stream or an answer is cut by."""
+
+    stops: StopSet
+    include_stop: bool = False
+    drain: bool = False
+    begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options that say where the text begins
+    choices: int = 1  # how many are expected
+    echoed: Callable[[int], int] = lambda index: 0  # with how many characters of the prompt a choice begins
+
+    def scanner(self) -> StopScanner:
+        return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
+
+    def truncate(self, text: str) -> tuple[str, StopMatch | None]:
+        return self.stops.truncate(text, include_stop=self.include_stop, **self.begin)
+
+
+class Part:
+    """One text of a stream: a choice's, a content block's. It has the text that is held, with its tokens."""
+
+    def __init__(self, place: Path, options: Options) -> None:
+        self.place = place  # the choice, and where in its message
+        self.scanner = options.scanner()
+        self.match: StopMatch | None = None
+        self.held = ""
+        self.said: list[str] = []  # what has gone out
+        self.rows: list[Any] = []  # and its tokens
+        self.event: Any = None  # which brought the last text, and its choice
+        self.unit: Any = None
+        self.finished = False  # the API has said that it ends
+        self.behind = ""  # text that came behind the stop
+        self._echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
+        self._shows_patterns = bool(options.include_stop and options.stops.patterns)
+        self._tokens: list[Token] = []  # of the held text, counted from its first character
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether the end of the text says something: text is held, or a pattern that stays in the text waits for it."""
+        if self.held or not self._shows_patterns or self.match is not None:
+            return self.held != ""
+        ended = self.scanner.copy()
+        ended.flush()
+        return ended.match is not None
+
+    @property
+    def unused(self) -> str:
+        return self.scanner.unused
+
+    @property
+    def unscanned(self) -> bool:
+        """Whether text of the prompt is still to come."""
+        return self._echoed > 0
+
+    def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
+        """Returns what is safe of the text, and the tokens that go with it. ``fed`` is what the scanner has given for
+        the text before."""
+        if fed is None and self._echoed:
+            passed, text = text[: self._echoed], text[self._echoed :]
+            self._echoed -= len(passed)
+            fed = self.scanner.bypass(passed) + self.scanner.feed(text)
+        safe = self.scanner.feed(text) if fed is None else fed
+        tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)] if tokens else []
+        return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
+
+    def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
+        """Returns the held text and its tokens. The end of a text confirms a pattern such as ``END$``; a break does
+        not."""
+        tokens, self._tokens = self._tokens, []
+        safe = self.scanner.flush() if confirms else self.scanner.bypass("")
+        return self._out(safe, [token for _, token in tokens])
+
+    def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
+        self.held, self.match = self.scanner.held, self.scanner.match
+        if text:
+            self.said.append(text)
+        self.rows += rows
+        return text, rows
+
+
+class Unit:
+    """A choice of an event, or an event with a kind, and what is safe of its texts."""
+
+    __slots__ = ("behind", "finished", "json", "outs", "part", "rows", "runs", "sent")
+
+    def __init__(self, json: Any, runs: list[Run]) -> None:
+        self.json, self.runs = json, runs
+        self.part: Part | None = None
+        self.finished = False
+        self.behind = False  # its text is behind a stop
+        self.outs: list[str] = []
+        self.rows: list[Any] = []
+        self.sent: list[Any] = []  # the tokens that came with it
+
+    @property
+    def text(self) -> str:
+        return self.runs[0].text if len(self.runs) == 1 else "".join(run.text for run in self.runs)
+
+
+class Entry:
+    """An event on its way, with what comes before it."""
+
+    __slots__ = ("early", "event", "units")
+
+    def __init__(self, event: Any, units: list[Unit]) -> None:
+        self.event, self.units = event, units
+        self.early: Out = []
+
+
+class Machine:
+    """Events in, events out. Who feeds it closes the source when it has ``ended``."""
+
+    def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+        self.api, self.options = api, options
+        self.matches = {} if matches is None else matches
+        self.ended = False  # stops have fired, and no choice is left
+        self.parts: dict[Path, Part] = {}
+        self.current: Part | None = None  # to which the last event brought text
+        self._ending: Entry | None = None  # says of a part with held text that it ends: the next event tells
+        self._behind_ending: Out = []
+        self._left: dict[int, StopMatch] = {}  # stops whose closing events have not come out, as the source is read on
+
+    @property
+    def held(self) -> dict[int, str]:
+        """The text that each choice withholds."""
+        held: dict[int, str] = {}
+        for (choice, *_), part in self.parts.items():
+            if part.held:
+                held[choice] = held.get(choice, "") + part.held
+        return held
+
+    @property
+    def waits(self) -> bool:
+        """Whether an event has not gone out."""
+        return self._ending is not None
+
+    def sole(self, event: Any) -> tuple[Path, str] | None:
+        """Returns where an event that was not touched has its text, and the text, if that is all that it says: of a
+        choice that goes on, without tokens, calls or news. ``None`` for any other event."""
+        api, part = self.api, self.current
+        if part is None or part.event is not event or part.match is not None or part.held or part.unscanned:
+            return None
+        runs = api.runs(part.unit, None if api.each is not None else api.kind(event))
+        if len(runs) != 1 or len(runs[0].paths) != 1 or runs[0].ended or len(api.units(event)) != 1:
+            return None
+        tokens = api.tokens is not None and get(part.unit, *dotted(api.tokens.path))
+        news = api.kind(event) in api.opens if api.each is None else api.ends_choice(part.unit)
+        if tokens or news:
+            return None
+        return ((api.each, 0) if api.each else ()) + runs[0].paths[0], runs[0].text
+
+    def passes(self, other: Any) -> Out:
+        """Returns what comes out for what says nothing, such as a comment or a ping: it keeps its place."""
+        if self._ending is None:
+            return [(other, other)]
+        self._behind_ending.append((other, other))
+        return []
+
+    def feed(self, event: Any, fed: str | None = None) -> Out:
+        """Returns what comes out for the next event. ``fed`` is what the current part's scanner has given for its
+        text before."""
+        if is_error(event):
+            return [*self.broken_off(), (event, event)]
+        if event.get("type") in PINGS:
+            return self.passes(event)
+        return self._read(event, fed)
+
+    def _read(self, event: Any, fed: str | None) -> Out:
+        raise NotImplementedError
+
+    def end(self, confirms: bool = False) -> Out:
+        """Returns what comes out when the source has ended: held text, and closing events that never came. An end that
+        the API has not announced, by a word or an event, need not be the end of the text: it confirms no stop."""
+        raise NotImplementedError
+
+    def broken_off(self) -> Out:
+        """Returns what comes out when the source has failed: behind the stops, the closing events; else held text."""
+        raise NotImplementedError
+
+    def part(self, place: Path) -> Part:
+        part = self.parts.get(place)
+        if part is None:
+            part = self.parts[place] = Part(place, self.options)
+        return part
+
+    def _scan(self, unit: Unit, part: Part, entry: Entry, fed: str | None = None) -> None:
+        """Feeds the texts of a unit, up to the stop if one fires."""
+        api = self.api
+        unit.part = self.current = part
+        tokens = api.tokens.read(unit.json, unit.text) if api.tokens is not None else []
+        unit.sent = [row for _, row in tokens]
+        if unit.runs:
+            part.event, part.unit = entry.event, unit.json
+        elif tokens and part.held:  # half a character behind held text: its tokens wait as well
+            part.feed("", tokens)
+        else:
+            unit.rows = unit.sent
+        begin = 0
+        for run in unit.runs:
+            end = begin + len(run.text)
+            mine = [(place - begin, row) for place, row in tokens if begin <= place < end] if tokens else ()
+            safe, rows = part.feed(clean(run.text), mine, fed)
+            begin = end
+            if run.ended and part.match is None and part.unsettled:
+                rest, more = part.flush()
+                if run.paths:
+                    safe, rows = safe + rest, rows + more
+                elif rest:
+                    entry.early.append((self._piece(part, rest, more), None))
+            unit.rows = unit.rows + rows if unit.rows else rows
+            unit.outs.append(safe)
+            if part.match is not None:
+                break
+
+    def _edited(self, unit: Unit) -> Any:
+        """The unit with the text that is safe; without what stands behind its text, if a stop fired in it."""
+        part, new, api = unit.part, unit.json, self.api
+        assert part is not None
+        if len(unit.outs) < len(unit.runs) or any(o != run.text for o, run in zip(unit.outs, unit.runs, strict=False)):
+            for run, out in zip(unit.runs, unit.outs, strict=False):
+                for at, path in enumerate(run.paths):
+                    new = put(new, "" if at else out, *path)
+            for copy in api.copies:
+                new = without(new, *dotted(copy))
+        if api.tokens is not None and (len(unit.rows) != len(unit.sent) or unit.rows != unit.sent):
+            new = api.tokens.write(new, unit.rows)
+        return new if part.match is None else self._cut(new, unit, part)
+
+    def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
+        api, at = self.api, self.api.texts[0].at
+        paths = unit.runs[len(unit.outs) - 1].paths if unit.outs else ()
+        path = paths[0] if paths else self.api.text_path
+        pieces = get(new, *at)
+        if isinstance(pieces, list):
+            until = paths[-1][len(at)] if paths else -1
+            kept = [
+                piece
+                for i, piece in enumerate(pieces)
+                if not isinstance(piece, dict)
+                or not (api.is_text(piece) and not piece.get("text"))
+                and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
+            ]
+            new = put(new, kept, *at)
+            path = at
+        for drop in api.drops:
+            new = without(new, *dotted(drop))
+        for spans in api.spans:
+            new = spans.cut(new, "".join(part.said))
+        part.behind = unit.text[sum(len(run.text) for run in unit.runs[: len(unit.outs)]) - len(part.unused) :]
+        return without_copies(new, part.behind, path, api.silent)
+
+    def _bare(self, event: Any) -> Any:
+        """An event that goes out when a stop has fired, without what says the text behind it."""
+        for drop in self.api.event_drops:
+            event = without(event, *dotted(drop))
+        for part in self.parts.values():
+            if part.behind and self.api.each != "":
+                along = None if self.api.each is None else (self.api.each,)
+                event = without_copies(event, part.behind, along, self.api.silent)
+        return event
+
+    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
+        """An event of its own that brings held text."""
+        raise NotImplementedError
+
+
+class Choices(Machine):
+    """A stream whose events bring the next text of one or more choices, and the word when a choice ends."""
+
+    def _read(self, event: Any, fed: str | None) -> Out:
+        api, out = self.api, []
+        units = [Unit(json, api.runs(json) if isinstance(json, dict) else []) for json in api.units(event)]
+        if self._ending is not None:
+            out = self._resolved({number(unit.json.get("index")) for unit in units if unit.text})
+        entry = Entry(event, units)
+        waits = False
+        for unit in units:
+            if not isinstance(unit.json, dict):
+                continue
+            part = self.part((number(unit.json.get("index")),))
+            unit.finished = api.ends_choice(unit.json)
+            part.finished = unit.finished or (part.finished and not unit.runs)
+            if part.match is not None:
+                unit.part, unit.behind = part, True
+                part.behind += unit.text
+                continue
+            self._scan(unit, part, entry, fed)
+            if part.match is not None:
+                self.matches[part.place[0]] = part.match
+            waits = waits or (unit.finished and part.match is None and part.unsettled)
+        if waits:
+            self._ending = entry
+            return out
+        return [*out, *self._given(entry)] if out else self._given(entry)
+
+    def _resolved(self, goes_on: set[int], confirms: bool = True) -> Out:
+        """What comes out for the event that waits: the held text of its choices goes with it, if they do not go on."""
+        entry, self._ending = self._ending, None
+        assert entry is not None
+        for unit in entry.units:
+            part = unit.part
+            if part is None or not unit.finished or part.match is not None or part.place[0] in goes_on or unit.behind:
+                continue
+            rest, rows = part.flush(confirms)
+            if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
+                unit.outs[-1] += rest
+                unit.rows = unit.rows + rows
+            elif rest:
+                entry.early.append((self._piece(part, rest, rows), None))
+            if part.match is not None:
+                self.matches[part.place[0]] = part.match
+        out = [*self._given(entry), *self._behind_ending]
+        self._behind_ending = []
+        return out
+
+    def _given(self, entry: Entry) -> Out:
+        """What comes out for an event whose texts were fed."""
+        event, late = entry.event, []
+        units, changed = [], False
+        for unit in entry.units:
+            new = unit.json if unit.part is None else self._given_unit(unit, late)
+            changed = changed or new is not unit.json
+            if new is not None or unit.json is None:
+                units.append(new)
+        if self.matches:
+            self._count()
+        if changed:
+            if units or not entry.units or (self.options.drain and self._tells_usage(event)):
+                new = {**event, self.api.each: units} if self.api.each else (units or [None])[0]
+            else:
+                new = None
+        else:
+            new = event
+        if self.matches and new is not None:
+            new = self._bare(new)
+        if not entry.early and not late and new is not None:
+            return [(new, event)]
+        return [*entry.early, *([] if new is None else [(new, event)]), *late]
+
+    def _given_unit(self, unit: Unit, late: Out) -> Any:
+        part, index = unit.part, unit.part.place[0]  # type: ignore[union-attr]
+        assert part is not None
+        if unit.behind:
+            match = self._left.pop(index, None) if unit.finished else None
+            if match is None:
+                return None
+            return {**self._made(unit.json, "", [], whole=not self.api.each), **self.api.write(Finish.of(match))}
+        new = self._edited(unit)
+        if part.match is None:
+            return new
+        if unit.finished:
+            return {**new, **self.api.write(Finish.of(part.match))}
+        if self.options.drain:
+            self._left[index] = part.match
+        else:
+            late.append((self._finish(part), None))
+        return new
+
+    def _count(self) -> None:
+        over = [
+            choice in self.matches or (part.finished and self.api.final) for (choice, *_), part in self.parts.items()
+        ]
+        self.ended = all(over) and len(over) >= self.options.choices and not self._left
+
+    def _tells_usage(self, event: Any) -> bool:
+        return any(event.get(name) for name in self.api.usage) and not self._left
+
+    def end(self, confirms: bool = False) -> Out:
+        out = self._resolved(set()) if self._ending is not None else []
+        for (choice,), part in self.parts.items():
+            if part.match is None and part.unsettled:
+                out += self._flushed(part, confirms or part.finished)
+                if part.match is not None:
+                    self.matches[choice] = part.match
+                    out.append((self._finish(part), None))
+        if self.matches:
+            self._count()
+        return out + self._owed()
+
+    def broken_off(self) -> Out:
+        out = self._resolved(set(), confirms=False) if self._ending is not None else []
+        for part in self.parts.values():
+            if part.match is None and part.held:
+                out += self._flushed(part, confirms=False)
+        return out + self._owed()
+
+    def _flushed(self, part: Part, confirms: bool) -> Out:
+        text, rows = part.flush(confirms)
+        return [(self._piece(part, text, rows), None)] if text else []
+
+    def _owed(self) -> Out:
+        """The ends of choices, where the source that is read on has ended without its own."""
+        owed = [(self._finish(self.part((choice,))), None) for choice in self._left]
+        self._left.clear()
+        return owed
+
+    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
+        return self._around(part, self._made(part.unit, text, rows))
+
+    def _finish(self, part: Part) -> Any:
+        assert part.match is not None
+        return self._around(part, {**self._made(part.unit, "", []), **self.api.write(Finish.of(part.match))})
+
+    def _around(self, part: Part, unit: Any) -> Any:
+        if not self.api.each:
+            return unit
+        event = {**part.event, self.api.each: [unit]}
+        for name in (*self.api.usage, *self.api.event_drops):
+            event = without(event, name)
+        return event if part.match is None else self._bare(event)
+
+    def _made(self, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
+        """A choice that brings this text alone; ``whole`` if it also has what the event says of the stream."""
+        api = self.api
+        made = {name: unit[name] for name in api.usage if name in unit} if whole else {}
+        for keep in api.keeps:
+            path = dotted(keep)
+            value = get(unit, *path)
+            if value is not None or (len(path) == 1 and keep in unit):
+                made = put(made, value, *path)
+        made = {**made, **{name: value for name, value in api.goes_on.items() if name in unit}}
+        if text or api.without_text is None:
+            made = put(made, text, *api.text_path)
+        else:
+            made = put(made, api.without_text[1], *dotted(api.without_text[0]))
+        if api.tokens is not None and rows:
+            path = dotted(api.tokens.path)
+            made = api.tokens.write(put(made, get(unit, *path) or [], *path), rows)
+        return made
+
+
+class Blocks(Machine):
+    """A stream whose events have kinds, and that brings one message in parts. A stop in one of them ends the message."""
+
+    def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
+        super().__init__(api, options, matches)
+        self._memory = api.memory(api)
+        self._opened: set[Path] = set()  # places of which an event has gone out
+        self._opening: Path | None = None  # the place of the part that goes out with its first text
+        self._queue: list[Any] = []  # events from the one that opens it on
+        self._closes: list[Part] = []  # the parts that the event that waits ends
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._queue) or self._ending is not None
+
+    def passes(self, other: Any) -> Out:
+        if self._ending is None and self._queue:
+            self._queue.append((other, other))
+            return []
+        return super().passes(other)
+
+    def _read(self, event: Any, fed: str | None) -> Out:
+        kind = self.api.kind(event)
+        self._memory.learn(event, kind)
+        place = self._memory.place(event)
+        runs = self.api.runs(event, kind)
+        if runs:
+            place = self._whole_place(place)
+        out: Out = []
+        if self._ending is not None:
+            out = self._resolved(place if runs else None)
+        if self.matches:
+            return out if self.ended and not self.options.drain else out + self._after(event, kind, place, runs)
+        return [*out, *self._message(event, kind, place, runs, fed)]
+
+    def _whole_place(self, place: Path) -> Path:
+        """The place of a part: a number that the API leaves out is 0."""
+        return place if len(place) == len(self.api.places) else (*place, *[0] * (len(self.api.places) - len(place)))
+
+    def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
+        api = self.api
+        entry = Entry(event, [])
+        if runs or kind in api.opens:  # another part's beginning ends those that hold text
+            for part in self.parts.values():
+                if part.place[1 : 1 + len(place)] != place and part.unsettled:
+                    entry.early += self._flushed(part)
+                    if part.match is not None:
+                        return self._stopped(part, entry.early)
+        if kind in api.repeats:
+            repeated = self._repeated(event, kind, place)
+            if repeated is not None:
+                return self._stopped(repeated, entry.early)
+        new = event
+        if runs:
+            part = self.part((0, *place))
+            unit = Unit(event, runs)
+            self._scan(unit, part, entry, fed)
+            new = self._edited(unit)
+            if part.match is not None:
+                shows = unit.outs[-1] != "" or part.place[1:] in self._opened
+                return self._stopped(part, [*entry.early, *([(new, event)] if shows else [])])
+            if unit.outs[-1] or entry.early:
+                self._opened.update(part.place[1 : 1 + length] for length in range(1, len(part.place)))
+                return [*self._released(), *entry.early, (new, event)] if self._queue or entry.early else [(new, event)]
+        if kind in api.ends or kind in api.over:
+            self._closes = [
+                part
+                for part in self.parts.values()
+                if (kind in api.over or part.place[1 : 1 + len(place)] == place) and part.unsettled
+            ]
+            for part in self.parts.values():
+                part.finished = part.finished or kind in api.over or part.place[1 : 1 + len(place)] == place
+            if self._closes:
+                self._ending = entry
+                return self._said(entry.early)
+        return self._queued(kind, place, event, new, entry.early)
+
+    def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out) -> Out:
+        """An event that brings no text that is safe. One that opens a part of text waits for the first text, and what
+        says nothing of another part waits behind it."""
+        api, out = self.api, self._said(early)
+        if self._queue:
+            assert self._opening is not None
+            shorter = min(len(place), len(self._opening))
+            if place[:shorter] == self._opening[:shorter] and kind not in api.ends and kind not in api.over:
+                self._queue.append((new, event))
+                return out
+            out += self._released()
+        if api.begins_text(event, kind):
+            self._opening = place
+            self._queue.append((new, event))
+            return out
+        if kind in api.opens:
+            self._opened.update(place[:length] for length in range(1, len(place) + 1))
+        return [*out, (new, event)]
+
+    def _said(self, early: Out) -> Out:
+        """Held text that has come out, behind the event that opens its part."""
+        return [*self._released(), *early] if early else []
+
+    def _released(self) -> Out:
+        queue, self._queue, self._opening = self._queue, [], None
+        for event, _ in queue:
+            place = self._memory.place(event) if event else ()
+            self._opened.update(place[:length] for length in range(1, len(place) + 1))
+        return queue
+
+    def _flushed(self, part: Part, confirms: bool = True) -> Out:
+        text, rows = part.flush(confirms)
+        if text:
+            self._opened.update(part.place[1 : 1 + length] for length in range(1, len(part.place)))
+        return [(self._piece(part, text, rows), None)] if text else []
+
+    def _resolved(self, goes_on: Path | None, confirms: bool = True) -> Out:
+        """What comes out for the event that waits: the held text of its parts goes before it, if they do not go on."""
+        entry, self._ending = self._ending, None
+        assert entry is not None
+        behind, self._behind_ending = self._behind_ending, []
+        early: Out = []
+        for part in self._closes:
+            if part.place[1:] == goes_on:
+                continue
+            early += self._flushed(part, confirms)
+            if part.match is not None:
+                return [*self._stopped(part, early), *behind]
+        return [*self._released(), *early, (entry.event, entry.event), *behind]
+
+    def _stopped(self, part: Part, out: Out) -> Out:
+        """What comes out when a stop has fired: ``out``, and the closing events. A part whose stop came before any text
+        has never begun."""
+        assert part.match is not None
+        self.matches[0] = part.match
+        if "".join(part.said):
+            self._opened.update(part.place[1 : 1 + length] for length in range(1, len(part.place)))
+            out = [*self._released(), *out]
+        else:
+            queue, self._queue, self._opening = self._queue, [], None
+            out = [*((event, source) for event, source in queue if not event or not self._memory.place(event)), *out]
+        if self.options.drain:
+            self._left[0] = part.match
+            return out
+        return out + self._closings(part)
+
+    def _closings(self, part: Part) -> Out:
+        """The API's own closing events, of what has begun, always from its templates."""
+        assert part.match is not None
+        self.ended = True
+        self._left.clear()
+        write = self.api.write(Finish.of(part.match))
+        facts = {**self._facts(part), "finish": write, **self._memory.message(part, self._opened, write)}
+        return [
+            (self._memory.made(template, facts), None)
+            for level, template in self.api.closing
+            if not level or part.place[1 : 1 + level] in self._opened
+        ]
+
+    def _facts(self, part: Part) -> dict[str, Any]:
+        places = {f"place.{i}": index for i, index in enumerate(part.place[1:])}
+        item = get(part.event, "item_id")
+        return {"item_id": item, "said": "".join(part.said), "said_rows": part.rows, **places}
+
+    def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
+        """Behind the stop, as the source is read on: the closing events, and then what is of no part."""
+        part = next(part for part in self.parts.values() if part.match is not None)
+        part.behind += "".join(run.text for run in runs)
+        if kind in self.api.over:
+            return self._closings(part) if self._left else []
+        if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:
+            return []
+        for drop in self.api.drops:
+            event = without(event, *dotted(drop))
+        bare = self._bare(event)
+        return [(bare, event)]
+
+    def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
+        """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were left
+        out, or the stream is the rest of one. ``None`` if there is none."""
+        for at, piece in leaves(event, dotted(self.api.repeats[kind])):
+            text = get(piece, "text")
+            if not self.api.is_text(piece) or not isinstance(text, str):
+                continue
+            part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
+            if text == "".join(part.said) + part.held:
+                continue
+            kept, match = self.options.truncate(clean(text))
+            if match is not None:
+                part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
+                part.rows = self._rows(piece, text, part.said[0])
+                return part
+        return None
+
+    def _rows(self, piece: Any, text: str, kept: str) -> list[Any]:
+        tokens = self.api.tokens.read(piece, text) if self.api.tokens is not None else []
+        return [row for begin, row in tokens if begin < len(kept)]
+
+    def end(self, confirms: bool = False) -> Out:
+        out = self._resolved(None) if self._ending is not None else []
+        for part in [*self.parts.values()]:
+            if not self.matches and part.unsettled:
+                early = self._flushed(part, confirms or part.finished)
+                if part.match is not None:
+                    return out + self._stopped(part, early) + self._owed()
+                out += self._said(early)
+        return [*out, *self._released(), *self._owed()]
+
+    def broken_off(self) -> Out:
+        out = self._resolved(None, confirms=False) if self._ending is not None else []
+        for part in self.parts.values():
+            if part.held and not self.matches:
+                out += self._said(self._flushed(part, confirms=False))
+        return [*out, *self._released(), *self._owed()]
+
+    def _owed(self) -> Out:
+        part = next((part for part in self.parts.values() if part.match is not None), None)
+        return self._closings(part) if self._left and part is not None else []
+
+    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
+        facts = {**self._facts(part), "text": text, "rows": rows}
+        return self._memory.made(self.api.piece, facts)
+
+
+def machine(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
+    """Returns the machine for a stream of the API. ``matches`` is filled as stops fire."""
+    return (Blocks if api.each is None else Choices)(api, options, matches)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, TypeAlias, get_args
+
+from stopscan import StopSet
+
+Name: TypeAlias = Literal[
+    "openai",
+    "openai-reasoning",
+    "responses",
+    "azure",
+    "anthropic",
+    "gemini",
+    "mistral",
+    "deepseek",
+    "grok",
+    "bedrock",
+    "cohere",
+    "ollama",
+    "vllm",
+    "none",
+]
+
+
+class Limit(NamedTuple):
+    most: int | None  # how many stops a request may have; None: no limit is documented
+    blank: bool  # whether a stop may be nothing but white space
+    source: str
+
+
+LIMITS: dict[str, Limit] = {
+    "openai": Limit(4, True, "openai.types.chat.completion_create_params, `stop`: up to 4 sequences"),
+    "openai-reasoning": Limit(0, True, "the same: not supported with o3 and o4-mini; GPT-5 answers with a 400, too"),
+    "responses": Limit(0, True, "openai.types.responses.response_create_params has no such parameter"),
+    "azure": Limit(4, True, "langchain#20234: a fifth is answered with a 400"),
+    "anthropic": Limit(None, False, "litellm#3286: 'each stop sequence must contain non-whitespace'"),
+    "gemini": Limit(5, True, "GenerationConfig, `stopSequences`: the set of character sequences (up to 5)"),
+    "mistral": Limit(4, True, "langchain#38047, tried on the API"),
+    "deepseek": Limit(16, True, "create chat completion, `stop`: a string or up to 16"),
+    "grok": Limit(
+        0, True, "xAI's reasoning guide: `stop` is an error with reasoning models, which grok-4 and later are"
+    ),
+    "bedrock": Limit(
+        2500, True, "API_runtime_InferenceConfiguration, `stopSequences`; a model may take fewer, or none"
+    ),
+    "cohere": Limit(5, True, "cohere.v2.client, `stop_sequences`: a list of up to 5 strings"),
+    "ollama": Limit(None, True, "docs/modelfile.md: multiple stop patterns may be set"),
+    "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
+    "none": Limit(0, True, "a server that gets stops wrong, or does not say which: it is given none"),
+}
+assert set(LIMITS) == set(get_args(Name))
+
+
+def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
+    """Returns a tuple: the stops to send to the API, and the ``StopSet`` of the stops that are left to scan for.
+
+    For every text, the API's cut and a scan of the rest with that set together give the result of a scan for all stops.
+
+    - A stop is left, although the API would take the stop, if the API would cut text in which another stop that is left
+      is found: ``"abc"`` is left if ``"b"`` is left.
+    - Patterns, visible stops and ``repeat`` are always left.
+    - With a pattern, a region or a ``repeat`` all stops are left, because nobody can say where those end.
+
+    Raises ``ValueError`` for an API that is not in the table. The message lists the APIs.
+
+    >>> native_stops("openai", ["a", "b", "c", "d", "e"])
+    (['a', 'b', 'c', 'd'], StopSet(('e',)))
+    >>> native_stops("anthropic", ["END", "\\n\\n"])
+    (['END'], StopSet(('\\n\\n',)))
+    """
+    if api not in LIMITS:
+        raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+    stops = StopSet(stop)
+    if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
+        return [], stops
+    limit = LIMITS[api]
+    # Which of two stops ends a text where one has the other in it, servers decide by rules of their own: the first of
+    # the list (vLLM), the one that begins first (llama.cpp). So an API gets one of the two: the one that can fire, or
+    # the longer one.
+    able = [stop for stop in stops.stop if limit.blank or stop.strip()]
+    able = [stop for stop in able if not any(other in stop[:-1] for other in stops.stop)]
+    able = [stop for stop in able if not any(stop != other and stop in other for other in able)]
+    while True:
+        native = able[: limit.most]
+        left = [stop for stop in stops.stop if stop not in native]
+        hiding = [stop for stop in native if any(_hides(stop, other) for other in [*left, *stops.visible])]
+        if not hiding:
+            return native, StopSet(left, visible=stops.visible)
+        able = [stop for stop in able if stop not in hiding]
+
+
+def _hides(native: str, other: str) -> bool:
+    """Whether an API that stops at ``native`` may cut text in which another stop completes first by rule 1: inside of
+    it, so that the other ends with a beginning of ``native``, or lies in it; or with it, and is longer."""
+    if native in other[:-1]:
+        return False  # the other never fires
+    beginnings = (native[:length] for length in range(1, len(native)))
+    return other.endswith(native) or any(other.endswith(begun) or begun.endswith(other) for begun in beginnings)

@@ -1,0 +1,81 @@
+"""Functions that read and copy parsed JSON whose form nobody has promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+Path: TypeAlias = tuple[Any, ...]  # of keys and list indexes
+
+
+def get(tree: Any, *path: Any) -> Any:
+    """Returns what is at the end of a path of keys and list indexes, ``None`` if the path breaks off."""
+    for key in path:
+        if isinstance(tree, dict):
+            tree = tree.get(key)
+        elif isinstance(tree, list) and type(key) is int and key < len(tree):
+            tree = tree[key]
+        else:
+            return None
+    return tree
+
+
+def put(tree: Any, value: Any, *path: Any) -> Any:
+    """Returns the tree with another value at the end of a path. What lies beside the path is shared, not copied."""
+    if not path:
+        return value
+    key, *rest = path
+    if type(key) is int:
+        tree = list(tree) if isinstance(tree, list) else []
+        tree += [None] * (key + 1 - len(tree))
+        tree[key] = put(tree[key], value, *rest)
+        return tree
+    tree = tree if isinstance(tree, dict) else {}
+    return {**tree, key: put(tree.get(key), value, *rest)}
+
+
+def without(tree: Any, *path: Any) -> Any:
+    """Returns the tree without what is at the end of the path, the very tree if there is nothing."""
+    *above, key = path
+    body = get(tree, *above)
+    if not isinstance(body, dict) or key not in body:
+        return tree
+    return put(tree, {name: value for name, value in body.items() if name != key}, *above)
+
+
+def items(value: Any) -> list[Any]:
+    """Returns the value if it is a list, else an empty list."""
+    return value if isinstance(value, list) else []
+
+
+def number(value: Any) -> int:
+    """Returns the value if it is an integer, else 0."""
+    return value if type(value) is int else 0
+
+
+def dotted(path: str) -> tuple[str, ...]:
+    """Returns the keys of a path such as ``"delta.content"``, none for the empty one."""
+    return tuple(path.split(".")) if path else ()
+
+
+def has(tree: Any, sign: str) -> bool:
+    """Returns whether the tree has something at a path such as ``choices.*.delta``, or the value that stands behind
+    ``=``. ``&`` joins two signs."""
+    if "&" in sign:
+        return all(has(tree, one) for one in sign.split("&"))
+    path, equals, value = sign.partition("=")
+    found = (end for _, end in leaves(tree, dotted(path)))
+    return any(end == value if equals else end is not None for end in found)
+
+
+def leaves(tree: Any, path: Path, at: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yields what is at the end of a path, in which ``*`` is each element of a list, with the path that leads there."""
+    if not path:
+        yield at, tree
+        return
+    key, *rest = path
+    if key == "*":
+        for i, child in enumerate(items(tree)):
+            yield from leaves(child, tuple(rest), (*at, i))
+    elif isinstance(tree, dict) and key in tree:
+        yield from leaves(tree[key], tuple(rest), (*at, key))

@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+from urllib.parse import unquote_to_bytes
+
+import anyio
+import httpx
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from stopscan import StopSet
+from stopscan_clients import AsyncStopTransport
+from stopscan_clients.native import Name
+from stopscan_clients.request import SIGNED, error_body, route_of
+
+log = logging.getLogger("stopscan_clients.proxy")
+T = TypeVar("T")
+
+# RFC 9110, 7.6.1: what is said of a connection is not said of the next one.
+HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
+    upgrade expect host""".split()
+# RFC 9112, 3.2.2: a server takes a target that is a whole URL.
+ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
+CLOSE = {"connection": "close"}  # after an error whose request was not read to its end
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of the proxy.
+
+    - ``connect``: seconds to connect to the upstream server.
+    - ``read``: seconds for which the upstream server may be silent.
+    - ``request``: seconds for a client to send the body of a request. In the command, also for the head of a request,
+      for reading what waits, and between two requests.
+    - ``connections``: how many clients may be connected. Only the command counts them.
+    - ``body``: bytes of a request's body.
+    - ``stops``: how many stops and patterns a request may have.
+    """
+
+    connect: float = 10
+    read: float = 600
+    request: float = 60
+    connections: int = 4096
+    body: int = 1 << 26
+    stops: int = 1024
+
+
+def proxy(
+    upstream: str,
+    stop: StopSet | str | Iterable[str] | None = (),
+    /,
+    *,
+    api: Name | None = None,
+    include_stop: bool = False,
+    drain: bool = False,
+    strict: bool = True,
+    limits: Limits | None = None,
+) -> Starlette:
+    """Returns an ASGI application that passes each request on to the URL ``upstream``, and ends each answer at a stop.
+
+    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server that gets
+    stops wrong. The proxy answers ``GET /health`` itself. All other paths are passed on.
+
+    >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
+    """
+    url = httpx.URL(upstream)
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError(f"the upstream must be an http or https URL, not {upstream!r}")
+    connections = _Connections()
+    transport = AsyncStopTransport(
+        stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
+    )
+    limits = limits or Limits()
+    transport.most = limits.stops
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with transport:
+            yield
+
+    app = Starlette(lifespan=lifespan)
+    app.router.default = _Proxy(url, transport, connections, limits)  # there are no other routes
+    return app
+
+
+async def full(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers each request with an error: the application of connections above the limit."""
+    await _Exchange(scope, receive, send).tell(HTTPException(503, "the proxy has too many connections", CLOSE))
+
+
+class _Connections(httpx.AsyncBaseTransport):
+    """The connections to the upstream: a pool for each request that is under way.
+
+    For each request httpcore's pool looks at all of its connections: in one pool, those of a thousand streams took
+    longer than their events.
+    """
+
+    IDLE = 100  # pools that wait for the next request; those of a burst above that are closed
+
+    def __init__(self) -> None:
+        self._tls = httpx.create_ssl_context()
+        self._idle: list[httpx.AsyncHTTPTransport] = []
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
+        # Shorter than servers wait (uvicorn 5 seconds): one that closes a connection just now has lost the request.
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
+        pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
+        try:
+            yield pool
+        finally:
+            self._idle.append(pool)
+            if len(self._idle) > self.IDLE:
+                with anyio.CancelScope(shield=True):
+                    await self._idle.pop().aclose()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = await request.extensions["pool"].handle_async_request(request)
+        return response
+
+    async def aclose(self) -> None:
+        while self._idle:
+            await self._idle.pop().aclose()
+
+
+class _Proxy:
+    def __init__(
+        self, url: httpx.URL, transport: AsyncStopTransport, connections: _Connections, limits: Limits
+    ) -> None:
+        self._url, self._transport, self._connections, self._limits = url, transport, connections, limits
+        self._timeout = httpx.Timeout(limits.read, connect=limits.connect, pool=None).as_dict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # before it is accepted: a 403
+            return
+        exchange = _Exchange(scope, receive, send)
+        body = await exchange.told(exchange.body(self._limits))
+        if body is None:
+            return
+        if exchange.path == "/health" and scope["method"] in ("GET", "HEAD"):
+            await JSONResponse({"status": "ok"})(scope, receive, send)
+            return
+        # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
+        async with self._connections.one() as pool, anyio.create_task_group() as group:
+            group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
+            await exchange.told(exchange.ask(self._transport, self._request(exchange.target, scope, body, pool)))
+            group.cancel_scope.cancel()
+
+    def _request(self, path: bytes, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
+        query = scope["query_string"]
+        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + path
+        target = path + b"?" * bool(query) + query
+        try:
+            url = self._url.copy_with(raw_path=target)
+        except httpx.InvalidURL:  # longer than httpx takes, or with a character of no URL: no route with stops
+            url = self._url
+        # httpx writes paths in its own way. The target goes on as it came.
+        extensions = {"timeout": self._timeout, "pool": pool, "target": target}
+        headers = _end_to_end(scope["headers"], b"content-length")  # httpx counts the body
+        if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
+            headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # is signed, too
+        return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self.target = ABSOLUTE.sub(b"", scope["raw_path"], count=1) or b"/"  # without the query
+        self.path = unquote_to_bytes(self.target).decode(errors="replace")
+        self._response: httpx.Response | None = None
+        self._begun = False
+        self._client_left = False
+
+    async def told(self, work: Awaitable[T]) -> T | None:
+        """Returns what ``work`` returns. What goes wrong is told to the client, and ``None`` is returned.
+
+        A cancellation ends here as well: what cancels is a client that has left, or the end of the proxy, and after
+        ``told`` nothing is waited for.
+        """
+        try:
+            return await work
+        except (Exception, anyio.get_cancelled_exc_class()) as error:
+            if not (self._client_left or isinstance(error, ClientDisconnect)):
+                with contextlib.nullcontext() if isinstance(error, Exception) else anyio.move_on_after(1, shield=True):
+                    await self.tell(self._explained(error))
+        return None
+
+    async def body(self, limits: Limits) -> bytes:
+        """Returns the request's body. Raises ``HTTPException`` for one that is too long or too slow."""
+        if not self.target.startswith(b"/"):
+            raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
+        body = bytearray()
+        with anyio.move_on_after(limits.request) as scope:
+            async for piece in Request(self._scope, self._receive).stream():
+                body += piece
+                if len(body) > limits.body:
+                    raise HTTPException(413, f"the request is longer than {limits.body:,} bytes", CLOSE)
+        if scope.cancelled_caught:
+            raise HTTPException(408, f"the request did not come in {limits.request:g} seconds", CLOSE)
+        return bytes(body)
+
+    async def until_gone(self, leave: Callable[[], Any]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._client_left = True
+        leave()
+
+    async def ask(self, transport: AsyncStopTransport, request: httpx.Request) -> None:
+        """Passes the answer to a request on."""
+        self._response = response = await transport.handle_async_request(request)
+        try:
+            pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
+            # The head of an answer that is read for stops goes out with its first bytes: until then the status can say
+            # what is wrong with it.
+            if "stopscan" not in response.extensions:
+                await self._begin(response)
+            async for piece in pieces:
+                if piece:
+                    await self._begin(response)
+                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._begin(response)
+            await self._send({"type": "http.response.body", "body": b""})
+        finally:
+            with anyio.CancelScope(shield=True):
+                await cast("httpx.AsyncByteStream", response.stream).aclose()
+
+    async def _begin(self, response: httpx.Response) -> None:
+        if self._begun:
+            return
+        self._begun = True
+        headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
+        await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+
+    def _explained(self, error: BaseException) -> HTTPException:
+        """Returns what the client is told of an error."""
+        if isinstance(error, HTTPException):
+            return error
+        if isinstance(error, httpx.TransportError):
+            what = "did not answer" if self._response is None else "broke off its answer"
+            what = "cannot be reached" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else what
+            status = 504 if isinstance(error, httpx.TimeoutException) else 502
+            return HTTPException(status, f"the upstream server {what}: {type(error).__name__}")
+        if isinstance(error, TypeError | ValueError | httpx.RequestError):  # an answer that cannot be cut
+            return HTTPException(502, str(error), {"x-should-retry": "false"})  # the model would generate once more
+        if not isinstance(error, Exception):
+            return HTTPException(503, "the proxy is shutting down")
+        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # its message may have a key in it
+
+    async def tell(self, error: HTTPException) -> None:
+        """Tells an error in the API's form: as the answer, or as the last event of a stream that is read for stops.
+        Then the connection closes, for the answer has not ended."""
+        status, message = error.status_code, error.detail
+        if status >= 500:
+            log.warning("%s: %s", self.target.decode("latin-1"), message)
+        route = route_of("POST", self.path)
+        body = error_body("openai" if route is None else route.errors, message, status)
+        failed = getattr(self._response and self._response.stream, "failed", None)
+        if not self._begun:
+            await JSONResponse(body, status, error.headers)(self._scope, self._receive, self._send)
+        elif failed is not None:
+            await self._send({"type": "http.response.body", "body": failed(body), "more_body": True})
+
+
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]], *more: bytes) -> list[tuple[bytes, bytes]]:
+    headers = list(headers)
+    named = b",".join(value.lower() for name, value in headers if name.lower() == b"connection").split(b",")
+    dropped = {*HOP, *map(bytes.strip, named), *more}
+    return [(name, value) for name, value in headers if name.lower() not in dropped]

@@ -1,0 +1,221 @@
+"""What a request says of stops, and what of it goes on to the server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stopscan import StopSet
+from stopscan_clients.api import Api
+from stopscan_clients.body import Asked
+from stopscan_clients.framing import dumps
+from stopscan_clients.machine import Options
+from stopscan_clients.native import native_stops
+from stopscan_clients.paths import dotted, get, items, put, without
+from stopscan_clients.rows import ANTHROPIC, BEDROCK, CHAT, COHERE, GEMINI, LLAMA, OLLAMA, RESPONSES, camel
+from stopscan.regions import NAMES, begins, read_protect
+from stopscan.repeats import requested
+
+# Where a request has its stops, and how its errors look, its path tells. What its answer is, the answer tells.
+ROUTES: list[tuple[re.Pattern[str], Api]] = [
+    (re.compile(path), api)
+    for path, api in (
+        (r"/completions/?$", CHAT),  # chat, text, fim, agents
+        (r"/responses/?$", RESPONSES),
+        (r"^(?!.*/threads/).*/messages/?$", ANTHROPIC),
+        (r":(streamR|r)awPredict$", ANTHROPIC),
+        (r"/invoke(-with-response-stream)?$", replace(ANTHROPIC, errors="bedrock")),
+        (r"/converse(-stream)?$", BEDROCK),
+        (r":(streamG|g)enerateContent$", GEMINI),
+        (r"/api/(chat|generate)/?$", OLLAMA),
+        (r"/v2/chat/?$", COHERE),
+        (r"/completion/?$", LLAMA),
+    )
+]
+STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
+SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
+OF_TOKENS = ("stop_token_ids", "min_tokens")
+OPTIONS = ("include_stop", "max_held", "patterns", "protect", "regions", "repeat", "start_protected", "stop_in")
+COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done with a request and its answer. ``body`` goes on in the place of the request's own, if it is
+    not ``None``; if the server refuses its stops, ``bare`` does."""
+
+    asked: Asked
+    body: bytes | None = None
+    bare: bytes | None = None
+    key: tuple[str, Any] | None = None  # what a refusal is remembered of
+
+
+def route_of(method: str, path: str) -> Api | None:
+    """Returns the row that says where a request has its stops and how its errors look, ``None`` for an unknown path."""
+    return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
+
+
+def planned(
+    route: Api | None,
+    path: str,
+    content: bytes,
+    own: Options,
+    limits: str | None,
+    refused: Callable[[Any], bool],
+    signed: bool,
+    most: int | None = None,
+) -> Plan:
+    """Returns the plan for a request. ``most`` is how many stops the request itself may have.
+
+    Raises ``ValueError`` or ``TypeError`` for stops that cannot be: the message is for who sent them.
+    """
+    try:
+        body = json.loads(content)
+    except (RecursionError, ValueError):
+        body = None
+    streamed = STREAM_PATHS.search(path) is not None
+    if not isinstance(body, dict):
+        return Plan(Asked(own, streamed))
+    streamed = streamed or bool(body.get("stream", route is OLLAMA))
+    own = replace(own, choices=choices_in(body))
+    if route is None and "stopscan" not in body:
+        return Plan(Asked(own, streamed))
+    body = in_camel_case(body) if route is GEMINI else body
+    at = dotted(route.stops if route is not None else "stop")
+    options = _options(own, at, body)
+    asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
+    count = len(options.stops) - len(own.stops)
+    if most is not None and count > most:
+        raise ValueError(f"{count} stops are more than the {most} that are allowed")
+    if signed or (not len(options.stops) and "stopscan" not in body):
+        return Plan(asked)
+    rest = _stripped(without(body, "stopscan"), at)
+    key = (path, json.dumps(body.get("model")))
+    if streamed or options.include_stop or route is None or refused(key):
+        return Plan(asked, dumps(rest))
+    native, _ = native_stops(limits or route.limits, options.stops)
+    return Plan(asked, dumps(put(rest, native, *at)), dumps(rest), key) if native else Plan(asked, dumps(rest))
+
+
+def choices_in(body: Any) -> int:
+    """Returns how many choices a request asks for."""
+    asked = next((n for n in (get(body, *path) for path in COUNTS) if type(n) is int and n > 0), 1)
+    prompt = items(get(body, "prompt"))
+    return asked * (len(prompt) if prompt and isinstance(prompt[0], str | list) else 1)
+
+
+def echoed_in(body: Any) -> Callable[[int], int]:
+    """Returns a function of a choice: with how many characters of its prompt a text completion begins."""
+    prompts = get(body, "prompt")
+    prompts = prompts if isinstance(prompts, list) else [prompts]
+    if not get(body, "echo"):
+        return lambda index: 0
+    if not all(isinstance(prompt, str) for prompt in prompts):
+        raise ValueError(
+            "echo with a prompt of token ids: nobody tells here where the prompt ends and the answer begins"
+        )
+    each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
+    return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
+
+
+def in_camel_case(body: Any) -> Any:
+    """Returns a request to Gemini with the names of the wire for its configuration, whose JSON may have those of the
+    protocol buffers."""
+    config = get(body, "generationConfig") or get(body, "generation_config")
+    if not isinstance(config, dict):
+        return body
+    spelled = {camel(name): value for name, value in config.items()}
+    return {**without(body, "generation_config"), "generationConfig": spelled}
+
+
+def _stripped(body: Any, path: tuple[str, ...]) -> Any:
+    """The body without its stops, and without an object that had nothing else."""
+    key, *deeper = path
+    if not deeper:
+        return without(body, key)
+    if not isinstance(body.get(key), dict):
+        return body
+    left = _stripped(body[key], tuple(deeper))
+    return {**body, key: left} if left else without(body, key)
+
+
+def _options(own: Options, at: tuple[str, ...], body: Any) -> Options:
+    told = body.get("stopscan")
+    if not isinstance(told, dict | None):
+        raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
+    told = {name: value for name, value in (told or {}).items() if value is not None}  # null: what the transport has
+    for name in told:
+        if name in OF_TOKENS:
+            raise ValueError(
+                f"stopscan.{name} cannot be kept here, where tokens are not seen: give it to the server, in the "
+                "server's own field"
+            )
+        if name not in OPTIONS:
+            raise ValueError(f"stopscan.{name} is no option here; there are {', '.join(OPTIONS)}")
+        if name in ("include_stop", "start_protected") and not isinstance(told[name], bool):
+            raise TypeError(f"stopscan.{name} must be true or false")
+    stops = get(body, *at)
+    if not isinstance(stops, str | list | None):
+        raise TypeError(f"{'.'.join(at)} must be a string or a list of strings")
+    made = own.stops if stops is None and not told else _merged(own.stops, stops or [], told)
+    options = replace(
+        own,
+        stops=made,
+        include_stop=told.get("include_stop", own.include_stop),
+        begin=begins(made, "", told["start_protected"]) if "start_protected" in told else own.begin,
+        echoed=echoed_in(body if len(made) else None),
+    )
+    options.scanner()  # a beginning that cannot be is the request's error, and not the stream's
+    return options
+
+
+def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopSet:
+    """The transport's stops and the request's. An option of the request takes the place of the transport's."""
+    patterns = told.get("patterns", [])
+    if not isinstance(patterns, list):
+        raise TypeError("stopscan.patterns must be a list of strings")
+    stops = [stop for stop in ([asked] if isinstance(asked, str) else asked) if stop not in own.visible]
+    options: dict[str, Any] = {
+        "patterns": [*own.patterns, *patterns],
+        "visible": own.visible,
+        "max_held": told.get("max_held", own.max_held),
+        "repeat": requested(told.get("repeat"), own.repeat, name="stopscan.repeat"),
+    }
+    regions, stop_in, protect = told.get("regions"), told.get("stop_in"), told.get("protect")
+    graph: Any = regions or own.regions or {}
+    states = graph if isinstance(graph, Mapping) else ()  # what is none, the set complains of
+    there = list(dict.fromkeys(state.partition("/")[0] for state in states))
+    names, pairs = read_protect(protect or [], (*NAMES, *there))
+    for name in names:
+        if name not in there:
+            raise ValueError(f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions")
+    if names and (stop_in is not None or pairs):
+        other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
+        raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
+    StopSet(stops)  # an error counts from the request's first stop
+    if names:
+        live = [name for name in there if name not in names]
+        return StopSet([*own.stop, *stops], regions=graph, stop_in=live, **options)
+    if regions is None and protect is None:
+        stop_in = own.stop_in if stop_in is None else stop_in
+        regions, pairs = own.regions, [*own.protect]
+    return StopSet([*own.stop, *stops], regions=regions, protect=pairs or None, stop_in=stop_in, **options)
+
+
+def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:
+    """Returns an error as the API writes it."""
+    if form == "anthropic":
+        kind = "invalid_request_error" if status < 500 else "api_error"
+        return {"type": "error", "error": {"type": kind, "message": message}}
+    if form == "gemini":
+        code = "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE"
+        return {"error": {"code": status, "message": message, "status": code}}
+    if form == "bedrock":
+        return {"message": message}
+    if form == "ollama":
+        return {"error": message}
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": None}}

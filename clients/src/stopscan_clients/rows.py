@@ -1,0 +1,397 @@
+"""The table: one row for each API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from stopscan_clients.api import Api, Ref, Text, respelled
+from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.outline import Outline
+from stopscan_clients.paths import get, has
+from stopscan.finish import (
+    Finish,
+    from_gemini,
+    from_ollama,
+    from_openai,
+    to_anthropic,
+    to_bedrock,
+    to_gemini,
+    to_llama_cpp,
+    to_ollama,
+    to_openai,
+    to_responses,
+)
+
+URL_CITATIONS = ("url_citation.end_index", "end_index")
+REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "refusal", "audio")
+
+CHAT = Api(
+    name="chat",
+    signs=("choices.*.delta", "choices.*.message"),
+    answers=("choices.*.message",),
+    each="choices",
+    texts=(Text("delta.content"),),
+    calls=("delta.tool_calls", "delta.function_call"),
+    words=("finish_reason", "finishReason"),  # Gemini's route has said the second
+    finished=from_openai,
+    tokens=Tokens("logprobs.content", null_if_empty="logprobs"),
+    spans=(Spans("delta.annotations", URL_CITATIONS),),
+    # Behind a stop nothing calls. `token_ids` and `stop_reason` are vLLM's.
+    drops=("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
+    copies=("message",),  # Perplexity's text so far
+    event_drops=("__verbose",),  # llama.cpp's
+    usage=("usage", "timings"),
+    silent=REASONING,
+    write=to_openai,
+    keeps=("index",),
+    goes_on={"finish_reason": None, "logprobs": None},
+    without_text=("delta", {}),
+    whole=("delta", "message"),
+    done=True,
+)
+
+COMPLETIONS = Api(
+    name="completions",
+    signs=("choices.*.text",),
+    answers=("choices.*.text",),
+    each="choices",
+    texts=(Text("text"),),
+    words=("finish_reason",),
+    finished=from_openai,
+    tokens=Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
+    drops=("token_ids", "stop_reason"),
+    event_drops=("__verbose",),
+    usage=("usage", "timings"),
+    silent=("prompt_token_ids",),
+    write=to_openai,
+    keeps=("index",),
+    goes_on={"finish_reason": None, "logprobs": None},
+    done=True,
+)
+
+ANTHROPIC = Api(
+    name="anthropic",
+    kinds=("message_start", "message_stop"),
+    answers=("type=message&content",),
+    texts=(
+        Text("delta.text", {"type": "content_block_delta", "delta.type": "text_delta"}),
+        Text("content_block.text", {"type": "content_block_start", "content_block.type": "text"}),
+    ),
+    opens={"content_block_start": ("content_block.type", ("text",))},
+    ends=("content_block_stop",),
+    over=("message_delta", "message_stop"),
+    places=("index",),
+    write=to_anthropic,
+    piece={"type": "content_block_delta", "index": Ref("place.0"), "delta": {"type": "text_delta", "text": Ref("text")}},
+    closing=(
+        (1, {"type": "content_block_stop", "index": Ref("place.0")}),
+        (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
+        (0, {"type": "message_stop"}),
+    ),
+    known={
+        "usage": (
+            ("message.usage", "usage"),
+            (
+                "input_tokens",
+                "output_tokens",
+                "cache_creation_input_tokens",
+                "cache_read_input_tokens",
+                "output_tokens_details",
+                "server_tool_use",
+            ),
+        )
+    },
+    default={"usage": {"output_tokens": 0}},  # the schema wants a number, also where `message_start` is missing
+    answer="content.*",
+    piece_drops=("parsed_output", "citations"),
+    stops="stop_sequences",
+    limits="anthropic",
+    errors="anthropic",
+)
+
+BEDROCK = Api(
+    name="bedrock",
+    kinds=("messageStart", "contentBlockDelta", "metadata"),
+    answers=("output.message",),
+    kind_is_key=True,
+    texts=(Text("contentBlockDelta.delta.text"),),
+    opens={"contentBlockStart": ("contentBlockStart.start.text", ("",))},
+    ends=("contentBlockStop",),
+    over=("messageStop",),
+    places=("contentBlockIndex",),
+    drops=("metadata.trace",),  # a guardrail's
+    answer_drops=("trace", "additionalModelResponseFields"),
+    is_text=lambda piece: isinstance(get(piece, "text"), str),
+    write=to_bedrock,
+    piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
+    closing=(
+        (1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}),
+        (0, {"messageStop": Ref("finish")}),
+    ),
+    answer="output.message.content.*",
+    stops="inferenceConfig.stopSequences",
+    limits="bedrock",
+    errors="bedrock",
+)
+
+
+def to_cohere(finish: Finish) -> dict[str, str]:
+    return {"finish_reason": "STOP_SEQUENCE" if finish.reason == "stop_sequence" else "COMPLETE"}
+
+
+COHERE = Api(
+    name="cohere",
+    kinds=(
+        "message-start",
+        "tool-plan-delta",
+        "tool-call-start",
+        "tool-call-delta",
+        "tool-call-end",
+        "citation-start",
+        "citation-end",
+    ),
+    answers=("message.content.*", "message.tool_calls.*&finish_reason"),
+    texts=(
+        Text("delta.message.content.text", {"type": "content-delta"}),
+        Text("delta.message.content.text", {"type": "content-start"}),
+    ),
+    opens={"content-start": ("delta.message.content.type", ("text", None))},
+    ends=("content-end",),
+    over=("message-end",),
+    places=("index",),
+    tokens=Tokens("logprobs", single=True),
+    write=to_cohere,
+    piece={
+        "type": "content-delta",
+        "index": Ref("place.0"),
+        "delta": {"message": {"content": {"text": Ref("text")}}},
+    },
+    closing=(
+        (1, {"type": "content-end", "index": Ref("place.0")}),
+        (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),
+    ),
+    known={"usage": (("delta.usage",), ()), "id": (("id",), ())},
+    answer="message.content.*",
+    answer_drops=("message.tool_calls", "logprobs"),
+    answer_spans=(Spans("message.citations", ("end",)),),
+    silent=("tool_plan",),
+    stops="stop_sequences",
+    limits="cohere",
+    errors="bedrock",
+)
+
+
+def to_response(finish: Finish) -> dict[str, Any]:
+    """The status, and the stop in the field that servers have for chat: Responses has none."""
+    named = {} if finish.matched_stop is None else {"matched_stop": finish.matched_stop}
+    return {**to_responses(finish), **named}
+
+
+WHERE = {"item_id": Ref("item_id"), "output_index": Ref("place.0"), "content_index": Ref("place.1")}
+ANNOTATIONS = (Spans("annotations", ("end_index", "index"), lenient=True),)
+
+RESPONSES = Api(
+    name="responses",
+    kinds=("response.",),
+    answers=("output.*", "object=response"),
+    texts=(Text("delta", {"type": "response.output_text.delta"}),),
+    opens={
+        "response.output_item.added": ("item.type", ("message",)),
+        "response.content_part.added": ("part.type", ("output_text",)),
+    },
+    ends=("response.output_text.done", "response.content_part.done", "response.output_item.done"),
+    over=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
+    repeats={
+        "response.output_text.done": "",
+        "response.content_part.done": "part",
+        "response.output_item.done": "item.content.*",
+        "response.completed": "response.output.*.content.*",
+        "response.incomplete": "response.output.*.content.*",
+    },
+    places=("output_index", "content_index"),
+    tokens=Tokens("logprobs"),
+    is_text=lambda piece: get(piece, "type") in ("output_text", "response.output_text.done"),
+    write=to_response,
+    piece={
+        "type": "response.output_text.delta",
+        **WHERE,
+        "delta": Ref("text"),
+        "logprobs": Ref("rows"),
+        "sequence_number": Ref("sequence_number"),
+    },
+    closing=(
+        (
+            2,
+            {
+                "type": "response.output_text.done",
+                **WHERE,
+                "text": Ref("said"),
+                "logprobs": Ref("said_rows"),
+                "sequence_number": Ref("next_number"),
+            },
+        ),
+        (2, {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")}),
+        (
+            1,
+            {
+                "type": "response.output_item.done",
+                "output_index": Ref("place.0"),
+                "item": Ref("item"),
+                "sequence_number": Ref("next_number"),
+            },
+        ),
+        (0, {"type": "response.completed", "response": Ref("response"), "sequence_number": Ref("next_number")}),
+    ),
+    memory=Outline,
+    answer="output.*.content.*",
+    piece_drops=("parsed",),
+    piece_spans=ANNOTATIONS,
+    piece_tokens=Tokens("logprobs"),
+    settled={"status": "completed"},
+    answer_drops=("output_parsed", "output_text"),
+    limits="responses",
+)
+
+# What is said of a part's text, or of a thought. Anything else in a part is content, and ends the text before it.
+REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
+
+GROUNDING = (
+    Spans("groundingMetadata.groundingSupports", ("segment.endIndex",), in_bytes=True),
+    Spans("citationMetadata.citationSources", ("endIndex",)),
+    Spans("citationMetadata.citations", ("endIndex",)),
+)
+
+GEMINI = Api(
+    name="gemini",
+    signs=("candidates", "usageMetadata", "promptFeedback"),
+    answers=("candidates", "promptFeedback", "usageMetadata"),
+    each="candidates",
+    texts=(Text("content.parts"),),
+    is_text=lambda piece: isinstance(get(piece, "text"), str) and not get(piece, "thought"),
+    is_content=lambda piece: any(value is not None and name not in REMARKS for name, value in piece.items()),
+    words=("finishReason",),
+    finished=from_gemini,
+    final=False,
+    tokens=Tokens("logprobsResult", ("chosenCandidates", "topCandidates")),
+    spans=GROUNDING,
+    usage=("usageMetadata",),
+    write=lambda finish: {"finishReason": to_gemini(finish)["finishReason"]},
+    keeps=("index", "content.role"),
+    text_at="content.parts.0.text",
+    without_text=("content.parts", []),
+    stops="generationConfig.stopSequences",
+    choices=("generationConfig.candidateCount", "generation_config.candidate_count"),
+    limits="gemini",
+    errors="gemini",
+)
+
+
+def snake(key: str) -> str:
+    return "".join("_" + c.lower() if c.isupper() else c for c in key)
+
+
+def camel(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+# Its Python client's `model_dump` has another spelling than the wire.
+GEMINI_PYTHON = replace(
+    respelled(GEMINI, snake),
+    name="gemini_python",
+    write=lambda finish: {"finish_reason": to_gemini(finish)["finishReason"]},
+)
+
+COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
+
+
+def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...]) -> Api:
+    return Api(
+        name=name,
+        signs=(f"done&{text}",),
+        answers=(f"done&{text}",),
+        each="",
+        texts=(Text(text),),
+        calls=calls,
+        words=("done",),
+        finished=from_ollama,
+        tokens=Tokens("logprobs"),
+        drops=(*calls, "context"),  # the ids of all that was generated
+        usage=COUNTS,
+        silent=REASONING,
+        write=to_ollama,
+        keeps=("model", "created_at", "remote_model", "remote_host", *role),
+        goes_on={"done": False},
+        stops="options.stop",
+        limits="ollama",
+        errors="ollama",
+    )
+
+
+OLLAMA = _ollama("ollama", "message.content", ("message.tool_calls",), ("message.role",))
+GENERATE = _ollama("generate", "response", (), ())
+
+LLAMA = Api(
+    name="llama.cpp",  # its own /completion
+    signs=("content&stop",),
+    answers=("content&stop",),
+    each="",
+    texts=(Text("content"),),
+    words=("stop",),
+    tokens=Tokens("completion_probabilities"),
+    drops=("tokens",),
+    usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
+    silent=("prompt", "generation_settings"),
+    write=lambda finish: {"stop": True, **to_llama_cpp(finish)},
+    keeps=("index", "id_slot"),
+    goes_on={"stop": False},
+    limits="none",
+)
+
+TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
+ANSWERS = (RESPONSES, BEDROCK, ANTHROPIC, CHAT, COMPLETIONS, COHERE, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA)
+PINGS = ("ping", "keepalive")
+# Fields of events that tell no API: errors, and chunks without choices of OpenAI and Azure.
+NEUTRAL = ("error", "choices", "usage", "done")
+
+
+def api_of_event(event: Mapping[str, Any]) -> Api | None:
+    """Returns the row of an event, ``None`` if a later event must tell.
+
+    Raises ``TypeError`` for an event that no row knows.
+    """
+    for api in TABLE:
+        if api.knows(event):
+            return api
+    kind = event.get("type")
+    if kind in ("error", *PINGS) or (not isinstance(kind, str) and any(name in event for name in NEUTRAL)):
+        return None
+    raise TypeError(f"no event of an API that is known here: {described(event)}")
+
+
+def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
+    """Returns the row of a whole answer, ``None`` if the answer has no text to cut: an error of MiniMax, a call of
+    Cohere.
+
+    Raises ``TypeError`` for an answer that no row knows.
+    """
+    found = next((api for api in ANSWERS if any(has(answer, sign) for sign in api.answers)), None)
+    if found is GEMINI and any("_" in name for name in answer):
+        return GEMINI_PYTHON
+    if found is None and not has_no_text(answer):
+        raise TypeError(f"no answer of an API that is known here: {described(answer)}")
+    return found
+
+
+def has_no_text(answer: Mapping[str, Any]) -> bool:
+    return "choices" in answer or ("finish_reason" in answer and isinstance(answer.get("message"), dict))
+
+
+def described(value: Any) -> str:
+    """Returns what the value is, for an error."""
+    if not isinstance(value, dict):
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    kind = f" of type {value['type']!r}" if isinstance(value.get("type"), str) else ""
+    return f"a dict with the keys {', '.join(map(repr, value)) or 'of none'}{kind}"

@@ -1,0 +1,367 @@
+"""Stops cut out of HTTP answers, below the client: transports for httpx and httpx2, around ``Body``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from inspect import isawaitable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from stopscan import StopMatch, StopSet
+from stopscan_clients.body import MEDIA, Body, media_of
+from stopscan_clients.machine import Options
+from stopscan_clients.native import LIMITS, Name
+from stopscan_clients.request import SIGNED, Plan, error_body, planned, route_of
+
+if TYPE_CHECKING:
+    import httpx
+    import httpx2
+
+    class _SyncBase(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
+        httpx.BaseTransport, httpx2.BaseTransport
+    ): ...
+
+    class _AsyncBase(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
+        httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport
+    ): ...
+else:  # either may be missing, and both ask for no more than the methods
+    _SyncBase = _AsyncBase = object
+
+# Steps that are to be waited for, said once for sync and async: a generator yields what is to be waited for, and is sent
+# what came of it.
+Steps: TypeAlias = Generator[Any, Any, Any]
+
+REFUSALS = (400, 422)
+DECODED = ("", "identity", "gzip", "deflate")  # what both packages always decode
+CANCEL = 8  # RFC 9113, 7
+
+
+def run(steps: Steps) -> Any:
+    """Returns what the steps return, which wait for nothing."""
+    value = None
+    try:
+        while True:
+            value = steps.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+async def arun(steps: Steps) -> Any:
+    """Returns what the steps return, each of which is awaited if it can be."""
+    try:
+        step = steps.send(None)
+        while True:
+            try:
+                value = await step if isawaitable(step) else step
+            except BaseException as error:  # a cancellation, too, still closes what is to be closed
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        return end.value
+
+
+def package_of(request: Any) -> Any:
+    """Returns httpx or httpx2, whichever the request is of: what answers it must be of the same."""
+    for cls in type(request).__mro__:
+        package = cls.__module__.partition(".")[0]
+        if package.startswith("httpx"):
+            return sys.modules[package]
+    raise TypeError(f"{type(request).__name__} is no request of httpx or httpx2")
+
+
+class _Transport:
+    """What both transports share: all but the waiting."""
+
+    _HANDLE: ClassVar[str]  # how the methods and classes of the kind are called
+    _READ: ClassVar[str]
+    _CLOSE: ClassVar[str]
+    _KIND: ClassVar[str]
+    _BASE: ClassVar[str]
+    most: int | None = None  # how many stops a request may have: the proxy's limit
+
+    def __init__(
+        self,
+        stop: StopSet | str | Iterable[str] | None = (),
+        /,
+        *,
+        transport: Any = None,
+        api: Name | None = None,
+        include_stop: bool = False,
+        drain: bool = False,
+        on_match: Callable[[int, StopMatch], object] | None = None,
+        strict: bool = True,
+    ) -> None:
+        if api is not None and api not in LIMITS:
+            raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+        for name, flag in (("include_stop", include_stop), ("drain", drain), ("strict", strict)):
+            if not isinstance(flag, bool):
+                raise TypeError(f"{name} must be True or False, not {flag!r}")
+        if on_match is not None and not callable(on_match):
+            raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
+        if transport is not None and not hasattr(transport, self._HANDLE):
+            raise TypeError(f"transport must have {self._HANDLE}, and {type(transport).__name__} has not")
+        self._options = Options(StopSet(stop), include_stop, drain)
+        self._api, self._on_match, self._strict = api, on_match, strict
+        self._refused: set[Any] = set()  # hosts, paths and models whose server refuses stops
+        self._given = transport
+        self._own: dict[Any, Any] = {}  # by the package and the proxy of the environment, if none was given
+
+    def _exchange(self, request: Any) -> Steps:
+        """The answer to a request."""
+        send, path = getattr(self._inner(request), self._HANDLE), request.url.path
+        route = route_of(request.method, path)
+        if request.method == "HEAD":
+            return (yield send(request))
+        content = b""
+        if route is not None or "json" in request.headers.get("content-type", ""):  # no upload is read
+            yield getattr(request, self._READ)()
+            content = request.content
+        host, signed = request.url.netloc, any(name in request.headers for name in SIGNED)
+        try:
+            plan = planned(
+                route,
+                path,
+                content,
+                self._options,
+                self._api,
+                lambda key: (host, *key) in self._refused,
+                signed,
+                self.most,
+            )
+        except (TypeError, ValueError) as error:
+            return error_response(request, route, str(error))
+        response = yield send(self._sent(request, plan.body))
+        if plan.key is not None and response.status_code in REFUSALS:
+            yield getattr(response, self._READ)()
+            response = yield send(self._sent(request, plan.bare))
+            if response.is_success:
+                self._refused.add((host, *plan.key))
+        if not len(plan.asked.options.stops) or not response.is_success:
+            return response
+        return (yield from self._answered(request, route, response, plan))
+
+    def _answered(self, request: Any, route: Any, response: Any, plan: Plan) -> Steps:
+        media = media_of(response)
+        body = Body(plan.asked, media, self._strict, self._on_match)
+        # httpx leaves a body with an unknown encoding undecoded.
+        encodings = [name.strip() for name in response.headers.get("content-encoding", "").lower().split(",")]
+        unknown = next((name for name in encodings if name not in DECODED), None)
+        whole = not plan.asked.streamed and media.endswith("json") and media not in MEDIA
+        if unknown is not None:
+            if not self._strict or not (whole or media in MEDIA or plan.asked.streamed):
+                return response
+            body.error = TypeError(f"an answer with the encoding {unknown!r} cannot be read for stops")
+        if not whole:
+            plain = all(name in DECODED[:2] for name in encodings)
+            return self._response(request, response, body, plain)
+        if unknown is not None:
+            yield getattr(response, self._CLOSE)()
+        content = b"" if unknown is not None else (yield getattr(response, self._READ)())
+        try:
+            content = b"".join(body.told(body.whole(content) if body.error is None else b""))
+        except Exception as error:
+            # Raised here, it would make the official clients ask again, and the model generate again.
+            return error_response(request, route, f"{type(error).__name__}: {error}", 502)
+        return self._response(request, response, body, True, content)
+
+    def _inner(self, request: Any) -> Any:
+        if self._given is not None:
+            return self._given
+        from urllib.request import getproxies, proxy_bypass  # what httpx has loaded, and scan_events does without
+
+        host, proxies, package = request.url.host, getproxies(), package_of(request)
+        proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
+        key = package, proxy
+        if key not in self._own:
+            limits = package.Limits(max_connections=1000, max_keepalive_connections=100)
+            url = proxy if proxy is None or "://" in proxy else f"http://{proxy}"
+            self._own[key] = getattr(package, self._KIND)(proxy=url, limits=limits)
+        return self._own[key]
+
+    @property
+    def _all(self) -> list[Any]:
+        """The transports below."""
+        return [transport for transport in (self._given, *self._own.values()) if transport is not None]
+
+    def _sent(self, request: Any, body: bytes | None) -> Any:
+        """The request with another body. The answer is to be read here: it need not be compressed."""
+        if body is None:
+            return request
+        drop = (b"content-length", b"transfer-encoding", b"accept-encoding")
+        headers = [(name, value) for name, value in request.headers.raw if name.lower() not in drop]
+        headers.append((b"accept-encoding", b"identity"))
+        made = type(request)(request.method, request.url, headers=headers, content=body)
+        made.extensions = request.extensions
+        return made
+
+    def _response(self, request: Any, response: Any, body: Body, plain: bool, content: bytes | None = None) -> Any:
+        drop = (b"content-length", b"content-encoding", b"transfer-encoding")
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in drop]
+        if content is not None:
+            headers.append((b"content-length", str(len(content)).encode()))
+        extensions = {**response.extensions, "stopscan": MappingProxyType(body.matches)}
+        package = package_of(request)
+        stream = _stream_of(getattr(package, self._BASE))(response, body, plain, content)
+        return package.Response(response.status_code, headers=headers, stream=stream, extensions=extensions)
+
+
+def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
+    """Returns an answer of the transport's own, in the API's form, which the official clients do not ask for again."""
+    content = json.dumps(error_body(route.errors if route is not None else "openai", message, status)).encode()
+    headers = {"content-type": "application/json", "content-length": str(len(content)), "x-should-retry": "false"}
+    package = package_of(request)
+    return package.Response(status, headers=headers, stream=package.ByteStream(content))
+
+
+class _Stream:
+    """A body on its way. The package's ``Response`` asks for a stream of its own class: ``_stream_of`` makes that."""
+
+    def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
+        self._response, self._body, self._plain, self._content = response, body, plain, content
+        self.whole = content is not None
+        self.failed = body.failed
+
+    def __iter__(self) -> Iterator[bytes]:
+        body, out = self._body, self._content
+        if out is not None or body.error is not None:
+            yield from body.told(out or b"") if body.error is not None else [out or b""]
+            return
+        source = iter(self._response.stream if self._plain else self._response.iter_bytes())
+        while not (body.over or body.ended):
+            try:
+                data = next(source, None)
+            except Exception:
+                yield body.broken()
+                raise
+            out = body.end() if data is None else body.feed(data)
+            if body.ended:
+                run(self._shut("close"))
+            elif out is data and not body.matches:
+                yield out  # most events
+                continue
+            yield from body.told(out)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        body, out = self._body, self._content
+        if out is not None or body.error is not None:
+            for piece in body.told(out or b"") if body.error is not None else [out or b""]:
+                yield piece
+            return
+        source = aiter(self._response.stream if self._plain else self._response.aiter_bytes())
+        while not (body.over or body.ended):
+            try:
+                data = await anext(source, None)
+            except Exception:
+                yield body.broken()
+                raise
+            out = body.end() if data is None else body.feed(data)
+            if body.ended:
+                await arun(self._shut("aclose"))
+            elif out is data and not body.matches:
+                yield out
+                continue
+            for piece in body.told(out):
+                yield piece
+
+    def _shut(self, close: str) -> Steps:
+        try:
+            yield from shutting(self._response, close)
+        except Exception as error:  # the closing events come first
+            self._body.error = self._body.error or error
+
+    def close(self) -> None:
+        # httpx2 closes the response with its iterator, and that sends no reset.
+        run(shutting(self._response, "close", self._body.over))
+
+    async def aclose(self) -> None:
+        await arun(shutting(self._response, "aclose", self._body.over))
+
+
+@cache
+def _stream_of(base: Any) -> Any:
+    return type("Stream", (_Stream, base), {})
+
+
+def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
+    """Returns the HTTP/2 connection of a response's stream in httpcore (1.0) or httpcore2 (2.16), the request and the
+    stream's number; ``None`` for any other stream, and where those packages have changed."""
+    for _ in range(8):
+        connection = getattr(stream, "_connection", None)
+        if hasattr(connection, "_h2_state") and hasattr(connection, "_write_outgoing_data"):
+            request, number = getattr(stream, "_request", None), getattr(stream, "_stream_id", None)
+            return (connection, request, number) if request is not None and number is not None else None
+        stream = getattr(stream, "_httpcore_stream", None) or getattr(stream, "_stream", None)
+        if stream is None:
+            return None
+    return None
+
+
+def shutting(response: Any, close: str, over: bool = False) -> Steps:
+    """The steps that close a response, after a reset of its HTTP/2 stream if that is not over: httpcore's own close
+    sends none, and the server would generate to the end."""
+    found = None if over else connection_of(response.stream)
+    if found is not None:
+        connection, request, number = found
+        with suppress(Exception):  # h2's own errors, of a stream that has ended meanwhile
+            connection._h2_state.reset_stream(number, error_code=CANCEL)
+            yield connection._write_outgoing_data(request)
+    yield getattr(response, close)()
+
+
+class StopTransport(_Transport, _SyncBase):
+    """A transport for ``httpx.Client`` and ``httpx2.Client`` that ends each answer at a stop in the assistant's text.
+
+    - The stops are the stops of the transport and the stops of the request. A request has stops in its API's own field,
+      and in the object ``stopscan`` of its body.
+    - An answer names its stop as its API does. ``response.extensions["stopscan"]`` is a live mapping of choice to
+      ``StopMatch``. ``on_match(choice, match)`` gets each match.
+    - A stream is closed at its stop, so the server generates no more. ``drain=True`` reads on for the usage.
+    - ``transport`` is the transport below. The default is the package's own, with the proxies of the environment.
+    - ``api`` says whose limits hold for the stops that go on to the server of a whole answer. The default is the API of
+      the route.
+    - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream passes
+      unchanged.
+
+    >>> def client():
+    ...     return OpenAI(http_client=DefaultHttpxClient(transport=StopTransport(["Observation:"])))
+    """
+
+    _HANDLE, _READ, _CLOSE, _KIND, _BASE = "handle_request", "read", "close", "HTTPTransport", "SyncByteStream"
+
+    def handle_request(self, request: Any) -> Any:
+        return run(self._exchange(request))
+
+    def close(self) -> None:
+        for transport in self._all:
+            transport.close()
+
+    def __enter__(self) -> StopTransport:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncStopTransport(_Transport, _AsyncBase):
+    """The async twin of ``StopTransport``, for ``httpx.AsyncClient`` and ``httpx2.AsyncClient``."""
+
+    _HANDLE, _READ, _CLOSE = "handle_async_request", "aread", "aclose"
+    _KIND, _BASE = "AsyncHTTPTransport", "AsyncByteStream"
+
+    async def handle_async_request(self, request: Any) -> Any:
+        return await arun(self._exchange(request))
+
+    async def aclose(self) -> None:
+        for transport in self._all:
+            await transport.aclose()
+
+    async def __aenter__(self) -> AsyncStopTransport:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()

@@ -1,0 +1,124 @@
+"""A whole answer up to its stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from stopscan import StopMatch
+from stopscan_clients.api import Api
+from stopscan_clients.beside import Token, without_copies
+from stopscan_clients.machine import Choices, Entry, Options, Part, Unit, clean
+from stopscan_clients.paths import Path, dotted, get, items, number, without
+from stopscan.finish import Finish
+
+EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
+
+
+def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMatch]]:
+    """Returns the answer up to the stop of each choice, the very dict if there is none; and the stops."""
+    if api.each is not None:
+        machine = _Answer(api.of_answers, options)
+        return machine.cut(answer), machine.matches
+    pieces = _Pieces(api, options)
+    left, match = pieces.cut(answer, dotted(api.answer))
+    if match is None:
+        return answer, {}
+    for drop in api.answer_drops:
+        left = without(left, *dotted(drop))
+    for spans in api.answer_spans:
+        left = spans.cut(left, pieces.kept)
+    return {**left, **api.write(Finish.of(match))}, {0: match}
+
+
+class _Text(Part):
+    """A text that is there at once. A loop ends behind its first copy."""
+
+    unused = ""
+
+    def __init__(self, place: Path, options: Options) -> None:
+        super().__init__(place, options)
+        self._options, self._before = options, 0
+
+    def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
+        echoed = text[: self._echoed]
+        scanned, self._echoed = text[len(echoed) :], self._echoed - len(echoed)
+        kept, match = self._options.truncate(scanned)
+        if match is not None:
+            self.unused = scanned[max(match.end, len(kept)) :]
+            offset = self._before + len(echoed) + match.offset
+            self.match = StopMatch(match.sequence, offset, match.pattern, match.period)
+        self._before += len(text)
+        kept = echoed + kept
+        self.said.append(kept)
+        return kept, [row for begin, row in tokens if begin < len(kept)]
+
+
+class _Answer(Choices):
+    """An answer with choices is an event that ends all of them."""
+
+    def part(self, place: Path) -> Part:
+        return self.parts.setdefault(place, _Text(place, self.options))
+
+    def cut(self, answer: Any) -> Any:
+        entry = Entry(answer, [])
+        for json in self.api.units(answer):
+            unit = Unit(json, self.api.runs(json) if isinstance(json, dict) else [])
+            entry.units.append(unit)
+            if unit.runs:
+                part = self.part((number(json.get("index")),))
+                unit.finished = True
+                self._scan(unit, part, entry)
+                if part.match is not None:
+                    self.matches[part.place[0]] = part.match
+        return self._given(entry)[0][0] if self.matches else answer
+
+
+class _Pieces:
+    """An answer whose texts are pieces of lists."""
+
+    def __init__(self, api: Api, options: Options) -> None:
+        self.api, self.options = api, options
+        self.kept = ""
+
+    def cut(self, tree: Any, path: Path, listed: bool = False) -> tuple[Any, StopMatch | None]:
+        """Returns what is left of the tree, and the stop in it: no list has what stands behind the stop, and none has a
+        piece that became empty."""
+        if not path:
+            return self._piece(tree)
+        key, *rest = path
+        if key == "*":
+            for i, child in enumerate(items(tree)):
+                left, match = self.cut(child, tuple(rest), True)
+                if match is not None:
+                    return [*tree[:i], *([] if left is EMPTY else [left])] or EMPTY, match
+            return tree, None
+        child, match = self.cut(get(tree, key), tuple(rest), listed)
+        if match is None:
+            return tree, None
+        if child is EMPTY and listed:
+            return EMPTY, match
+        beside = without_copies(tree, self._behind, (key,), self.api.silent)
+        settled = {name: value for name, value in self.api.settled.items() if name in tree}
+        return {**beside, **settled, key: [] if child is EMPTY else child}, match
+
+    def _piece(self, piece: Any) -> tuple[Any, StopMatch | None]:
+        api = self.api
+        text = get(piece, "text")
+        if not isinstance(text, str) or not api.is_text(piece):
+            return piece, None
+        kept, match = self.options.truncate(clean(text))
+        if match is None:
+            return piece, None
+        self.kept, self._behind = kept, text[max(match.end, len(kept)) :]
+        if not kept:
+            return EMPTY, match
+        left = without_copies({**piece, "text": kept}, self._behind, ("text",))
+        if api.piece_tokens is not None:
+            tokens = api.piece_tokens.read(piece, text)
+            left = api.piece_tokens.write(left, [row for begin, row in tokens if begin < len(kept)])
+        for spans in api.piece_spans:
+            left = spans.cut(left, kept)
+        for name in api.piece_drops:
+            left = without(left, name)
+        return left, match

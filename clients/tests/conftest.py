@@ -1,0 +1,36 @@
+"""What the tests share: one hypothesis profile, with the same examples in every run and no database in the working tree,
+one certificate for all clients, and a server that replays streams."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import certifi
+import pytest
+from hypothesis import HealthCheck, settings
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or its import looks for a list of prices on the network
+
+from replay import Replay, replaying
+
+settings.register_profile(
+    "stopscan", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("stopscan")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Lets clients trust one authority instead of 140, which each new client reads in 20 ms; no test needs any."""
+    first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    one = tmp_path_factory.mktemp("certificates") / "one.pem"
+    one.write_text(first + end)
+    os.environ["SSL_CERT_FILE"] = str(one)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Replay]:
+    with replaying() as replay:
+        yield replay

@@ -1,0 +1,54 @@
+"""What events say, whatever they are: dicts, or objects of the official clients; and a machine for a stream of dicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stopscan_clients.machine import Machine, Options, machine
+from stopscan_clients.rows import api_of_event
+
+
+def field(obj: Any, *names: str | int) -> Any:
+    """What is at the end of a path; None where it breaks off."""
+    for name in names:
+        if isinstance(name, int):
+            obj = obj[name] if obj and len(obj) > name else None
+        else:
+            obj = obj.get(name) if isinstance(obj, dict) else getattr(obj, name, None)
+    return obj
+
+
+def text_of(api: str, event: Any) -> str | None:
+    """The text that an event brings; None for an event that is of another kind."""
+    if api == "chat":
+        return field(event, "choices", 0, "delta", "content")
+    if api == "completions":
+        return field(event, "choices", 0, "text")
+    if api == "responses":
+        return field(event, "delta") if field(event, "type") == "response.output_text.delta" else None
+    if api == "anthropic":
+        return field(event, "delta", "text") if field(event, "type") == "content_block_delta" else None
+    if api == "cohere":
+        return field(event, "delta", "message", "content", "text") if field(event, "type") == "content-delta" else None
+    if api == "gemini":
+        part = field(event, "candidates", 0, "content", "parts", 0)
+        return None if field(part, "thought") else field(part, "text")
+    if api == "ollama":
+        return field(event, "message", "content")
+    if api == "generate":
+        return field(event, "response")
+    if api == "llama":
+        return field(event, "content")
+    return field(event, "contentBlockDelta", "delta", "text")
+
+
+def machine_for(event: Any, options: Options) -> Machine:
+    """The machine for a stream that begins with this event."""
+    api = api_of_event(event)
+    assert api is not None
+    return machine(api, options)
+
+
+def fed(machine: Machine, event: Any) -> list[Any]:
+    """What the machine gives for an event, without where it comes from."""
+    return [out for out, _ in machine.feed(event)]

@@ -1,0 +1,100 @@
+"""The proxy as its users start it: a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+    return port
+
+
+class Running:
+    def __init__(self, upstream: str, *options: str) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "stopscan_clients.proxy", upstream, "--port", str(port), *options]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+    def wait(self, seconds: float = 120) -> None:
+        """Returns when the proxy answers. The time is limited as a whole: a try alone may take as long as its timeout,
+        so that a number of tries is no limit."""
+        end = time.monotonic() + seconds
+        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one, for its start costs more than a try
+            while (left := end - time.monotonic()) > 0:
+                assert self.process.poll() is None, self.stop()
+                with contextlib.suppress(httpx.TransportError):
+                    # Short, for another process may have taken the port meanwhile: then this one has ended.
+                    assert client.get("/health", timeout=min(left, 10)).json() == {"status": "ok"}
+                    return
+                time.sleep(0.05)
+        raise TimeoutError(f"the proxy has not answered for {seconds} seconds")
+
+    def stop(self) -> tuple[str, str]:
+        """What it wrote until it ended."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            out, log = self.process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.communicate()
+            raise
+        return out.decode(), log.decode()
+
+
+@contextlib.contextmanager
+def running(upstream: str, *options: str) -> Iterator[Running]:
+    made = Running(upstream, *options)
+    try:
+        made.wait()
+        yield made
+    finally:
+        made.stop()
+
+
+def until(true: Callable[[], object], seconds: float = 20) -> None:
+    """Waits for what must come true in so many seconds."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
+    """A server that gives each connection this answer after some seconds; what it read, and whether its client went."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    read: list[bytes] = []
+    gone = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        with connection:
+            read.append(connection.recv(1 << 20))
+            connection.settimeout(seconds or 0.2)
+            with contextlib.suppress(TimeoutError):
+                while more := connection.recv(1 << 20):  # the rest of the request
+                    read[-1] += more
+                gone.set()
+                return
+            connection.sendall(answer)
+
+    def accept() -> None:
+        while True:
+            connection, _ = listening.accept()
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}", read, gone

@@ -1,0 +1,172 @@
+"""The machines, without a network: for any answer, cut in any way, an oracle that is too simple to be wrong says what
+has to be out after each event, and which events are not to be touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from events import fed, machine_for, text_of
+from reference import Reference
+from wire import TOKENS, WIRES
+from wire_mixed import MIXED
+
+from stopscan import StopSet, finish
+from stopscan_clients.machine import Options
+
+APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
+BLOCKS = ("responses", "anthropic", "bedrock")  # each text is counted for itself
+
+pieces = st.lists(st.text("abE", min_size=1, max_size=4), min_size=1, max_size=5)
+parts = st.lists(st.tuples(st.sampled_from(["text", "text", "reasoning", "call"]), pieces), max_size=4)
+stops = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
+
+
+class Oracle:
+    """What is out after each delta, a part at a time."""
+
+    def __init__(self, api: str, stop: list[str], include_stop: bool) -> None:
+        self.fresh = lambda: Reference(stop, include_stop=include_stop)
+        self.blocks = api in BLOCKS
+        self.scanner = self.fresh()
+        self.out = ""
+
+    @property
+    def match(self) -> Any:
+        return self.scanner.match
+
+    def feed(self, delta: str) -> bool:
+        """Whether the event of this delta stays as it is."""
+        before = self.scanner.held
+        safe = self.scanner.feed(delta)
+        self.out += safe
+        return safe == delta and not before and not self.match
+
+    def close(self) -> None:
+        self.out += self.scanner.flush()
+        if self.blocks and not self.match:
+            self.scanner = self.fresh()
+
+
+def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[Any, list[Any]]:
+    """The machine, and what comes out for each event; the last of it when the source has ended."""
+    machine = machine_for(events[0], Options(StopSet(stop), **options))
+    out = []
+    for event in events:
+        if machine.ended and not options.get("drain"):
+            break
+        out.append(fed(machine, event))
+    return machine, out if machine.ended and not options.get("drain") else [*out, [one for one, _ in machine.end()]]
+
+
+def finishes(api: str, events: list[Any]) -> list[Any]:
+    read = getattr(finish, f"from_{ {'chat': 'openai', 'completions': 'openai', 'generate': 'ollama'}.get(api, api) }")
+    return [told for event in events if (told := read(event)) is not None]
+
+
+@pytest.mark.parametrize("api", APIS)
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # what comes out is another's text
+@given(parts=parts, stop=stops, include_stop=st.booleans())
+def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
+    events = MIXED[api](parts)
+    machine, outs = run(api, events, stop, include_stop=include_stop)
+    oracle = Oracle(api, stop, include_stop)
+    texts = iter([delta for kind, deltas in parts if kind == "text" for delta in deltas])
+    emitted, ending, same = "", False, []
+    for event, out in zip(events, outs, strict=False):
+        brought = text_of(api, event)
+        if ending or (not brought and calls(api, event)):  # an end waits for one event
+            oracle.close()
+        ending = False
+        if brought and not oracle.match:
+            assert brought == next(texts)
+            if oracle.feed(brought):
+                same.append(event)
+        elif not brought and not oracle.match:
+            ending = closes(api, event)
+        emitted += "".join(text_of(api, one) or "" for one in out)
+        assert emitted == oracle.out, "late, early, or lost"
+    came = [one for out in outs for one in out]
+    for event in same:
+        assert any(one is event for one in came)
+    if oracle.match is None:
+        assert machine.matches == {}
+        emitted += "".join(text_of(api, one) or "" for one in outs[-1] if len(outs) > len(events))
+        assert emitted == "".join(delta for kind, deltas in parts if kind == "text" for delta in deltas)
+    else:
+        assert machine.matches[0].sequence == oracle.match.sequence
+        assert machine.matches[0].offset == oracle.match.offset
+        assert len(finishes(api, came)) == 1
+        assert finishes(api, came)[0].matched_stop in (None, oracle.match.sequence)
+
+
+def calls(api: str, event: Any) -> bool:
+    if api == "chat":
+        return bool(event["choices"][0]["delta"].get("tool_calls"))
+    if api == "ollama":
+        return bool(event["message"].get("tool_calls"))
+    return api == "gemini" and "functionCall" in event["candidates"][0]["content"]["parts"][0]
+
+
+def closes(api: str, event: Any) -> bool:
+    if api == "chat":
+        return bool(event["choices"][0]["finish_reason"])
+    if api == "ollama":
+        return bool(event["done"])
+    if api == "gemini":
+        return bool(event["candidates"][0].get("finishReason"))
+    if api == "responses":
+        return bool(event["type"] == "response.output_text.done")
+    return event.get("type") == "content_block_stop" or "contentBlockStop" in event
+
+
+@pytest.mark.parametrize("api", APIS)
+@given(parts=parts, stop=stops)
+def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: list[str]) -> None:
+    events = MIXED[api](parts)
+    machine, outs = run(api, events, stop)
+    came = [event for out in outs for event in out if not text_of(api, event)]
+    sent = [event for event in events[: len(outs)] if not text_of(api, event)]
+    # a text event that is held whole comes as one with no text
+    kept = [event for event in came if any(event is one for one in sent)]
+    assert [id(event) for event in kept] == [id(event) for event in sent[: len(kept)]]
+    if not machine.matches:
+        assert len(kept) == len(sent)
+
+
+@pytest.mark.parametrize("api", sorted(WIRES))
+@given(deltas=pieces, stop=stops)
+def test_a_stream_that_is_read_on_gives_its_own_closing_events(api: str, deltas: list[str], stop: list[str]) -> None:
+    events = WIRES[api](deltas)
+    _, outs = run(api, events, stop, drain=True)
+    oracle = Reference(stop)
+    text = oracle.feed("".join(deltas)) + oracle.flush()
+    came = [event for out in outs for event in out]
+    assert "".join(text_of(api, event) or "" for event in came) == text
+    assert kinds(api, came[-1]) == kinds(api, events[-1])
+    if oracle.match is None:
+        assert kinds(api, came[-1]) == kinds(api, events[-1])
+    else:
+        assert len(finishes(api, came)) == 1
+        assert str(TOKENS) in str(came), "the usage"
+
+
+def kinds(api: str, event: Any) -> Any:
+    return event.get("type") or sorted(event)
+
+
+@pytest.mark.parametrize("api", sorted(WIRES))
+@given(deltas=pieces, stop=stops, cut=st.integers(0, 9))
+def test_a_stream_that_ends_without_its_last_events(api: str, deltas: list[str], stop: list[str], cut: int) -> None:
+    """The text is all there, held text included, and nothing is made up."""
+    events = WIRES[api](deltas)[: cut + 1]
+    brought = "".join(text_of(api, event) or "" for event in events)
+    _, outs = run(api, events, stop)
+    oracle = Reference(stop)
+    expected = oracle.feed(brought) + oracle.flush()
+    came = [event for out in outs for event in out]
+    assert "".join(text_of(api, event) or "" for event in came) == expected
+    if oracle.match is None:
+        assert finishes(api, came) == finishes(api, events)

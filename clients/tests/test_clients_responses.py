@@ -1,0 +1,264 @@
+"""Responses: a text comes in deltas and then four times whole, and all of it is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import openai
+import pytest
+import wire
+from apis import client
+from events import field
+from openai.types.responses.response_output_text import AnnotationURLCitation
+from replay import Recording, Replay
+from responses_events import CLOSING, NAMED, answer, kinds
+
+from stopscan_clients import scan_events, truncate_response
+
+
+def test_the_repeats_are_cut_too() -> None:
+    for drain in (False, True):
+        events = answer(["first"], ["one E", "ND two"], ["third"])
+        events[-1]["note"] = "n"
+        out = list(scan_events(events, "END", drain=drain))
+        assert (out[-1].get("note") == "n") == drain
+        told = {event["type"].removeprefix("response."): event for event in out}
+        assert told["output_text.done"]["text"] == "one "
+        assert told["content_part.done"]["part"]["text"] == "one "
+        assert [part["text"] for part in told["output_item.done"]["item"]["content"]] == ["first", "one "]
+        assert told["output_item.done"]["item"]["status"] == "completed"
+        response = told["completed"]["response"]
+        assert [item["type"] for item in response["output"]] == ["reasoning", "message"]
+        assert [part["text"] for part in response["output"][1]["content"]] == ["first", "one "]
+        assert (response["status"], response["incomplete_details"]) == ("completed", None)
+        assert (response["usage"] is None) == (not drain)
+        assert "END" not in repr(out).replace(NAMED, "")
+        assert "later" not in repr(out)
+        assert kinds(out)[-4:] == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+
+
+def test_the_numbers_go_on() -> None:
+    out = list(scan_events(answer(["one E", "ND two"]), "END"))
+    assert [event["sequence_number"] for event in out] == list(range(len(out)))
+
+
+def test_what_was_not_cut_is_the_very_object() -> None:
+    events = answer(["one E", "N"], ["D"])
+    out = list(scan_events(events, "END"))
+    deltas = [event["delta"] for event in out if event["type"] == "response.output_text.delta"]
+    assert deltas == ["one ", "", "EN", "D", "later"]
+    ours = [event for event in out if not any(event is one for one in events)]
+    assert len(ours) == 3
+    assert len(out) == len(events) + 1
+
+
+def test_an_answer_that_runs_into_its_limit_after_the_stop_is_complete() -> None:
+    events = answer(["one END"])
+    response = {
+        **events[-1]["response"],
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+    }
+    incomplete = {**events[-1], "type": "response.incomplete", "response": response}
+    without_output = {**incomplete, "response": {**response, "output": []}}
+    for told in ([*events[:-1], incomplete], [*events[:-1], without_output], [incomplete]):
+        for made in (told, [MAKERS["responses"](event) for event in told]):
+            *_, last = scan_events(made, "END", drain=True)
+            assert field(last, "type") == "response.completed"
+            assert field(last, "sequence_number") == incomplete["sequence_number"]
+            assert field(last, "response", "status") == "completed"
+            assert field(last, "response", "incomplete_details") is None
+            assert field(last, "response", "usage", "output_tokens") == wire.TOKENS
+    assert type(last).__name__ == "ResponseCompletedEvent"
+
+
+def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
+    events = [event for event in answer(["one END two"]) if not event["type"].endswith("text.delta")]
+    whole = list(scan_events(answer(["one END two"]), "END"))[-4:]
+    for skipped in range(4):
+        closing = whole[skipped:]
+        kept = [e for e in events if e["type"] not in [closed["type"] for closed in whole[:skipped]]]
+        for drain in (False, True):
+            stream = scan_events(kept, "END", drain=drain)
+            out = list(stream)
+            assert stream.matches[0].offset == 4
+            at = next(number for number, event in enumerate(kept) if "END" in repr(event))
+            assert kinds(out) == kinds([*kept[:at], *closing])
+            assert "END" not in repr(out).replace(NAMED, "")
+            assert [part["text"] for part in out[-1]["response"]["output"][1]["content"]] == ["one "]
+
+
+@pytest.mark.parametrize("last", ["completed", "incomplete", "failed", "cancelled"])
+@pytest.mark.parametrize("skipped", range(4))
+def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, last: str) -> None:
+    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309), and what fails may end at once."""
+    stream = wire.ResponsesStream()
+    stream.item({"id": "rs", "type": "reasoning", "summary": []})
+    stream.message(["one E", "N"])
+    events = [event for event in stream.completed() if event["type"] not in CLOSING[:skipped]]
+    events[-1]["type"] = f"response.{last}"
+    out = list(scan_events(events, "END"))
+    begin = -4 + skipped
+    assert [id(event) for event in out[begin:]] == [id(event) for event in events[begin:]]
+    assert [event["delta"] for event in out[:begin] if "delta" in event] == ["one ", "", "EN"]
+    assert out[begin - 1]["delta"] == "EN"
+
+
+def test_one_event_may_close_several_texts() -> None:
+    stream = wire.ResponsesStream()
+    stream.message(["a E"], ["b E"])
+    events = [event for event in stream.completed() if event["type"] not in CLOSING[:2]]
+    out = list(scan_events(events, "END"))
+    assert [(e["content_index"], e["delta"]) for e in out if "delta" in e] == [(0, "a "), (1, "b "), (0, "E"), (1, "E")]
+    assert out[-2:] == events[-2:]
+
+
+@pytest.mark.parametrize("closed", range(4))
+def test_a_stream_that_is_read_on_and_breaks_off_gets_the_closing_events_that_are_missing(closed: int) -> None:
+    events = wire.responses(["one END"])[: -4 + closed]
+    out = list(scan_events(events, "END", drain=True))
+    assert kinds(out)[-5:] == kinds(wire.responses(["one END"]))[-5:]
+    assert "END" not in repr(out).replace(NAMED, "")
+
+
+def test_all_held_text_comes_when_the_stream_breaks_off() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0}
+    stream = scan_events(
+        [{**delta, "content_index": at, "delta": text} for at, text in ((0, "a E"), (1, "b EN"))], "END"
+    )
+    assert [next(stream)["delta"], stream.held, next(stream)["delta"], stream.held] == [
+        "a ",
+        {0: "E"},
+        "b ",
+        {0: "EEN"},
+    ]
+    assert [(event["content_index"], event["delta"]) for event in stream] == [(0, "E"), (1, "EN")]
+    assert stream.held == {}
+
+
+@pytest.mark.parametrize("response", [None, {}, {"output": None}, {"output": []}])
+def test_a_last_event_may_say_nothing_of_the_output(response: Any) -> None:
+    *events, last = wire.responses(["one E"])
+    last = {**last, "response": response}
+    assert list(scan_events([*events, last], "END"))[-1] is last
+
+
+def test_what_is_of_no_item_passes_after_the_stop() -> None:
+    events = wire.responses(["one END"])
+    alive: list[dict[str, Any]] = [events[0], {"type": "keepalive"}]
+    at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
+    later = {"type": "response.web_search_call.searching", "output_index": 7}
+    out = list(scan_events([*events[:at], *alive, later, *events[at:]], "END", drain=True))
+    assert out[at : at + 2] == alive
+    assert kinds(out[at + 2 :]) == ["output_text.done", "content_part.done", "output_item.done", "completed"]
+
+
+def test_deltas_without_text_pass_between_two_with_some() -> None:
+    delta = {"type": "response.output_text.delta", "output_index": 0}  # and no content_index, which may be left out
+    for nothing in (delta, {**delta, "delta": None}, {**delta, "delta": ""}):
+        stream = scan_events([{**delta, "delta": "one E"}, nothing, {**delta, "delta": "ND"}], "END")
+        out = list(stream)
+        assert out[:2] == [{**delta, "delta": "one "}, nothing]
+        assert stream.matches[0].offset == 4
+        assert out[-1]["response"]["output"][0]["content"][0]["text"] == "one "
+
+
+def test_what_closes_another_text_lets_the_held_one_wait() -> None:
+    """Items and parts may come at the same time."""
+    stream = wire.ResponsesStream()
+    stream.message(["a"], ["b"])
+    stream.message(["c"])
+    others = [event for event in stream.events if event["type"] in CLOSING]
+    for place in ((0, 2), (2, 0), (1, 1)):
+        where = {"type": "response.output_text.delta", "output_index": place[0], "content_index": place[1]}
+        one, two = ({**where, "delta": text} for text in ("one E", "ND"))
+        for other in others:
+            own = other["type"] in CLOSING[2:] and other["output_index"] == place[0]
+            if not own:
+                opened = scan_events([one, other, two], "END")
+                out = list(opened)
+                assert [event.get("delta") for event in out[:3]] == ["one ", None, ""]
+                assert out[1] is other
+                assert opened.matches[0].offset == 4
+
+
+def test_what_a_part_said_when_it_was_added_is_in_the_cut_one() -> None:
+    events = answer(["one END"])
+    added = next(event for event in events if event["type"] == "response.content_part.added")
+    added["part"] = {**added["part"], "note": "n"}
+    events[4]["item"]["note"] = "i"
+    *_, part, item, completed = scan_events(events, "END")
+    assert part["part"]["note"] == item["item"]["content"][0]["note"] == "n"
+    assert item["item"]["note"] == "i"
+    assert completed["response"]["output"][-1] == item["item"]
+
+
+@pytest.mark.parametrize("kind", ["created", "queued", "in_progress"])
+def test_the_response_is_known_from_whichever_event_tells_it(kind: str) -> None:
+    events = answer(["one END"])
+    first = {**events[0], "type": f"response.{kind}"}
+    rest = [event for event in events if event["type"] not in ("response.created", "response.in_progress")]
+    last = list(scan_events([first, *rest], "END"))[-1]
+    assert last["response"]["id"] == first["response"]["id"]
+
+
+def test_annotations_beyond_the_stop_go_with_the_text() -> None:
+    stream = wire.ResponsesStream()
+    stream.message(["one [a] E", "ND [b]"])
+    where = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+    cites = [
+        {"type": "url_citation", "start_index": b, "end_index": e, "url": "u", "title": "t"}
+        for b, e in ((4, 7), (12, 15))
+    ]
+    number = next(n for n, event in enumerate(stream.events) if event["type"].endswith("text.delta"))
+    for cite in cites:
+        added = {"type": "response.output_text.annotation.added", "annotation_index": 0, "annotation": cite}
+        stream.events.insert(number + 1, {**added, **where, "sequence_number": 99})
+    stream.output[0]["content"][0]["annotations"] = cites
+    for drain in (False, True):
+        out = list(scan_events(stream.completed(), "END", drain=drain))
+        assert out[-1]["response"]["output"][0]["content"][0]["annotations"] == cites[:1]
+    last = list(scan_events(map(MAKERS["responses"], stream.completed()), "END"))[-1]
+    kinds = [type(annotation) for annotation in last.response.output[0].content[0].annotations]
+    assert kinds == [AnnotationURLCitation], "they were dicts"
+
+
+def test_refusals_are_not_scanned() -> None:
+    stream = wire.ResponsesStream()
+    refusal = {"type": "refusal", "refusal": "I END"}
+    where = {"item_id": "msg_0", "output_index": 0, "content_index": 0}
+    stream.add("response.output_item.added", output_index=0, item=wire.output_message([], "in_progress"))
+    stream.add("response.content_part.added", **where, part={"type": "refusal", "refusal": ""})
+    stream.add("response.refusal.delta", **where, delta="I END")
+    stream.add("response.refusal.done", **where, refusal="I END")
+    stream.add("response.content_part.done", **where, part=refusal)
+    stream.output.append(wire.output_message([refusal]))
+    stream.add("response.output_item.done", output_index=0, item=stream.output[0])
+    events = stream.completed()
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+def test_reasoning_text_is_not_scanned() -> None:
+    events = answer(["one"])
+    part = {"type": "reasoning_text", "text": "END"}
+    where = {"item_id": "rs", "output_index": 0, "content_index": 0, "sequence_number": 0}
+    events[2:2] = [
+        {"type": "response.reasoning_text.delta", **where, "delta": "END"},
+        {"type": "response.content_part.done", **where, "part": part},
+    ]
+    assert [id(event) for event in scan_events(events, "END")] == [id(event) for event in events]
+
+
+def test_the_cut_events_are_the_clients_objects(server: Replay) -> None:
+    recording = Recording(wire.responses(["one END"]))
+    opened = client(openai.OpenAI, server.url).responses.create(model=server.record(recording), input="x", stream=True)
+    out = list(scan_events(opened, "END"))
+    assert [type(event).__name__ for event in out[-4:]] == [
+        "ResponseTextDoneEvent",
+        "ResponseContentPartDoneEvent",
+        "ResponseOutputItemDoneEvent",
+        "ResponseCompletedEvent",
+    ]
+    assert out[-1].response.output_text == "one "
+    assert out[-1].response.id == "resp_1"
+    assert truncate_response(out[-1].response, "END") is out[-1].response

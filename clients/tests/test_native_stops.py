@@ -1,0 +1,161 @@
+"""What an API takes of a list of stops: nothing gets lost, and the two halves together do what one scan does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import permutations, product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stopscan import StopSet, truncate
+from stopscan_clients import native_stops
+from stopscan_clients._native import LIMITS, Limit
+
+FIVE = ["a", "b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize(
+    ("api", "stop", "native", "left"),
+    [
+        ("openai", FIVE, FIVE[:4], FIVE[4:]),
+        ("azure", FIVE, FIVE[:4], FIVE[4:]),
+        ("mistral", FIVE, FIVE[:4], FIVE[4:]),
+        ("openai-reasoning", FIVE, [], FIVE),
+        ("responses", FIVE, [], FIVE),
+        ("grok", FIVE, [], FIVE),
+        ("none", FIVE, [], FIVE),
+        ("cohere", [*FIVE, "f"], FIVE, ["f"]),
+        ("gemini", [*FIVE, "f"], FIVE, ["f"]),
+        ("anthropic", ["\n", "END", " \t", *FIVE], ["END", *FIVE], ["\n", " \t"]),
+        ("deepseek", [f"<{n}>" for n in range(20)], [f"<{n}>" for n in range(16)], [f"<{n}>" for n in range(16, 20)]),
+        ("bedrock", [f"<{n}>" for n in range(2501)], [f"<{n}>" for n in range(2500)], ["<2500>"]),
+        ("vllm", FIVE, FIVE[:4], FIVE[4:]),
+        ("ollama", ["\n", *FIVE], ["\n", *FIVE], []),
+        ("openai", "END", ["END"], []),
+        ("openai", None, [], []),
+        ("openai", ["a", "a", "b"], ["a", "b"], []),
+    ],
+)
+def test_limits(api: str, stop: list[str] | str | None, native: list[str], left: list[str]) -> None:
+    assert native_stops(api, stop) == (native, StopSet(left))
+
+
+@pytest.mark.parametrize("api", ["openai", "azure", "gemini", "mistral", "deepseek", "bedrock", "ollama", "vllm"])
+def test_white_space_may_be_a_stop(api: str) -> None:
+    assert native_stops(api, "\n") == (["\n"], StopSet())
+
+
+def test_every_limit_names_its_source() -> None:
+    assert all(limit.source for limit in LIMITS.values())
+
+
+def test_an_api_that_is_not_known() -> None:
+    with pytest.raises(ValueError, match=r"'claude'.*anthropic"):
+        native_stops("claude", "END")
+
+
+def test_a_bad_stop_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        native_stops("openai", ["a", ""])
+    with pytest.raises(TypeError):
+        native_stops("openai", b"END")  # type: ignore[arg-type]
+
+
+def test_a_stop_that_would_hide_another_is_left() -> None:
+    assert native_stops("openai", ["b", "1", "2", "3", "ab"]) == (["1", "2", "3", "ab"], StopSet(["b"]))
+    assert native_stops("openai", ["1", "2", "3", "4", "ab", "b"]) == (["1", "2", "3", "4"], StopSet(["ab", "b"]))
+    assert native_stops("anthropic", ["x\n\ny", "\n\n"]) == ([], StopSet(["x\n\ny", "\n\n"]))
+
+
+def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
+    """The API cuts at ``ba`` of ``aba``, and ``ab``, which completes before, is cut with it."""
+    native, left = native_stops("anthropic", ["ba", " "])
+    assert (native, left) == (["ba"], StopSet(" "))
+    assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))
+    assert native_stops("openai", ["1", "2", "3", "ba", "4 b"]) == (["1", "2", "3", "4 b"], StopSet("ba"))
+
+
+def test_patterns_and_visible_stops_are_in_the_second() -> None:
+    """They were dropped without a word."""
+    stops = StopSet(["END"], patterns=[r"\d\."])
+    assert native_stops("openai", stops) == ([], stops), "nobody can say where a pattern ends"
+    stops = StopSet(["END"], visible=["."])
+    assert native_stops("openai", stops) == (["END"], StopSet(visible=["."]))
+    stops = StopSet(["END"], visible=["N"])
+    assert native_stops("openai", stops) == ([], stops)
+    stops = StopSet(["END"], protect=[("<think>", "</think>")])
+    assert native_stops("openai", stops) == ([], stops), "the API stops in the reasoning, too"
+
+
+WORDS = ["".join(word) for length in (1, 2, 3) for word in product("ab", repeat=length)]
+TEXTS = ["".join(text) for length in range(9) for text in product("ab", repeat=length)]
+
+
+@pytest.mark.parametrize("taken", [1, 2])
+def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """58 of 6,559 random sets were wrong: each had a native stop whose proper beginning ends one that is left."""
+    monkeypatch.setitem(LIMITS, "few", Limit(taken, True, "made for this"))
+    for stop in permutations(WORDS, 3):
+        if sum(map(len, stop)) % 3 != taken % 3:
+            continue  # a third of them
+        whole = StopSet(stop)
+        native, left = native_stops("few", stop)
+        server = StopSet(native)
+        for text in TEXTS[:: 3 if len(stop[0]) > 1 else 1]:
+            assert left.truncate(server.truncate(text)[0])[0] == whole.truncate(text)[0], (stop, native, text)
+
+
+@given(
+    text=st.text("ab\n", max_size=20),
+    stop=st.lists(st.text("ab\n", min_size=1, max_size=4), max_size=7),
+    visible=st.lists(st.text("ab\n", min_size=1, max_size=3), max_size=2),
+    api=st.sampled_from(sorted(LIMITS)),
+)
+def test_the_two_halves_do_what_one_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
+    """A server that matches by rule 1 cuts at what it was sent, and the rest is scanned for in what it sends."""
+    visible = [one for one in visible if one not in stop]
+    native, left = native_stops(api, StopSet(stop, visible=visible))
+    assert sorted([*native, *left.stop]) == sorted(set(stop))
+    assert left.visible == StopSet(visible=visible).visible
+    limit = LIMITS[api]
+    assert limit.most is None or len(native) <= limit.most
+    assert left.truncate(truncate(text, native)[0])[0] == StopSet(stop, visible=visible).truncate(text)[0]
+
+
+def test_the_pages_table_has_the_limits() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "clients.md").read_text(encoding="utf-8")
+    rows = [row.strip("| ").split(" | ") for row in page.splitlines() if row.startswith("| `") and " | " in row]
+    said = {}
+    for names, most, *blank in rows:
+        if re.match(r"none|any number|\d+$", most):
+            for name in re.findall("`([a-z-]+)`", names):
+                said[name] = (most, blank)
+    numbers = {0: "none", None: "any number"}
+    assert said == {
+        name: (numbers.get(limit.most, str(limit.most)), [] if limit.most == 0 else ["yes" if limit.blank else "no"])
+        for name, limit in LIMITS.items()
+    }
+
+
+def of_the_list(stops: list[str], text: str) -> str:
+    """As vLLM cuts: the earliest end, of those the first of the list."""
+    ends = [(text.find(stop) + len(stop), place) for place, stop in enumerate(stops) if stop in text]
+    return text[: min(ends)[0] - len(stops[min(ends)[1]])] if ends else text
+
+
+def of_the_beginnings(stops: list[str], text: str) -> str:
+    """As llama.cpp cuts: the earliest beginning."""
+    return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]
+
+
+@pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
+def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
+    """``xab`` with ``b`` and ``ab`` was ``xa`` as a whole answer, and ``x`` as a stream."""
+    for stop in permutations(WORDS, 2):
+        native, left = native_stops("vllm", stop)
+        for text in TEXTS:
+            assert left.truncate(server(native, text))[0] == StopSet(stop).truncate(text)[0], (stop, native, text)

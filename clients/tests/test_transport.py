@@ -1,0 +1,162 @@
+"""The transports over a server in memory: which stops go on, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+import wire
+from memory import CHAT, Server, events, packages, post, text_in
+from replay import aws, sse
+
+from stopscan import StopMatch
+from stopscan_clients import StopTransport
+
+
+@packages
+def test_a_streams_stops_are_all_scanned_here_and_none_goes_on(package: Any) -> None:
+    server = Server(package, events("one E", "ND two", "more"))
+    answer = post(server, {"stream": True, "model": "m", "stop": ["END", "\n"]}, CHAT, ["own"])
+    assert text_in(answer.content) == "one "
+    assert server.bodies == [{"stream": True, "model": "m"}]
+    assert answer.extensions["stopscan"] == {0: StopMatch("END", 4)}
+    assert answer.content.endswith(b"data: [DONE]\n\n")
+    assert (server.sent, server.closed > 0) == (3, True)
+    with pytest.raises(TypeError):
+        answer.extensions["stopscan"][1] = StopMatch("x", 0)
+
+
+@packages
+def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: Any) -> None:
+    """Without them it would generate to its limit."""
+    server = Server(package, [json.dumps(wire.chat_whole("a <6> b")).encode()], "application/json")
+    answer = post(server, {"stop": [f"<{n}>" for n in range(7)]})
+    assert server.bodies == [{"stop": ["<0>", "<1>", "<2>", "<3>"]}]
+    assert answer.json()["choices"][0]["message"]["content"] == "a "
+    assert answer.json()["choices"][0]["matched_stop"] == "<6>"
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    server = Server(package, [json.dumps(wire.chat_whole("a")).encode()], "application/json")
+    post(server, {"model": "m"}, CHAT, ["END"], api="deepseek")
+    assert server.bodies == [{"model": "m", "stop": ["END"]}]
+
+
+@packages
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_refuses_stops_is_asked_once_more_without_and_remembered(package: Any, status: int) -> None:
+    """GPT-5, o3 and Grok refuse them on a route where others take them."""
+    server = Server(package, [json.dumps(wire.chat_whole("a END b")).encode()], "application/json")
+    server.status = lambda request: status if b'"stop"' in request.content else 200
+    client = package.Client(transport=StopTransport("END", transport=server))
+    for _ in range(2):
+        answer = client.post(f"http://server{CHAT}", json={"model": "gpt-5"})
+        assert answer.json()["choices"][0]["message"]["content"] == "a "
+    client.post(f"http://server{CHAT}", json={"model": "gpt-4"})
+    asked = [("stop" in body, body["model"]) for body in server.bodies]
+    assert asked == [(True, "gpt-5"), (False, "gpt-5"), (False, "gpt-5"), (True, "gpt-4"), (False, "gpt-4")]
+
+
+@packages
+def test_a_request_that_is_wrong_for_another_reason_keeps_its_error(package: Any) -> None:
+    server = Server(package, [b'{"error": "no such model"}'], "application/json", status=lambda request: 400)
+    answer = post(server, {"stop": "END"})
+    assert (answer.status_code, answer.content) == (400, b'{"error": "no such model"}')
+    assert len(server.bodies) == 2
+
+
+BAD_STOPS: list[tuple[str, Any, str, Any]] = [
+    (CHAT, {"stop": ["a", ""]}, "empty", lambda body: body["error"]["type"] == "invalid_request_error"),
+    (CHAT, {"stop": 5}, "stop must be", lambda body: body["error"]["message"]),
+    (CHAT, {"stop": ["a", 5]}, "int", lambda body: body["error"]["message"]),
+    (CHAT, {"stopscan": {"patterns": ["("]}}, r"\(", lambda body: body["error"]["message"]),
+    (CHAT, {"stopscan": {"stop_token_ids": [5]}}, "stop_token_ids cannot be kept here", lambda body: body["error"]),
+    (CHAT, {"stopscan": {"min_tokens": 5}}, "min_tokens cannot be kept here", lambda body: body["error"]),
+    (CHAT, {"stopscan": []}, "object", lambda body: body["error"]["message"]),
+    (CHAT, {"stopscan": {"include_stop": 1}}, "include_stop", lambda body: body["error"]["message"]),
+    (CHAT, {"stopscan": {"protect": ["reasoning"]}}, "reasoning", lambda body: body["error"]["message"]),
+    ("/v1/messages", {"stop_sequences": [""]}, "empty", lambda body: body["type"] == "error"),
+    ("/api/chat", {"options": {"stop": [""]}}, "empty", lambda body: isinstance(body["error"], str)),
+    (
+        "/v1beta/models/m:generateContent",
+        {"generationConfig": {"stopSequences": [""]}},
+        "empty",
+        lambda body: body["error"]["status"] == "INVALID_ARGUMENT",
+    ),
+    ("/model/m/converse", {"inferenceConfig": {"stopSequences": [""]}}, "empty", lambda body: body["message"]),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "words", "form"), BAD_STOPS)
+def test_stops_that_cannot_be_are_a_400_in_the_apis_form_and_nothing_is_sent(
+    path: str, body: Any, words: str, form: Any
+) -> None:
+    server = Server(httpx, [])
+    answer = post(server, body, path)
+    assert (answer.status_code, server.requests) == (400, [])
+    assert form(answer.json())
+    assert re.search(words, answer.text)
+
+
+def test_patterns_and_regions_are_in_the_object_stopscan() -> None:
+    server = Server(httpx, events("<think>1.", "</think>one 2", ". two"))
+    told = {"patterns": [r"\d\."], "protect": ["<think>", "</think>"], "include_stop": True}
+    answer = post(server, {"stream": True, "stopscan": told})
+    assert text_in(answer.content) == "<think>1.</think>one 2."
+    assert answer.extensions["stopscan"][0].pattern == r"\d\."
+    assert server.bodies == [{"stream": True}]
+
+
+def test_openai_responses_takes_stops_of_the_request_though_its_api_has_none() -> None:
+    server = Server(httpx, map(sse, wire.responses(["one E", "ND two"])))
+    answer = post(server, {"stream": True, "stop": "END"}, "/v1/responses")
+    assert b'"delta":"one ' in answer.content.replace(b'"delta": "', b'"delta":"')
+    assert b"two" not in answer.content
+    assert server.bodies == [{"stream": True}]
+
+
+def test_a_signed_request_is_never_rewritten() -> None:
+    content = json.dumps({"inferenceConfig": {"stopSequences": ["END"]}}).encode()
+    server = Server(httpx, map(aws, wire.bedrock(["one E", "ND two"])), "application/vnd.amazon.eventstream")
+    headers = {"x-amz-date": "20261122T000000Z", "accept-encoding": "br"}
+    answer = post(server, content, "/model/m/converse-stream", headers=headers)
+    assert server.requests[0].content == content
+    assert server.requests[0].headers["accept-encoding"] == "br"
+    assert b"two" not in answer.content
+    assert b"messageStop" in answer.content
+
+
+@packages
+def test_other_routes_pass_byte_for_byte(package: Any) -> None:
+    body = [b'data: {"choices": [{"delta": {"content": "END"}}]}\n\n', b"\x00\xff"]
+    for path in ("/v1/embeddings", "/v1/models", "/health"):
+        assert post(Server(package, body), b"{}", path, "END").content == b"".join(body)
+    server = Server(package, body)
+    assert post(server, b"not json", CHAT).content == b"".join(body), "no stops"
+    assert server.requests[0].content == b"not json"
+
+
+@packages
+def test_a_stream_of_events_that_no_table_knows(package: Any) -> None:
+    body = [b'data: {"tokens": "END"}\n\n']
+    client = package.Client(transport=StopTransport("END", transport=Server(package, body)))
+    with (
+        client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer,  # no error before the body
+        pytest.raises(TypeError, match="'tokens'"),
+    ):
+        answer.read()
+    assert post(Server(package, body), {"stream": True}, CHAT, "END", strict=False).content == body[0]
+    assert post(Server(package, body), {"stream": True}, CHAT).content == body[0], "without stops nothing is known"
+
+
+def test_a_whole_answer_that_no_table_knows() -> None:
+    server = Server(httpx, [b'{"tokens": "END"}'], "application/json")
+    client = httpx.Client(transport=StopTransport("END", transport=server))
+    with (
+        client.stream("POST", f"http://server{CHAT}", json={}) as answer,
+        pytest.raises(TypeError, match="tokens"),
+    ):
+        answer.read()
+    server = Server(httpx, [b'{"tokens": "END"}'], "application/json")
+    assert post(server, {}, CHAT, "END", strict=False).json() == {"tokens": "END"}

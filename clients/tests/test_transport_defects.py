@@ -1,0 +1,294 @@
+"""What leaked, was lost or was sent again: a test for each, over a server in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import anthropic
+import httpx
+import httpx2
+import openai
+import pytest
+import wire
+from memory import CHAT, Server, packages, post, text_in
+from replay import line, sse
+from wholes import WHOLES
+
+from stopscan import StopMatch
+from stopscan_clients import StopTransport, scan_events, truncate_response
+
+CHUNKS = wire.chat(["one E", "ND two"])
+LINES = [line(event) for event in wire.ollama(["one E", "ND two"])]
+
+
+@packages
+@pytest.mark.parametrize("media", ["application/x-ndjson", "application/jsonl", "text/plain", "text/event-stream"])
+def test_a_media_type_that_lies_leaked_the_stop(package: Any, media: str) -> None:
+    answer = post(Server(package, [sse(event) for event in CHUNKS], media), {"stream": True}, CHAT, "END")
+    assert text_in(answer.content) == "one "
+    answer = post(Server(package, LINES, media), {}, "/api/chat", "END")
+    assert [json.loads(told)["message"]["content"] for told in answer.content.splitlines()] == ["one ", "", ""]
+    whole = json.dumps(wire.chat_whole("one END two")).encode()
+    for body in ({}, {"stream": True}):
+        answer = post(Server(package, [whole[:9], whole[9:]], media), body, CHAT, "END")
+        assert answer.json()["choices"][0]["message"]["content"] == "one "
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("media", ["text/plain", "application/json", "text/event-stream"])
+def test_a_byte_order_mark_in_pieces_leaked_the_stop(size: int, media: str) -> None:
+    body = b"\xef\xbb\xbf" + b"".join(sse(event) for event in CHUNKS)
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    assert text_in(post(Server(httpx, pieces, media), {"stream": True}, CHAT, "END").content) == "one "
+
+
+@pytest.mark.parametrize("choice", [{"delta": None}, {"finish_reason": None, "content_filter_results": {}}, None])
+def test_a_first_choice_without_its_text_was_taken_for_a_text_completion(choice: Any) -> None:
+    first = {"choices": [choice and {"index": 0, **choice}]}
+    out = list(scan_events([first, *CHUNKS], "END"))
+    assert out[0] is first
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in out[1:]) == "one "
+    answer = post(Server(httpx, map(sse, [first, *CHUNKS])), {"stream": True}, CHAT, "END")
+    assert b"two" not in answer.content
+
+
+def raises(choice: int, match: StopMatch) -> None:
+    raise RuntimeError(f"{choice}: {match.sequence}")
+
+
+def ask_openai(transport: StopTransport) -> Any:
+    client = openai.OpenAI(
+        base_url="http://server/v1", api_key="none", http_client=httpx.Client(transport=transport), max_retries=1
+    )
+    return client.chat.completions.create(model="m", messages=[{"role": "user", "content": "?"}])
+
+
+def ask_anthropic(transport: StopTransport) -> Any:
+    client = anthropic.Anthropic(
+        base_url="http://server", api_key="none", http_client=httpx2.Client(transport=transport), max_retries=1
+    )
+    return client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "?"}])
+
+
+@pytest.mark.parametrize(
+    ("ask", "package", "whole"),
+    [
+        (ask_openai, httpx, wire.chat_whole("one END two")),
+        (ask_anthropic, httpx2, WHOLES["anthropic"]("one END two")),
+        (ask_openai, httpx, {"tokens": "END"}),
+    ],
+)
+def test_a_whole_answer_that_failed_here_was_generated_again(
+    ask: Callable[[StopTransport], Any], package: Any, whole: Any
+) -> None:
+    """anthropic 2 and openai 2 read a whole answer in the call that they repeat; openai 3 raises at once."""
+    told = []
+
+    def on_match(choice: int, match: StopMatch) -> None:
+        told.append(match)
+        raises(choice, match)
+
+    server = Server(package, [json.dumps(whole).encode()], "application/json")
+    transport = StopTransport("END", transport=server, on_match=on_match)
+    for times in (1, 2):
+        with pytest.raises(
+            (anthropic.APIConnectionError, openai.APIConnectionError, RuntimeError, TypeError)
+        ) as raised:
+            ask(transport)
+        assert isinstance(raised.value.__cause__ or raised.value, RuntimeError | TypeError)
+        assert len(server.requests) == times
+    assert len(told) == (0 if "tokens" in whole else 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [
+        ("/v2/chat", {"finish_reason": "TOOL_CALL", "message": {"role": "assistant", "tool_calls": [{"id": "1"}]}}),
+        (CHAT, {"id": "1", "choices": []}),
+        (CHAT, {"choices": None, "base_resp": {"status_code": 1004, "status_msg": "wrong key"}}),
+        (CHAT, {"choices": [{"index": 0, "finish_reason": "content_filter"}]}),
+    ],
+)
+def test_an_answer_without_text_was_an_error(path: str, answer: Any) -> None:
+    body = json.dumps(answer).encode()
+    assert post(Server(httpx, [body], "application/json"), {}, path, "END").content == body
+    assert truncate_response(answer, "END") is answer
+
+
+def test_one_transport_serves_both_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "127.0.0.1:9")  # without a scheme, as httpx takes it
+    transport = StopTransport("END")
+    for package in (httpx, httpx2, httpx):
+        with pytest.raises(package.ConnectError):
+            package.Client(transport=transport).get("http://server/v1/models")
+
+
+@packages
+def test_what_on_match_raises_came_before_the_usage_of_a_drained_stream(package: Any) -> None:
+    usage = {"choices": [], "usage": {"completion_tokens": 5}}
+    server = Server(package, [*map(sse, [*CHUNKS, usage]), b"data: [DONE]\n\n"])
+    transport = StopTransport("END", transport=server, on_match=raises, drain=True)
+    read = b""
+    client = package.Client(transport=transport)
+    with client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer:
+        pieces = answer.iter_raw()
+        while not read.endswith(b"data: [DONE]\n\n"):
+            read += next(pieces)
+        with pytest.raises(RuntimeError, match="0: END"):
+            next(pieces)
+    assert b'"finish_reason":"stop"' in read
+    assert read.endswith(sse(usage) + b"data: [DONE]\n\n")
+
+
+def test_a_refusal_was_remembered_for_other_routes_and_hosts() -> None:
+    server = Server(httpx, [json.dumps(wire.chat_whole("a")).encode()], "application/json")
+    server.status = lambda request: 400 if b'"stop"' in request.content and "chat" in request.url.path else 200
+    client = httpx.Client(transport=StopTransport("END", transport=server))
+    for url in (f"http://server{CHAT}", "http://server/v1/completions", f"http://other{CHAT}"):
+        client.post(url, json={"model": ["m"]})
+    sent = [(request.url.host, request.url.path, b'"stop"' in request.content) for request in server.requests]
+    assert sent == [
+        ("server", CHAT, True),
+        ("server", CHAT, False),
+        ("server", "/v1/completions", True),
+        ("other", CHAT, True),
+        ("other", CHAT, False),
+    ]
+
+
+def test_matches_that_were_asked_for_early_stayed_empty() -> None:
+    stream = scan_events(CHUNKS, "END")
+    matches = stream.matches
+    assert dict(matches) == {}
+    list(stream)
+    assert dict(matches) == {0: StopMatch("END", 4)}
+
+
+@pytest.mark.parametrize("data", [b"hello END x", b'"hello END"', b'["a END"]'])
+def test_events_that_are_no_objects_leaked_the_stop(data: bytes) -> None:
+    body = b"data: " + data + b"\n\n"
+    with pytest.raises(TypeError, match="no event of an API"):
+        post(Server(httpx, [body]), {"stream": True}, CHAT, "END")
+    assert post(Server(httpx, [body]), {"stream": True}, CHAT, "END", strict=False).content == body
+    alive = b": waiting\n\ndata:\n\n"
+    assert post(Server(httpx, [alive, *map(sse, CHUNKS)]), {"stream": True}, CHAT, "END").content.startswith(alive)
+
+
+def completion(*texts: str) -> list[Any]:
+    return [{"choices": [{"index": index, "text": text}]} for index, text in enumerate(texts)]
+
+
+@packages
+def test_an_echoed_prompt_was_scanned(package: Any) -> None:
+    asked = {"prompt": ["Q: END A:", "ENDEND"], "echo": True, "n": 1}
+    texts = ["Q: END", "END", " A: 4 END", "END E"]
+    chunks = [{"choices": [{"index": at % 2, "text": text}]} for at, text in enumerate(texts)]
+    server = Server(package, map(sse, chunks))
+    answer = post(server, {**asked, "stream": True}, "/v1/completions", "END")
+    said = ["", ""]
+    for event in filter(None, answer.content.split(b"\n\n")):
+        for choice in json.loads(event[6:])["choices"]:
+            said[choice["index"]] += choice.get("text") or ""
+    assert said == ["Q: END A: 4 ", "ENDEND E"]
+    assert answer.extensions["stopscan"] == {0: StopMatch("END", 12)}
+    whole = {"choices": [{"index": 0, "text": "Q: END A: 4 END"}, {"index": 1, "text": "ENDEND x"}]}
+    answer = post(Server(package, [json.dumps(whole).encode()], "application/json"), asked, "/v1/completions", "END")
+    assert [choice["text"] for choice in answer.json()["choices"]] == ["Q: END A: 4 ", "ENDEND x"]
+    assert answer.extensions["stopscan"] == {0: StopMatch("END", 12)}
+    answer = post(Server(package, []), {"prompt": [1, 2], "echo": True}, "/v1/completions", "END")
+    assert (answer.status_code, "token ids" in answer.text) == (400, True)
+
+
+def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
+    import gzip
+
+    server = Server(httpx, [gzip.compress(sse(CHUNKS[0]))], headers={"content-encoding": "x-gzip"})
+    with pytest.raises(TypeError, match="x-gzip"):
+        post(server, {"stream": True}, CHAT, "END")
+
+
+def test_all_the_text_so_far_beside_the_delta_had_the_stop() -> None:
+    """As Perplexity sends it."""
+    so_far = ["one E", "one END two"]
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": said}}]}
+        for text, said in zip(["one E", "ND two"], so_far, strict=True)
+    ]
+    assert "one E" not in str(list(scan_events(chunks, "END")))
+
+
+def test_a_whole_answer_of_ollama_kept_the_ids_of_what_was_cut() -> None:
+    answer = {"response": "one END two", "done": True, "done_reason": "stop", "context": [1, 2, 3]}
+    assert truncate_response(answer, "END") == {"response": "one ", "done": True, "done_reason": "stop"}
+
+
+def test_a_response_that_failed_after_the_stop_lost_the_text() -> None:
+    *told, done = wire.responses(["one END two"])
+    cut = next(place for place, event in enumerate(told) if event["type"] == "response.output_text.done")
+    failed = {
+        **done,
+        "type": "response.failed",
+        "response": {**done["response"], "status": "failed", "output": [], "error": {"code": "x"}},
+    }
+    out = list(scan_events([*told[:cut], failed], "END", drain=True))
+    assert [event["type"].rpartition("output_")[2] for event in out[-4:]] == [
+        "text.done",
+        "response.content_part.done",
+        "item.done",
+        "response.completed",
+    ]
+    response = out[-1]["response"]
+    assert response["output"][0]["content"][0]["text"] == "one "
+    assert (response["status"], response.get("error")) == ("completed", None)
+    list(scan_events([*told[:cut], {**failed, "response": True}], "END", drain=True))
+
+
+@pytest.mark.parametrize(
+    ("events", "error"),
+    [
+        (wire.chat(["one E"]), {"error": {"message": "overloaded"}}),
+        (wire.anthropic(["one E"]), {"type": "error", "error": {"type": "overloaded_error"}}),
+        (wire.gemini(["one E"]), {"error": {"code": 500}}),
+        (wire.ollama(["one E"]), {"error": "no memory"}),
+        (wire.responses(["one E"]), {"type": "error", "message": "no"}),
+    ],
+)
+def test_held_text_came_after_an_error_where_clients_read_no_more(events: list[Any], error: Any) -> None:
+    begun = next(place for place, event in enumerate(events) if "one E" in str(event)) + 1
+    out = list(scan_events([*events[:begun], error], "END"))
+    assert out[-1] is error
+    assert str(out[-2]).count("'E'") == 1
+
+
+@packages
+def test_a_stream_that_broke_off_lost_the_held_text(package: Any) -> None:
+    def broken() -> Any:
+        yield from map(sse, CHUNKS[:2])
+        raise package.ReadError("gone")
+
+    read = b""
+    client = package.Client(transport=StopTransport("END", transport=Server(package, broken())))
+    with client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer:
+        pieces = answer.iter_raw()
+        while b'"E"' not in read:
+            read += next(pieces)
+        with pytest.raises(package.ReadError):
+            next(pieces)
+    assert text_in(read) == "one E"
+
+
+def test_geminis_names_of_the_protocol_buffers_were_not_read() -> None:
+    body = {"generation_config": {"stop_sequences": ["END"], "temperature": 0}}
+    server = Server(httpx, map(sse, wire.gemini(["one END"])))
+    answer = post(server, body, "/v1beta/models/m:streamGenerateContent?alt=sse")
+    assert b"END" not in answer.content
+    assert server.bodies == [{"generationConfig": {"temperature": 0}}]
+
+
+def test_an_error_counted_the_transports_own_stops() -> None:
+    answer = post(Server(httpx, []), {"stop": ["a", ""]}, CHAT, ["own", "more"])
+    assert "stop 1 is empty" in answer.json()["error"]["message"]
+    answer = post(Server(httpx, []), {"stop_sequences": [""]}, "/v2/chat")
+    assert answer.json() == {"message": "stop 0 is empty"}

@@ -1,0 +1,277 @@
+"""Whole responses: cut as their streams are."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+import anthropic
+import litellm
+import ollama
+import openai
+import pytest
+import wire
+from apis import MESSAGES, client, genai
+from hypothesis import given
+from hypothesis import strategies as st
+from events import field
+from reference import Reference
+from replay import Recording, Replay
+from wholes import PATHS, WHOLES
+
+from stopscan import StopSet, finish
+from stopscan_clients import scan_events, truncate_response
+
+CALL = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}
+
+
+def ask(server: Replay, api: str, text: str) -> Any:
+    """The response object of the official client."""
+    model = server.record(Recording(whole=WHOLES[api](text)))
+    made = client(openai.OpenAI, server.url)
+    if api == "chat":
+        return made.chat.completions.create(model=model, messages=MESSAGES)
+    if api == "completions":
+        return made.completions.create(model=model, prompt="hi")
+    if api == "responses":
+        return made.responses.create(model=model, input="hi")
+    if api == "anthropic":
+        return client(anthropic.Anthropic, server.url).messages.create(model=model, messages=MESSAGES, max_tokens=9)
+    if api == "gemini":
+        return client(genai.Client, server.url).models.generate_content(model=model, contents="hi")
+    if api == "ollama":
+        return client(ollama.Client, server.url).chat(model=model, messages=MESSAGES)
+    if api == "generate":
+        return client(ollama.Client, server.url).generate(model=model, prompt="hi")
+    from apis import _boto
+
+    content = [{"role": "user", "content": [{"text": "hi"}]}]
+    return _boto(server.url).converse(modelId=model, messages=content)
+
+
+@pytest.mark.parametrize("api", WHOLES)
+def test_the_clients_own_responses(server: Replay, api: str) -> None:
+    response = ask(server, api, "one END two")
+    before = copy.deepcopy(response)
+    cut = truncate_response(response, ["never", "END"])
+    assert field(cut, *PATHS[api]) == "one "
+    assert type(cut) is type(response)
+    read = getattr(finish, f"from_{ {'chat': 'openai', 'completions': 'openai', 'generate': 'ollama'}.get(api, api) }")
+    assert read(cut).reason in ("stop_sequence", "eos")
+    assert response == before, "the response itself is not changed"
+    assert truncate_response(response, "never") is response
+    assert truncate_response(response, None) is response
+    assert field(truncate_response(response, "END", include_stop=True), *PATHS[api]) == "one END"
+    assert field(truncate_response(response, StopSet(visible=["END"])), *PATHS[api]) == "one END"
+
+
+@pytest.mark.parametrize("api", WHOLES)
+@given(text=st.text("abE", max_size=12), stop=st.lists(st.text("abE", min_size=1, max_size=4), max_size=3))
+def test_any_text(api: str, text: str, stop: list[str]) -> None:
+    whole = WHOLES[api](text)
+    oracle = Reference(stop)
+    expected = oracle.feed(text) + oracle.flush()
+    cut = truncate_response(whole, stop)
+    assert field(cut, *PATHS[api]) == expected
+    assert (cut is whole) == (oracle.match is None)
+
+
+def test_the_usage_stays_for_the_tokens_were_generated() -> None:
+    assert truncate_response(WHOLES["chat"]("one END"), "END")["usage"]["completion_tokens"] == wire.TOKENS
+    assert truncate_response(WHOLES["anthropic"]("one END"), "END")["usage"]["output_tokens"] == wire.TOKENS
+
+
+def test_chat_calls_after_the_stop_go_and_reasoning_stays() -> None:
+    whole = wire.chat_whole("one END", tool_calls=[CALL], reasoning_content="END", refusal=None)
+    whole["choices"][0]["finish_reason"] = "tool_calls"
+    message = truncate_response(whole, "END")["choices"][0]
+    assert message["message"] == {
+        "role": "assistant",
+        "content": "one ",
+        "refusal": None,
+        "reasoning_content": "END",
+    }
+    assert (message["finish_reason"], message["matched_stop"]) == ("stop", "END")
+    assert truncate_response(wire.chat_whole("one", tool_calls=[CALL]), "END")["choices"][0]["message"]["tool_calls"]
+
+
+def test_chat_a_response_that_says_no_reason_says_the_stop() -> None:
+    whole = wire.chat_whole("one END")
+    whole["choices"][0]["finish_reason"] = None
+    assert truncate_response(whole, "END")["choices"][0]["finish_reason"] == "stop"
+
+
+NO_REASON: dict[str, Any] = {
+    "chat": {"choices": [{"index": 0, "message": {"content": "one END"}, "finish_reason": "null"}]},
+    "completions": {"choices": [{"index": 0, "text": "one END", "finish_reason": None}]},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "one END"}]}}]},
+    "gemini-call": {"candidates": [{"content": {"parts": [{"functionCall": {"name": "f"}}, {"text": "one END"}]}}]},
+    "ollama": {"message": {"content": "one END"}, "done": False},
+    "generate": {"response": "one END", "done": False},
+}
+
+
+@pytest.mark.parametrize("api", NO_REASON)
+def test_a_response_that_says_no_reason_keeps_text_that_might_begin_a_stop(api: str) -> None:
+    whole = NO_REASON[api]
+    assert truncate_response(whole, "ENDS") is whole
+    assert "one END" not in repr(truncate_response(whole, StopSet(patterns=[r"END\b"])))
+
+
+def test_ollama_the_logprobs() -> None:
+    tokens = [{"token": token} for token in ("one ", "END", "!")]
+    for text, cut in (("response", "one "), ("message", {"content": "one "})):
+        whole = {text: "one END!" if text == "response" else {"content": "one END!"}, "done": True}
+        told = {text: cut, "done": True, "done_reason": "stop"}
+        assert truncate_response({**whole, "logprobs": tokens}, "END") == {**told, "logprobs": tokens[:1]}
+        assert truncate_response(whole, "END") == told
+
+
+def test_chat_every_choice_is_cut_for_itself() -> None:
+    whole = wire.chat_whole("one END")
+    whole["choices"] += [{**whole["choices"][0], "index": 1, "message": {"role": "assistant", "content": "two"}}]
+    cut = truncate_response(whole, "END")
+    assert [choice["message"]["content"] for choice in cut["choices"]] == ["one ", "two"]
+    assert cut["choices"][1] is whole["choices"][1]
+
+
+def test_chat_a_message_without_text() -> None:
+    for content in (None, ""):
+        whole = wire.chat_whole("", tool_calls=[CALL])
+        whole["choices"][0]["message"]["content"] = content
+        assert truncate_response(whole, "END") is whole
+
+
+def test_what_was_parsed_of_the_whole_text_goes() -> None:
+    whole = wire.chat_whole('{"x": 1} END', parsed={"x": 1})
+    assert "parsed" not in truncate_response(whole, "END")["choices"][0]["message"]
+    whole = wire.responses_whole([wire.output_message([wire.output_text('{"x": 1} END', parsed={"x": 1})])])
+    assert truncate_response(whole, "END")["output"][0]["content"][0] == wire.output_text('{"x": 1} ')
+
+
+def test_litellm() -> None:
+    whole = litellm.ModelResponse(**wire.chat_whole("one END"))
+    cut = truncate_response(whole, "END")
+    assert (cut.choices[0].message.content, cut.choices[0].finish_reason) == ("one ", "stop")
+    assert type(cut) is litellm.ModelResponse
+
+
+def test_anthropic_blocks() -> None:
+    thinking = {"type": "thinking", "thinking": "END", "signature": "s"}
+    use = {"type": "tool_use", "id": "t", "name": "f", "input": {"x": "END"}}
+    texts = [{"type": "text", "text": text} for text in ("EN", "D END x")]
+    whole = wire.anthropic_whole([thinking, texts[0], texts[1], use])
+    cut = truncate_response(whole, "END")
+    assert cut["content"] == [thinking, texts[0], {"type": "text", "text": "D "}]
+    assert cut["content"][1] is texts[0]
+    assert (cut["stop_reason"], cut["stop_sequence"]) == ("stop_sequence", "END")
+    others = [thinking, use, {"type": "note", "text": "END"}]
+    assert truncate_response(wire.anthropic_whole(others), "END")["content"] == others
+
+
+def test_anthropic_what_was_parsed_of_the_whole_text_goes() -> None:
+    block = {"type": "text", "text": '{"x": 1} END', "parsed_output": {"x": 1}}
+    (cut,) = truncate_response(wire.anthropic_whole([block]), "END")["content"]
+    assert cut == {"type": "text", "text": '{"x": 1} '}
+
+
+def test_gemini_parts() -> None:
+    call = {"functionCall": {"name": "f", "args": {}}}
+    parts = [{"text": "END", "thought": True}, {"text": "EN"}, {"text": "x"}, call, {"text": "D END"}, call]
+    whole = wire.gemini_chunk([wire.candidate(*parts, finishReason="STOP")])
+    for made in (whole, MAKERS["gemini"](whole)):
+        cut = truncate_response(made, "END")
+        told = [field(part, "text") for part in field(cut, "candidates", 0, "content", "parts")]
+        assert told == ["END", "EN", "x", None, "D "]
+        assert truncate_response(made, "ENx")  # in two parts
+    assert field(truncate_response(whole, "ENx"), "candidates", 0, "content", "parts") == [
+        parts[0],
+        {"text": ""},
+        {"text": ""},
+    ]
+
+
+@pytest.mark.parametrize(
+    "blocked",
+    [
+        {"promptFeedback": {"blockReason": "SAFETY"}},
+        {"usageMetadata": {"promptTokenCount": 3}},
+        {"prompt_feedback": {"block_reason": "SAFETY"}},  # as the Python client dumps it
+    ],
+    ids=lambda blocked: next(iter(blocked)),
+)
+def test_gemini_a_prompt_that_was_blocked(blocked: Any) -> None:
+    assert truncate_response(blocked, "END") is blocked
+    assert next(scan_events([blocked], "END")) is blocked
+
+
+def test_bedrock_blocks() -> None:
+    reasoning = {"reasoningContent": {"reasoningText": {"text": "END"}}}
+    use = {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}
+    cut = truncate_response(wire.bedrock_whole([reasoning, {"text": "one END"}, use]), "END")
+    assert cut["output"]["message"]["content"] == [reasoning, {"text": "one "}]
+    assert cut["stopReason"] == "stop_sequence"
+    empty = {"output": {"message": {"role": "assistant"}}, "stopReason": "end_turn"}
+    assert truncate_response(empty, "END") is empty
+
+
+def test_responses_items() -> None:
+    reasoning = {"id": "rs", "type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "END"}]}
+    call = {"id": "fc", "type": "function_call", "call_id": "c", "name": "f", "arguments": "END"}
+    messages = [wire.output_message([wire.output_text(text), wire.output_text("END")]) for text in ("one", "two")]
+    cut = truncate_response(wire.responses_whole([reasoning, messages[0], call, messages[1]]), "END")
+    assert cut["output"] == [reasoning, wire.output_message([wire.output_text("one"), wire.output_text("")])]
+
+
+def test_responses_a_part_says_no_more_than_it_did() -> None:
+    part = {"type": "output_text", "text": "one END"}
+    cut = truncate_response({"output": [{"type": "message", "content": [part]}]}, "END")
+    assert cut["output"] == [{"type": "message", "content": [{"type": "output_text", "text": "one "}]}]
+
+
+def test_responses_an_answer_that_ran_into_its_limit_after_the_stop_is_complete() -> None:
+    whole = wire.responses_whole([wire.output_message([wire.output_text("one END two")], "incomplete")])
+    whole |= {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+    cut = truncate_response(whole, "END")
+    assert (cut["status"], cut["incomplete_details"], cut["output"][0]["status"]) == ("completed", None, "completed")
+
+
+def test_responses_parts_without_text_pass() -> None:
+    """X: what stands for the missing text is no text."""
+    parts = [{"type": "output_text"}, {"type": "output_text", "text": None}, {"type": "refusal", "refusal": "X"}]
+    for content in (parts, [], None):
+        whole = wire.responses_whole([{"type": "message", "content": content}, {"type": "message"}])
+        assert truncate_response(whole, "X") is whole
+    whole = wire.responses_whole([{"type": "message", "content": [*parts, wire.output_text("one X")]}])
+    assert truncate_response(whole, "X")["output"][0]["content"] == [*parts, wire.output_text("one ")]
+    assert truncate_response({"output": []}, "X") == {"output": []}
+
+
+def test_completions_a_choice_says_no_more_than_it_did() -> None:
+    cut = truncate_response({"choices": [{"text": "one END"}]}, "END")
+    assert cut == {"choices": [{"text": "one ", "finish_reason": "stop", "matched_stop": "END"}]}
+
+
+def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> None:
+    cite = {"type": "file_path", "file_id": "f", "index": 0}
+    whole = wire.responses_whole([wire.output_message([wire.output_text("END") | {"annotations": [cite]}])])
+    assert truncate_response(whole, "END")["output"][0]["content"][0]["annotations"] == [cite]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        *("one END", None, 7, {"delta": "END"}, SimpleNamespace(), [], {}, {"message": "Not Found"}),
+        {"type": "ai", "content": [{"type": "text", "text": "END"}]},  # LangChain's message
+        {"type": "message", "content": "END"},
+    ],
+)
+def test_what_is_refused(response: Any) -> None:
+    with pytest.raises(TypeError, match="no response of an API"):
+        truncate_response(response, "END")
+
+
+def test_a_bad_stop_is_refused() -> None:
+    with pytest.raises(ValueError, match="empty"):
+        truncate_response(WHOLES["chat"]("one"), "")

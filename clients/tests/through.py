@@ -1,0 +1,70 @@
+"""The official clients over the transports, each asked in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anthropic
+import httpx
+import httpx2
+import ollama
+import openai
+from apis import MESSAGES, genai
+
+from stopscan_clients import AsyncStopTransport, StopTransport
+
+APIS = ("chat", "completions", "responses", "anthropic", "gemini", "ollama", "generate")
+
+Ask = Callable[..., Any]
+
+
+def asker(url: str, api: str, transport: StopTransport) -> Ask:
+    """Asks for an answer of a model, streamed or whole."""
+    if api in ("ollama", "generate"):
+        made: Any = ollama.Client(host=url, transport=transport)
+    elif api == "anthropic":
+        made = anthropic.Anthropic(
+            base_url=url, api_key="none", max_retries=0, http_client=httpx2.Client(transport=transport)
+        )
+    elif api == "gemini":
+        made = genai.Client(api_key="none", http_options={"base_url": url, "client_args": {"transport": transport}})
+    else:
+        made = openai.OpenAI(
+            base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=httpx.Client(transport=transport)
+        )
+    return lambda model, **options: _asked(made, api, model, **options)
+
+
+def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
+    """The same of an async client: what it gives is to be awaited."""
+    if api in ("ollama", "generate"):
+        made: Any = ollama.AsyncClient(host=url, transport=transport)
+    elif api == "anthropic":
+        http = httpx2.AsyncClient(transport=transport)
+        made = anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0, http_client=http)
+    elif api == "gemini":
+        # An httpx client of one's own, or its async half takes aiohttp.
+        options = {"base_url": url, "httpx_async_client": httpx2.AsyncClient(transport=transport)}
+        made = genai.Client(api_key="none", http_options=options).aio
+    else:
+        http_client = httpx.AsyncClient(transport=transport)
+        made = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, http_client=http_client)
+    return lambda model, **options: _asked(made, api, model, **options)
+
+
+def _asked(made: Any, api: str, model: str, stream: bool = True, **options: Any) -> Any:
+    if api == "chat":
+        return made.chat.completions.create(model=model, messages=MESSAGES, stream=stream, **options)
+    if api == "completions":
+        return made.completions.create(model=model, prompt="hi", stream=stream, **options)
+    if api == "responses":
+        return made.responses.create(model=model, input="hi", stream=stream, **options)
+    if api == "anthropic":
+        return made.messages.create(model=model, messages=MESSAGES, max_tokens=99, stream=stream, **options)
+    if api == "gemini":
+        generate = made.models.generate_content_stream if stream else made.models.generate_content
+        return generate(model=model, contents="hi", **options)
+    if api == "ollama":
+        return made.chat(model=model, messages=MESSAGES, stream=stream, **options)
+    return made.generate(model=model, prompt="hi", stream=stream, **options)

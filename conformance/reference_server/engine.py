@@ -1,0 +1,200 @@
+"""mlx-lm in one thread, which steps the rows of all requests at once, and starts anew after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import closing, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import Any
+
+import mlx_lm
+from mlx_lm.generate import BatchGenerator
+
+from stopscan.mlx_lm import RowScanner, RowSegmenter
+from stopscan.segments import Segment
+
+Scanner = RowScanner | RowSegmenter
+DEFAULT_CONTEXT = 8192
+PLACES = 64  # rows of the batch; mlx-lm lets further ones wait
+
+
+class EngineError(RuntimeError):
+    """The engine failed, or is closed: there is no more of this answer."""
+
+
+class Row:
+    """One generation. Iterate over its steps, which are the segments that are safe to send; text that is not told apart
+    is an answer. What ends the iteration early, a client that is gone, ends the row. Raises `EngineError` if the engine
+    fails.
+    """
+
+    def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any) -> None:
+        self.prompt = prompt
+        self.max_tokens = max_tokens
+        self.scanner = scanner
+        self.sampler = sampler
+        self.uid: int | None = None  # once it was started
+        self._engine = engine
+        self._steps: asyncio.Queue[list[Segment] | EngineError | None] = asyncio.Queue()
+
+    async def __aiter__(self) -> AsyncIterator[list[Segment]]:
+        self._loop = asyncio.get_running_loop()
+        self._engine.send(self)
+        ended = False
+        try:
+            while (step := await self._steps.get()) is not None:
+                if isinstance(step, EngineError):
+                    ended = True
+                    raise step
+                yield step
+                await asyncio.sleep(0)  # who catches up after a wait lets the others in between
+            ended = True
+        finally:
+            if not ended:
+                self._engine.send(self)
+
+    def read(self, response: Any) -> list[Segment]:
+        """The segments that are safe to send with a response of mlx-lm's."""
+        if isinstance(self.scanner, RowSegmenter):
+            return self.scanner.segments(response)
+        text = self.scanner.text(response)
+        return [("answer", text)] if text else []
+
+    def put(self, step: list[Segment] | EngineError | None) -> None:
+        """Called by the engine's thread; None is the end."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
+
+
+class Engine:
+    """The model at `path`. A row that stops leaves the batch before the next step.
+
+    A failure reaches every row that runs, and the rows after it have a new batch. If there can be no new one the engine
+    is over: `failure` says why, and every row raises it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = Path(path).name
+        self.failure: EngineError | None = None
+        self._inbox: SimpleQueue[Row | None] = SimpleQueue()
+        self._rows: dict[int, Row] = {}
+        self._sending = Lock()
+        self._closing = False
+        loaded: Future[tuple[Any, int]] = Future()
+        self._thread = Thread(target=self._run, args=(path, loaded), daemon=True)
+        self._thread.start()
+        self.tokenizer, self.context = loaded.result()
+
+    @property
+    def rows(self) -> int:
+        """How many rows run or wait for a place in the batch."""
+        return len(self._rows)
+
+    def check(self) -> None:
+        """Raises `EngineError` if there are no more answers."""
+        if self.failure is not None:
+            raise self.failure
+
+    @property
+    def status(self) -> int:
+        """200 while there are answers, else 503."""
+        return 200 if self.failure is None else 503
+
+    def send(self, row: Row) -> None:
+        """Starts the row; sent again, it ends the row."""
+        with self._sending:
+            if self.failure is None:
+                self._inbox.put(row)
+            else:
+                row.put(self.failure)
+
+    def close(self, seconds: float = 10.0) -> None:
+        """Ends all rows; waits for the step that the model is at, but no longer than `seconds`."""
+        self._closing = True
+        self._inbox.put(None)
+        self._thread.join(seconds)
+
+    def load(self, path: str) -> tuple[Any, Any]:
+        return mlx_lm.load(path)
+
+    def batch(self, model: Any) -> BatchGenerator:
+        return BatchGenerator(model, completion_batch_size=PLACES)
+
+    def _run(self, path: str, loaded: Future[tuple[Any, int]]) -> None:
+        try:
+            model, tokenizer = self.load(path)  # here: mlx's arrays belong to the thread that made them
+            context = getattr(getattr(model, "args", None), "max_position_embeddings", None) or DEFAULT_CONTEXT
+            RowScanner(tokenizer)  # makes the vocabulary, which all rows share
+            loaded.set_result((tokenizer, context))
+            while not self._served(model) and not self._closing:
+                pass
+            self._over(EngineError("the server is shutting down"))
+        except Exception as error:
+            if loaded.done():
+                self._over(EngineError(f"the engine cannot be started again: {error}"))
+            else:
+                loaded.set_exception(error)
+
+    def _served(self, model: Any) -> bool:
+        """True when the engine was closed, False after a failure, whatever it was: this is where it is supervised."""
+        generator = self.batch(model)
+        try:
+            with closing(generator):
+                while self._take(generator):
+                    self._step(generator)
+        except Exception as error:
+            self._fail(EngineError(f"the engine failed: {error}"))
+            return False
+        return True
+
+    def _take(self, generator: BatchGenerator) -> bool:
+        """Takes in and out what was sent; waits while there is nothing to do. False at the end."""
+        while not self._inbox.empty() or not self._rows:
+            row = self._inbox.get()
+            if row is None:
+                return False
+            if row.uid is None:
+                self._start(generator, row)
+            elif self._rows.get(row.uid) is row:  # another row may have its number, in another batch
+                del self._rows[row.uid]
+                generator.remove([row.uid])
+        return True
+
+    def _start(self, generator: BatchGenerator, row: Row) -> None:
+        row.uid = -1  # sent, whatever happens
+        try:
+            (row.uid,) = generator.insert(
+                [row.prompt], [row.max_tokens], samplers=[row.sampler], stop_sequences=[row.scanner]
+            )
+        finally:
+            if row.uid == -1:
+                row.put(EngineError("the engine did not take the request"))
+        self._rows[row.uid] = row
+
+    def _step(self, generator: BatchGenerator) -> None:
+        for response in generator.next_generated():
+            row = self._rows[response.uid]
+            if segments := row.read(response):
+                row.put(segments)
+            if response.finish_reason is not None:
+                del self._rows[response.uid]
+                row.put(None)
+
+    def _fail(self, error: EngineError) -> None:
+        for row in self._rows.values():
+            row.put(error)
+        self._rows.clear()
+
+    def _over(self, error: EngineError) -> None:
+        """From now on every row fails, and so do those that run or wait."""
+        with self._sending:
+            self.failure = error
+        self._fail(error)
+        with suppress(Empty):
+            while True:
+                if (sent := self._inbox.get_nowait()) is not None:
+                    sent.put(error)

@@ -1,0 +1,227 @@
+"""What requests of all APIs have in common. What is not named in a model, and not in its table of what is taken, is
+refused by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+MAX_STOPS = 64
+T = TypeVar("T")
+# One wrong item is enough: to tell of each of a thousand holds the GIL, and the loop waits.
+Many = Annotated[list[T], Field(fail_fast=True)]
+
+
+def listed(value: Any) -> Any:
+    """A bare string is a list of one, null an empty one."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else value
+
+
+def parts(value: Any) -> Any:
+    """A bare string is one part of text, null none."""
+    if value is None:
+        return []
+    return [{"type": "text", "text": value}] if isinstance(value, str) else value
+
+
+String = Annotated[str, Field(min_length=1, max_length=4096)]
+Strings = Annotated[Many[String], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+Protect = Annotated[
+    Annotated[Many[String], Field(max_length=MAX_STOPS)] | None,
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+]
+Ids = Annotated[Many[Annotated[int, Field(ge=0, lt=2**32)]], Field(max_length=MAX_STOPS), BeforeValidator(listed)]
+Limit = Annotated[int, Field(ge=1)]
+Temperature = Annotated[float, Field(ge=0, le=2)]
+TopP = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+# What ordinary clients send: a field is taken with each of these values, or with ANY, and does nothing. With another
+# value it would change the answer, and is refused.
+ANY = object()
+Taken = Mapping[str, Any]
+
+
+def anything(names: str) -> Taken:
+    return dict.fromkeys(names.split(), ANY)
+
+
+SAMPLING: Taken = {"frequency_penalty": (0,), "presence_penalty": (0,), "n": (1,)}
+LOGPROBS: Taken = {"logprobs": (False,), "top_logprobs": (0,)}
+OPENAI: Taken = {
+    **anything("metadata prompt_cache_key safety_identifier seed service_tier user"),
+    **anything("include reasoning reasoning_effort verbosity"),  # how much to think, and what to say beside text
+    **SAMPLING, **LOGPROBS, "best_of": (1,), "echo": (False,), "logit_bias": ({},), "modalities": (["text"],),
+    "parallel_tool_calls": (True,), "response_format": ({"type": "text"},), "store": (False,), "suffix": ("",),
+    "text": ({"format": {"type": "text"}}, {}), "truncation": ("disabled",),
+}  # fmt: skip
+ANTHROPIC: Taken = {**anything("metadata service_tier"), "container": (), "mcp_servers": ([],)}
+OLLAMA: Taken = {
+    **anything("keep_alive"),  # the model is always there
+    **anything("metadata num_predict"),  # Open WebUI's, which Ollama passes over as well
+    **LOGPROBS, "context": ([],), "format": ("",), "images": ([],), "options": ({},), "suffix": ("",),
+    "template": ("",), "truncate": (True,),
+}  # fmt: skip
+OLLAMA_OPTIONS: Taken = {
+    # How Ollama loads a model; the context is the model's own.
+    **anything("f16_kv low_vram main_gpu num_batch num_ctx num_gpu num_keep num_thread"),
+    **anything("numa use_mlock use_mmap vocab_only"),
+    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # of what is off
+    **SAMPLING, "mirostat": (0,), "repeat_penalty": (1,), "tfs_z": (1,), "typical_p": (1,),
+}  # fmt: skip
+SGLANG: Taken = {**anything("rid return_text_in_logprobs"), "image_data": ([],), "return_logprob": (False,)}
+SGLANG_SAMPLING: Taken = {**SAMPLING, "repetition_penalty": (1,), "skip_special_tokens": (False,)}
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    taken: ClassVar[Taken] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def without_taken(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        kept: dict[str, Any] = {}
+        strange: dict[str, Any] = {}
+        for name, value in data.items():
+            if name in cls.model_fields and (value is not None or name not in cls.taken):
+                kept[name] = value
+            elif name not in cls.taken:
+                strange = strange or {name: value}  # the first alone: pydantic makes an error for each
+            elif value is not None and cls.taken[name] is not ANY and value not in cls.taken[name]:
+                raise PydanticCustomError("taken", "{message}", {"message": refusal(name, cls.taken[name])})
+        return kept | strange
+
+
+class Streamed(Strict):
+    """What a request has in each API."""
+
+    model: str | None = None
+    stream: bool | None = None
+
+
+def refusal(name: str, values: tuple[Any, ...]) -> str:
+    default = f", only {values[0]!r}" if values else ""
+    return f"{name}: this server does not do it, so that no value is taken{default}"
+
+
+class Lenient(BaseModel):
+    """For what clients send back to us: it has more than we read."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class Sampling(Strict):
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: Count | None = None
+    min_p: Share | None = None
+
+    def sampling(self) -> dict[str, Any]:
+        """The options of mlx-lm's sampler."""
+        options = {"temp": self.temperature, "top_p": self.top_p, "top_k": self.top_k, "min_p": self.min_p}
+        return {name: value for name, value in options.items() if value}
+
+
+class Stopping(Sampling):
+    """The stops, and how a token is chosen. All but `stop` are extensions, with the same names in all APIs."""
+
+    stop: Strings = []
+    patterns: Strings = []
+    max_held: Count | None = None
+    stop_token_ids: Ids = []
+    min_tokens: Count | None = None
+    include_stop: bool | None = None
+    protect: Protect = None  # null: the server's or the route's default
+    repeat: Any = None  # `stopscan.repeats` reads it
+    start_protected: bool | None = None
+
+
+class Text(Lenient):
+    type: Literal["text", "input_text", "output_text"] = "text"
+    text: str
+
+
+Content = Annotated[Many[Text], BeforeValidator(parts)]
+
+
+def joined(content: list[Text]) -> str:
+    return "".join(part.text for part in content)
+
+
+class Function(Lenient):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The tool as chat templates have it."""
+        return tool(self.name, self.description, self.parameters or {})
+
+
+class Tool(Lenient):
+    """A tool of OpenAI's chat and of Ollama's."""
+
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class CalledFunction(Lenient):
+    name: str
+    arguments: dict[str, Any] | str = {}
+
+
+class ToolCall(Lenient):
+    id: str | None = None
+    function: CalledFunction
+
+
+class Message(Lenient):
+    """A message of OpenAI's chat and of Ollama's."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "thinking"]
+    content: Content = []
+    tool_calls: Many[ToolCall] | None = None
+    tool_call_id: str | None = None
+    images: Annotated[list[str], Field(max_length=0)] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """The message as chat templates have it."""
+        message: dict[str, Any] = {"role": self.role, "content": joined(self.content)}
+        if self.tool_calls:
+            uses = [(call.function.name, call.function.arguments, call.id) for call in self.tool_calls]
+            message["tool_calls"] = [called(*use) for use in uses]
+        if self.tool_call_id is not None:
+            message["tool_call_id"] = self.tool_call_id
+        return message
+
+
+def given(messages: list[Message]) -> list[dict[str, Any]]:
+    """The messages as chat templates have them; what a model thought before, no template wants to see again."""
+    return [message.given() for message in messages if message.role != "thinking"]
+
+
+def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
+    """A tool as chat templates have it."""
+    return {
+        "type": "function",
+        "function": {"name": name, "description": description or "", "parameters": parameters},
+    }
+
+
+def called(name: str, arguments: dict[str, Any] | str, call_id: str | None) -> dict[str, Any]:
+    """A tool call as chat templates have it: with an object, or with what the model wrote instead."""
+    if isinstance(arguments, str):
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
+    return {"type": "function", "id": call_id or "", "function": {"name": name, "arguments": arguments}}

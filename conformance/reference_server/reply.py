@@ -1,0 +1,173 @@
+"""What the APIs have in common: a request in, an answer out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Literal, NamedTuple
+from uuid import uuid4
+
+from engine import Engine, Row, Scanner
+from fields import Stopping
+from mlx_lm.sample_utils import make_sampler
+from parts import Part, Parts
+from prompts import Prompts
+from starlette.exceptions import HTTPException
+
+from stopscan import Repeat, StopSet
+from stopscan.finish import Finish
+from stopscan.mlx_lm import RowScanner, RowSegmenter
+from stopscan.regions import NAMES, PROTECTED, Graph, protected, segments_of
+from stopscan.repeats import requested
+
+MAX_TOKENS = 4096
+Step = Literal["start", "delta", "stop", "end"]
+
+
+class Model(NamedTuple):
+    """What a request is answered with. `protect` and `repeat` are the server's own defaults; `protect` may be None, for
+    the default of the route."""
+
+    engine: Engine
+    graph: Graph
+    prompts: Prompts
+    protect: list[str] | None
+    repeat: Repeat | None
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request. `prompt` is text, token ids or messages; `apart` asks for reasoning, answer and calls apart. Stops are
+    then for the answer, unless the request says otherwise; in text that is not told apart they fire everywhere.
+    """
+
+    prompt: str | list[int] | list[dict[str, Any]]
+    max_tokens: int | None
+    options: Stopping
+    stream: bool = False
+    apart: bool = True
+    tools: Sequence[dict[str, Any]] = ()
+    think: bool | None = None
+    usage: bool = False  # of a stream, where the API wants to be asked
+
+    def start(self, model: Model) -> Reply:
+        """The reply, about to begin. Raises `HTTPException` for what cannot be answered. Takes time: compiling and
+        encoding.
+        """
+        engine = model.engine
+        ids, tail = self._encoded(model.prompts)
+        left = engine.context - len(ids)
+        if not ids:
+            raise HTTPException(400, "the prompt is empty: it has no tokens")
+        if left < 1:
+            raise HTTPException(400, f"{len(ids)} tokens do not fit into the context of {engine.context}")
+        max_tokens = min(self.max_tokens or MAX_TOKENS, left)  # clients such as Continue ask for 32,000 of any model
+        try:
+            scanner = self._scanner(model, max_tokens, tail)
+        except ValueError as error:
+            raise HTTPException(400, str(error)) from error
+        row = Row(engine, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
+        return Reply(self, engine.name, row, Parts(model.graph))
+
+    def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
+        """The prompt's ids, and what of its end is not the user's."""
+        if isinstance(self.prompt, str):
+            return prompts.of_text(self.prompt)
+        if not self.prompt or isinstance(self.prompt[0], int):
+            return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # all of it, or the body was refused
+        think = {} if self.think is None else {"enable_thinking": self.think}
+        return prompts.of_messages(self.prompt, tools=self.tools or None, **think)  # type: ignore[arg-type]
+
+    def _scanner(self, model: Model, max_tokens: int, prompt: str) -> Scanner:
+        asked = self.options
+        common: dict[str, Any] = {
+            "stop_token_ids": asked.stop_token_ids,
+            "min_tokens": asked.min_tokens or 0,
+            "max_tokens": max_tokens,
+            "include_stop": bool(asked.include_stop),
+            "prompt": prompt,
+        }
+        repeat = requested(asked.repeat, model.repeat)
+        stops = StopSet(asked.stop, patterns=asked.patterns, max_held=asked.max_held, repeat=repeat)
+        given = [one for one in (asked.protect, model.protect) if one is not None]
+        protect = given[0] if given else NAMES if self.apart else ()
+        start, tokenizer = asked.start_protected, model.engine.tokenizer
+        if not self.apart:
+            if protect:
+                stops = protected(stops, model.graph, protect)
+            return RowScanner(tokenizer, stops, start_protected=start, **common)
+        segments = segments_of(stops, model.graph, protect)
+        region = None if start is None else "reasoning" if start else segments.regions[0]
+        return RowSegmenter(tokenizer, segments, region=region, **common)
+
+
+@dataclass
+class Reply:
+    """An answer as it comes: iterate over its parts, then read `finish` and the counts of tokens."""
+
+    ask: Ask
+    model: str
+    row: Row
+    _parts: Parts
+    id: str = field(default_factory=lambda: uuid4().hex)
+    created: float = field(default_factory=time.time)
+    events: count[int] = field(default_factory=count)  # their numbers, where an API has them
+    _called: bool = False
+
+    async def __aiter__(self) -> AsyncIterator[Part]:
+        async for segments in self.row:
+            for part in self._parts.feed(segments):
+                yield self._seen(part)
+        for part in self._parts.end():
+            yield self._seen(part)
+
+    def _seen(self, part: Part) -> Part:
+        self._called |= part.kind == "tool_call"
+        return part
+
+    async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
+        """The same, with what belongs together between the start and the stop of a block; the last one has an end."""
+        index, block = -1, Part("answer", "")
+        async for part in self:
+            if index < 0 or part.call is not None or part.kind != block.kind:
+                if index >= 0:
+                    yield "stop", index, block
+                index, block = index + 1, part._replace(text="")
+                yield "start", index, block
+            block = block._replace(text=block.text + part.text)
+            yield "delta", index, part
+        if index >= 0:
+            yield "end", index, block
+
+    async def whole(self) -> list[Part]:
+        """All of it. A loop is told once, unless the stop is to be included."""
+        parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
+        match = self.row.scanner.match
+        if match is not None and match.period is not None and parts and not self.ask.options.include_stop:
+            last, copies = parts[-1], len(match.sequence) - match.period
+            parts[-1] = last._replace(text=last.text[: len(last.text) - copies])
+        return parts
+
+    @property
+    def finish(self) -> Finish:
+        """Why it ended, once it has."""
+        finish = self.row.scanner.finish
+        assert finish is not None
+        return replace(finish, reason="tool_calls") if self._called and finish.reason == "eos" else finish
+
+    @property
+    def prompt_tokens(self) -> int:
+        return len(self.row.prompt)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        scanner = self.row.scanner
+        counts = scanner.tokens_in if isinstance(scanner, RowSegmenter) else {}
+        return counts.get("reasoning", 0) + counts.get(f"reasoning{PROTECTED}", 0)
+
+    @property
+    def tokens(self) -> int:
+        """How many were generated, the one that ended it included."""
+        return self.row.scanner.tokens_seen

@@ -1,0 +1,23 @@
+"""The APIs by name, each in a file of its own. Harmony's are the same routes, with a model that speaks in channels."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from stopscan_conformance.apis import anthropic, ollama, openai, responses, sglang
+from stopscan_conformance.apis.api import Api, End, Part, Request, Said, short
+
+__all__ = ["APIS", "Api", "End", "Part", "Request", "Said", "short"]
+
+_APIS = (
+    openai.CHAT,
+    openai.COMPLETIONS,
+    responses.RESPONSES,
+    anthropic.MESSAGES,
+    ollama.CHAT,
+    ollama.GENERATE,
+    replace(responses.RESPONSES, name="responses-with-stop", stops=True, extra=True),
+    sglang.GENERATE,
+    replace(openai.CHAT, name="harmony-chat", harmony=True, extra=True),
+    replace(responses.RESPONSES, name="harmony-responses", stops=True, harmony=True, extra=True),
+)
+APIS: Mapping[str, Api] = {api.name: api for api in _APIS}

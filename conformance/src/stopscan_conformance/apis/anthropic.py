@@ -1,0 +1,201 @@
+"""Anthropic's messages, with `stop_token_ids` as an extension."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from stopscan_conformance.apis import api as form
+from stopscan_conformance.apis.api import COUNT, NAME, NULL, Api, Data, End, Part, Request, inner, string
+from stopscan_conformance.wire import Wire
+
+MOST_TOKENS = 6000  # the API wants a limit
+REASONS = {
+    "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded",
+}  # fmt: skip
+ENDS = {"end_turn": "eos", "max_tokens": "length", "stop_sequence": "stop_sequence"}
+MESSAGE = {"id": NAME, "type": {"message"}, "role": {"assistant"}, "model": NAME, "content": list}
+BLOCKS: dict[str, Data] = {
+    "text": {"text": str},
+    "thinking": {"thinking": str, "signature": str},
+}
+# "messages: text content blocks must be non-empty": in a history, an empty block is a 400 for ever.
+EMPTY = "an empty text block; if there is no text, there is no block"
+DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
+
+
+def body(model: str, request: Request) -> Data:
+    """The turns, of which the system's is a field of its own, and the limit."""
+    system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
+    turns = [turn for turn in request.messages if turn["role"] != "system"]
+    content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}
+    said = {"system": "\n".join(system)} if system else {}
+    return {"model": model, "stream": request.stream, **content, **said, **request.named("stop_sequences")}
+
+
+def read(wire: Wire, request: Request) -> Iterator[Part]:
+    if not request.stream:
+        for event in wire.whole():
+            for block in form.objects(inner(event.data, "content")):
+                yield Part(string(block.get("text")), string(block.get("thinking")), time=event.time)
+            usage = inner(event.data, "usage")
+            yield Part(end=_end(event.data), head=_head(event.data) | _tokens(usage), time=event.time)
+        return
+    for event in wire.events():
+        kind = inner(event.data, "type")
+        if kind == "message_start":
+            message = inner(event.data, "message")
+            yield Part(end=_end(message), head=_head(message), time=event.time)
+        elif kind == "content_block_delta":
+            delta = inner(event.data, "delta")
+            yield Part(string(inner(delta, "text")), string(inner(delta, "thinking")), time=event.time)
+        elif kind == "message_delta":
+            end = _end(inner(event.data, "delta"))
+            yield Part(end=end, head=_tokens(inner(event.data, "usage")), time=event.time)
+        elif kind == "error":
+            raise RuntimeError(f"an error in the answer: {form.short(inner(event.data, 'error'))}")
+
+
+def _end(message: Any) -> End | None:
+    word = inner(message, "stop_reason")
+    if word is None:
+        return None
+    if not isinstance(word, str) or word not in ENDS:
+        return "unknown", word
+    return ENDS[word], inner(message, "stop_sequence")
+
+
+def _head(message: Any) -> Data:
+    head = {"id": inner(message, "id") or None, "model": inner(message, "model") or None}
+    return {**head, "prompt": inner(message, "usage", "input_tokens")}
+
+
+def _tokens(usage: Any) -> Data:
+    return {"tokens": inner(usage, "output_tokens")}
+
+
+def answer_form(wire: Wire, request: Request) -> Iterator[str]:
+    if request.stream:
+        yield from form.sent_as(wire, "text/event-stream")
+        yield from _stream_form(wire)
+        return
+    message = wire.json()
+    yield from form.sent_as(wire, "application/json")
+    yield from form.lacks(
+        "the message", message, **MESSAGE, stop_reason=REASONS, stop_sequence=(NAME, NULL), usage=dict
+    )
+    if isinstance(message, dict):
+        yield from form.summed("usage", message.get("usage"), "input_tokens", "output_tokens", None)
+        for block in form.objects(message.get("content")):
+            yield from _block_form(block)
+            if block.get("type") == "text" and block.get("text") == "":
+                yield EMPTY
+
+
+def _block_form(block: Any) -> Iterator[str]:
+    wrong = list(form.lacks("a block", block, type={*BLOCKS}))
+    yield from wrong or form.lacks("a block", block, **BLOCKS[block["type"]])
+
+
+def _stream_form(wire: Wire) -> Iterator[str]:
+    events = []
+    for name, data, _ in wire.events():
+        if not isinstance(data, dict):
+            yield f"an event has the data {str(data)[:40]!r}"
+            continue
+        kind = data.get("type")
+        if name != kind:
+            yield f"the event {kind} is named {name}"
+        if kind != "ping":
+            events.append(data)
+    kinds = [str(event.get("type")) for event in events]
+    if kinds[:1] != ["message_start"] or kinds[-2:] != ["message_delta", "message_stop"]:
+        yield f"the stream goes from {kinds[:1]} to {kinds[-2:]}"
+    for kind in ("message_start", "message_delta", "message_stop"):
+        if kinds.count(kind) != 1:
+            yield f"{kinds.count(kind)} times {kind}"
+    yield from _blocks_form(events)
+    for event in events:
+        if event.get("type") == "message_start":
+            yield from _start_form(event.get("message"))
+        elif event.get("type") == "message_delta":
+            yield from form.lacks("the last delta", event.get("delta"), stop_reason=REASONS, stop_sequence=(NAME, NULL))
+            yield from form.lacks("the last usage", event.get("usage"), output_tokens=COUNT)
+    yield from _usages_form(events)
+
+
+def _start_form(message: Any) -> Iterator[str]:
+    yield from form.lacks("the message", message, **MESSAGE, stop_reason=NULL, stop_sequence=NULL, usage=dict)
+    if isinstance(message, dict):
+        yield from form.summed("the first usage", message.get("usage"), "input_tokens", "output_tokens", None)
+        if message.get("content"):
+            yield "the message begins with content"
+
+
+def _usages_form(events: list[Data]) -> Iterator[str]:
+    """The counts of `message_delta` are cumulative, and those of the prompt do not change."""
+    first = next((inner(event, "message", "usage") for event in events if event.get("type") == "message_start"), None)
+    last = next((inner(event, "usage") for event in events if event.get("type") == "message_delta"), None)
+    begun, ended = inner(first, "output_tokens"), inner(last, "output_tokens")
+    if isinstance(begun, int) and isinstance(ended, int) and begun > max(ended, 1):
+        yield f"the first usage has {begun} output_tokens, the last {ended}"
+    prompt = inner(last, "input_tokens")
+    if prompt is not None and prompt != inner(first, "input_tokens"):
+        yield f"the last usage has {form.short(prompt)} as input_tokens, the first {inner(first, 'input_tokens')}"
+
+
+def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:
+    """Blocks follow each other, numbered from 0, and deltas belong to the one that is open."""
+    count, opened, text = 0, None, ""
+    for event in events:
+        kind, index = event.get("type"), event.get("index")
+        if kind == "content_block_start":
+            if opened is not None:
+                yield "a block begins in another"
+            if index != count:
+                yield f"block {count} has the index {index}"
+            yield from _block_form(event.get("content_block"))
+            block = event.get("content_block")
+            count, opened = count + 1, block.get("type") if isinstance(block, dict) else ""
+            text = string(inner(block, "text"))
+        elif kind in ("content_block_delta", "content_block_stop"):
+            if opened is None:
+                yield f"{kind} outside a block"
+            elif index != count - 1:
+                yield f"{kind} of block {index} in block {count - 1}"
+            elif kind == "content_block_delta":
+                yield from _delta_form(event.get("delta"), opened)
+                text += string(inner(event.get("delta"), "text"))
+            if kind == "content_block_stop":
+                if opened == "text" and not text:
+                    yield EMPTY
+                opened = None
+        elif kind == "message_delta" and opened is not None:
+            yield "a block is not closed"
+        elif kind not in ("message_start", "message_delta", "message_stop"):
+            yield f"an event of the type {kind}"
+
+
+def _delta_form(delta: Any, block: Any) -> Iterator[str]:
+    wrong = list(form.lacks("a delta", delta, type={*DELTAS}))
+    yield from wrong or form.lacks("a delta", delta, **{delta["type"].removesuffix("_delta"): str})
+    if not wrong and DELTAS[delta["type"]] != block:
+        yield f"{delta['type']} in a block of {block}"
+
+
+def told(end: End) -> End:
+    return ("eos", None) if end[0] == "stop_token" else end
+
+
+MESSAGES = Api(
+    "anthropic",
+    "/v1/messages",
+    "https://docs.anthropic.com/en/api/messages",
+    body,
+    read,
+    answer_form,
+    told,
+    names="documented",
+    stop="stop_sequences",
+    lists_only=True,
+)

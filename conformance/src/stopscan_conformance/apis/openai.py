@@ -1,0 +1,193 @@
+"""OpenAI's chat and text completions, with the extensions of the engines: `stop_token_ids`, `matched_stop`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from stopscan_conformance.apis import api as form
+from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Request, inner, string
+from stopscan_conformance.wire import Event, Wire
+
+DONE = "[DONE]"
+# The second name is vLLM's and mlx-lm's, the first everybody else's.
+REASONING = ("reasoning_content", "reasoning")
+MATCHED = ("matched_stop", "stop_reason")
+# What the reference knows, and what of it an answer to the kit may say.
+CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
+COMPLETION_WORDS = {"stop", "length", "content_filter"}
+ENDS = {"stop": "eos", "length": "length"}
+
+
+def chat_body(model: str, request: Request) -> Data:
+    return {"model": model, "messages": request.messages, **_options(request)}
+
+
+def completions_body(model: str, request: Request) -> Data:
+    return {"model": model, "prompt": request.text, **_options(request)}
+
+
+def _options(request: Request) -> Data:
+    asked = {True: {"include_usage": True}, None: {"include_usage": False}}.get(request.usage)
+    usage = {"stream_options": asked} if asked and request.stream else {}
+    limits = {} if request.max_tokens is None else dict.fromkeys(request.said.limits, request.max_tokens)
+    return {"stream": request.stream, **usage, **request.named("stop"), **limits}
+
+
+def read_chat(wire: Wire, request: Request) -> Iterator[Part]:
+    for event, choice in _read(wire, request):
+        said = choice.get("delta") if request.stream else choice.get("message")
+        reasoning = next(filter(None, (string(inner(said, name)) for name in REASONING)), "")
+        yield Part(string(inner(said, "content")), reasoning, end_of(choice), head_of(event.data), event.time)
+
+
+def read_completions(wire: Wire, request: Request) -> Iterator[Part]:
+    for event, choice in _read(wire, request):
+        yield Part(string(choice.get("text")), "", end_of(choice), head_of(event.data), event.time)
+
+
+def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
+    """The choices, and an empty one for an event without any."""
+    for event in wire.events() if request.stream else wire.whole():
+        if inner(event.data, "error"):
+            raise RuntimeError(f"an error in the answer: {form.short(event.data['error'])}")
+        for choice in _choices(event.data) or [{}]:
+            yield event, choice
+
+
+def head_of(data: Any) -> Data:
+    usage = inner(data, "usage")
+    return {
+        "id": inner(data, "id") or None,
+        "model": inner(data, "model") or None,
+        "prompt": inner(usage, "prompt_tokens"),
+        "tokens": inner(usage, "completion_tokens"),
+    }
+
+
+def end_of(choice: Data) -> End | None:
+    word = choice.get("finish_reason")
+    if word is None:
+        return None
+    if not isinstance(word, str) or word not in ENDS:
+        return "unknown", word
+    matched = next((choice[name] for name in MATCHED if choice.get(name) is not None), None)
+    if matched is None or word != "stop":
+        return ENDS[word], matched
+    return ("stop_sequence" if isinstance(matched, str) else "stop_token"), matched
+
+
+def chat_form(wire: Wire, request: Request) -> Iterator[str]:
+    if request.stream:
+        yield from _stream_form(wire, request, "chat.completion.chunk", CHAT_WORDS, delta=dict)
+        deltas = form.objects([choice.get("delta") for event in wire.events() for choice in _choices(event.data)])
+        roles = [delta.get("role") for delta in deltas]
+        if roles[:1] != ["assistant"]:
+            yield f"the first delta has {roles[0] if roles else None!r} as role"
+        for role in [role for role in roles if role not in ("assistant", None)][:1]:
+            yield f"a delta has {form.short(role)} as role"
+        for delta in deltas:
+            yield from form.lacks("a delta", {"content": None, **delta}, content=(str, NULL))
+            yield from _reasoning_form("a delta", delta)
+    else:
+        yield from _whole_form(wire, "chat.completion", CHAT_WORDS, message=dict)
+        for choice in _choices(wire.json()):
+            yield from form.lacks("the message", choice.get("message"), role={"assistant"}, content=(str, NULL))
+            yield from _reasoning_form("the message", choice.get("message"))
+
+
+def _reasoning_form(what: str, message: Any) -> Iterator[str]:
+    for name in REASONING:
+        if not isinstance(inner(message, name), (str, NULL)):
+            yield f"{what} has {form.short(message[name])} as {name}"
+
+
+def completions_form(wire: Wire, request: Request) -> Iterator[str]:
+    if request.stream:
+        yield from _stream_form(wire, request, "text_completion", COMPLETION_WORDS, text=str)
+    else:
+        yield from _whole_form(wire, "text_completion", COMPLETION_WORDS, text=str)
+
+
+def _whole_form(wire: Wire, kind: str, words: set[str], **content: type) -> Iterator[str]:
+    answer = wire.json()
+    yield from form.sent_as(wire, "application/json")
+    yield from form.lacks("the answer", answer, id=NAME, object={kind}, created=int, model=NAME, choices=list)
+    yield from form.in_seconds("the answer", "created", answer)
+    if isinstance(answer, dict) and "usage" in answer:  # "usage" is not required
+        yield from form.summed("usage", answer.get("usage"), "prompt_tokens", "completion_tokens", "total_tokens")
+    if len(_choices(answer)) != 1:
+        yield f"there are {len(_choices(answer))} choices"
+    for choice in _choices(answer):
+        yield from form.lacks("the choice", choice, index={0}, finish_reason=words, **content)
+        yield from form.told_apart("the choice", choice)
+
+
+def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **content: type) -> Iterator[str]:
+    events = [event.data for event in wire.events()]
+    # Azure begins with a chunk about its filters, in which nothing else stands.
+    chunks = [event for event in events if event != DONE and not inner(event, "prompt_filter_results")]
+    yield from form.sent_as(wire, "text/event-stream")
+    if events[-1:] != [DONE]:
+        yield f"the stream does not end with {DONE}"
+    if DONE in events[:-1]:
+        yield f"the stream goes on after {DONE}"
+    yield from form.differ("the stream", chunks, "id", "model")
+    for chunk in chunks:
+        yield from form.lacks("a chunk", chunk, id=NAME, object={kind}, created=int, model=NAME, choices=list)
+        yield from form.in_seconds("a chunk", "created", chunk)
+        for choice in _choices(chunk):
+            yield from form.lacks("a choice", choice, index={0}, finish_reason=(words, NULL), **content)
+            yield from form.told_apart("a choice", choice)
+    yield from _usage_form(chunks, request)
+    yield from _end_form([choice for chunk in chunks for choice in _choices(chunk)])
+
+
+def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
+    """ "An additional chunk will be streamed before the data: [DONE] message", and it has no choices."""
+    bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
+    told = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
+    if not request.usage:
+        if bare:
+            yield "a chunk without choices, although no usage was asked for"
+        return
+    if not (len(told) == 1 and told == bare == chunks[-1:]):
+        yield "the usage does not come once, in a last chunk without choices"
+    for chunk in told:
+        yield from form.summed("usage", chunk["usage"], "prompt_tokens", "completion_tokens", "total_tokens")
+
+
+def _end_form(choices: list[Any]) -> Iterator[str]:
+    ends = [index for index, choice in enumerate(choices) if choice.get("finish_reason") is not None]
+    if len(ends) != 1:
+        yield f"{len(ends)} finish reasons"
+    elif ends[0] != len(choices) - 1:
+        yield "a choice after the finish reason"
+
+
+def _choices(chunk: Any) -> list[Data]:
+    return form.objects(inner(chunk, "choices"))
+
+
+CHAT = Api(
+    "openai-chat",
+    "/v1/chat/completions",
+    "https://platform.openai.com/docs/api-reference/chat",
+    chat_body,
+    read_chat,
+    chat_form,
+    names="usual",
+    asks_for_usage=True,
+)
+COMPLETIONS = Api(
+    "openai-completions",
+    "/v1/completions",
+    "https://platform.openai.com/docs/api-reference/completions",
+    completions_body,
+    read_completions,
+    completions_form,
+    names="usual",
+    content="prompt",
+    asks_for_usage=True,
+    raw=True,
+)

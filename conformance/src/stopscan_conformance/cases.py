@@ -1,0 +1,365 @@
+"""The cases: the named ones of `named/`, through each API, as a stream and not, what takes several requests, what
+compares times, and the points of the space."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from stopscan_conformance import clock, space
+from stopscan_conformance.apis import APIS, Api, Request, Said
+from stopscan_conformance.client import Server
+from stopscan_conformance.judge import LEVELS, RULES, Column, Findings, Level, columns_of
+from stopscan_conformance.oracle import MISSING, Asked, pieces_text
+from stopscan_conformance.plays import (
+    WRONG,
+    Exchange,
+    Generated,
+    NotSupported,
+    Odd,
+    Play,
+    Rows,
+    Wrong,
+    asked_of,
+    at_once,
+    exchange,
+    exchange_of,
+    fits,
+    in_channels,
+    in_turn,
+    leaving,
+    longer_prompt,
+    odd_stops,
+    on_one_connection,
+    the_same,
+)
+from stopscan_conformance.probe import probe, trouble
+from stopscan_conformance.scripts import THINKING, made_scripts, named, plain_vectors
+from stopscan_conformance.space import Point
+
+# Named cases that are played together.
+TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
+ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
+IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
+LASTING = ("long-text", "long-text-never", "long")
+PLAIN = "no-stop"
+LONG, EARLY = "long-stream", "slowly"  # a script of 828 tokens, and a stop soon after its beginning
+LIMIT_OF_PAIRS = 80
+OPENING = THINKING[0].encode()
+PACED = {"pace": "alone", "pace-with-stops": "decoys-40", "pace-while-held": "held-here"}
+
+
+class Result(NamedTuple):
+    """The result of a case. `findings` has each rule that the case tests: `None` for a rule that is kept, else a text
+    that says what came instead. `detail` has the texts of the rules that fail the case, or says why the case is not
+    supported. A case passes although it breaks a rule, if the rule's level is lower than was asked for.
+
+    >>> Result("fail", "no [DONE]", {"text": None, "form": "no [DONE]"}).wrong
+    ('form',)
+    """
+
+    outcome: Literal["pass", "fail", "not supported"]
+    detail: str = ""
+    findings: Findings = MappingProxyType({})
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """The rules that are broken, of all levels, and what came instead."""
+        return {rule: fault for rule, fault in self.findings.items() if fault is not None}
+
+    @property
+    def columns(self) -> Mapping[Column, str | None]:
+        """The findings by promise."""
+        return columns_of(self.findings)
+
+    @property
+    def wrong(self) -> tuple[Column, ...]:
+        """The promises that are broken."""
+        return tuple(column for column, fault in self.columns.items() if fault is not None)
+
+
+def counted(api: Api, level: Level) -> list[str]:
+    """The rules that fail a case at this level."""
+    return [rule.name for rule in RULES.values() if LEVELS.index(rule.level_of(api)) <= LEVELS.index(level)]
+
+
+def result_of(findings: Findings, rules: Sequence[str], more: str | None = None) -> Result:
+    """The result of what was found, if these rules count."""
+    wrong = [fault for rule, fault in findings.items() if fault and rule in rules]
+    details = [*wrong, *([more] if more and wrong else ())]
+    return Result("fail" if wrong else "pass", "; ".join(details), findings)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A request to a server, or several, and the answer that has to come. `str(case)` is the name of the case.
+
+    `why` is what the case tests, and `topic` the kind of it. A case that is `timed` needs the server for itself.
+    """
+
+    api: str
+    stream: bool
+    topic: str
+    name: str
+    why: str
+    _play: Play = field(repr=False)
+    timed: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.api}-{'stream' if self.stream else 'whole'}-{self.name}"
+
+    @property
+    def single(self) -> bool:
+        """Whether the case is one request, which others may be beside."""
+        alone = not isinstance(self._play, Generated) or self._play.alone
+        return alone and not self.timed and self.topic not in ("together", "pairs")
+
+    def run(self, server: Server, /, *, level: Level = "usual") -> Result:
+        """Returns the result of the case on `server`. Rules of a lower level than `level` do not fail it.
+
+        Raises `ConnectionError` if the server is down, `TimeoutError` if the server is too slow for any case, and
+        `RuntimeError` if the server serves another model.
+        """
+        return asyncio.run(self.play(server, level=level))
+
+    async def play(self, server: Server, /, *, level: Level = "usual") -> Result:
+        """Does what `run` does, for callers in an event loop."""
+        api = APIS[self.api]
+        can = await probe(server, api)
+        if can.missing is not None:
+            return Result("not supported", can.missing)
+        try:
+            found = await self._play(server)
+        except NotSupported as refusal:
+            return Result("not supported", str(refusal))
+        rules = counted(api, level)
+        result = result_of(found, rules)
+        ended = await trouble(server, api) if result.outcome == "fail" else None
+        return result_of(found, rules, ended)
+
+    def curl(self, server: Server, /) -> str | None:
+        """Returns the shell command that sends the request of the case, or None if the case has several requests. The
+        API key is left out.
+        """
+        play, api = self._play, APIS[self.api]
+        exchange = getattr(play, "__self__", None) or getattr(play, "exchange", None)
+        if isinstance(play, (Wrong, Rows)):
+            body = play.body(server.model)
+        elif isinstance(exchange, Exchange) and (not isinstance(play, Generated) or play.alone):
+            body = api.body(server.model, exchange.request)
+        else:
+            return None
+        content = body if isinstance(body, str) else json.dumps(body)
+        key = [] if server.api_key is None else ["-H", "Authorization: Bearer KEY"]
+        headers = [*key, "-H", "Content-Type: application/json"]
+        return shlex.join(["curl", "-sNL", f"{server.url}{api.path}", *headers, "-d", content])
+
+    def least(self, server: Server, result: Result, /) -> Case:
+        """Returns the case of the least request that breaks the rules that `result` breaks, or the case itself if the
+        case was not generated.
+        """
+        if not isinstance(self._play, Generated):
+            return self
+        api = self._play.api
+
+        def fails(point: Point) -> bool:
+            return fits(api, point) and {*self.at(point).run(server).broken} >= {*result.broken}
+
+        return self.at(space.least_failing(self._play.point, fails))
+
+    def at(self, point: Point, /) -> Case:
+        """The case of another request of the space."""
+        return replace(self, stream=point.stream, name=str(point), _play=Generated(APIS[self.api], point))
+
+
+def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool = False, seed: int = 0) -> list[Case]:
+    """Returns the cases of the named APIs, by default of the APIs that are not extras.
+
+    The default has the named cases and the small ones of the space. `deep` adds long answers, and `thorough` very many
+    more. `vectors` adds the cases of the scanner. Another `seed` makes other requests.
+
+    >>> [str(case) for case in cases("anthropic")][0]
+    'anthropic-whole-line-break'
+    """
+    for api in apis:
+        if api not in APIS:
+            raise ValueError(f"unknown API {api!r}; there are {', '.join(APIS)}")
+    points = space.thorough(seed) if thorough else space.deep(seed) if deep else space.small(seed)
+    chosen = apis or [name for name, api in APIS.items() if not api.extra]
+    return [one for api in chosen for one in _cases(APIS[api], points, vectors=vectors)]
+
+
+class Named(NamedTuple):
+    """A case of `named/`, before it is one of an API."""
+
+    topic: str
+    name: str
+    why: str
+    asked: Asked
+    said: Said
+    apis: Sequence[str]
+
+
+def named_cases(*, vectors: bool = False) -> list[Named]:
+    """The cases of `named/`, and those of the vectors that a request can state."""
+    found = []
+    for one in named():
+        for case in one["cases"]:
+            stops = {"stop": case.get("stop", MISSING), "stop_pieces": tuple(case.get("stop_pieces", ()))}
+            limit = {"max_tokens": case["max_tokens"]} if "max_tokens" in case else {}
+            asked = Asked(one["script"], one["pieces"], **stops, **limit)
+            said = Said(case.get("options", {}))
+            found.append(Named(one["topic"], case["name"], one["why"], asked, said, case.get("apis", ())))
+    for one in plain_vectors() if vectors else ():
+        asked = Asked(one["name"], one["pieces"], list(dict.fromkeys(one["stop"])) or MISSING)
+        found.append(Named("vectors", one["name"], one["why"], asked, Said(), ()))
+    return found
+
+
+def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case]:
+    """The cases of an API, in the order in which they are told."""
+    every = [one for one in named_cases(vectors=vectors) if _fits(api, one)]
+    by_name = {one.name: one for one in every}
+    for stream in (False, True):
+
+        def made(names: Sequence[str], stream: bool = stream) -> list[Exchange]:
+            return [exchange(api, stream, by_name[name].asked) for name in names if name in by_name]
+
+        def case(topic: str, name: str, why: str, play: Play, *, timed: bool = False, stream: bool = stream) -> Case:
+            return Case(api.name, stream, topic, name, why, play, timed)
+
+        for one in every:
+            yield case(one.topic, one.name, one.why, exchange(api, stream, one.asked, one.said).run)
+        for name, why, play in _together(api, stream, made):
+            yield case("together", name, why, play)
+        if api.harmony:
+            continue
+        for name, why, play in chain(_requests(api, stream, made), _wrong(api, stream, made)):
+            yield case("wrong" if isinstance(play, (Wrong, Odd)) else "together", name, why, play)
+        for name, why, play in _rows(api, stream, made):
+            yield case("rows", name, why, play)
+        for name, play in _pairs(api, stream):
+            yield case("pairs", name, "requests that differ in one field alone have their own answers", play)
+        for name, among in PACED.items() if stream and api.stops else ():
+            point = Point(script="paced", place=None, among=among, stream=True)
+            play = clock.Pace(exchange_of(api, point))
+            yield case("pace", name, "text comes as soon as it is safe", play, timed=True)
+        for name, why, play in _costs(api, stream):
+            yield case("cost", name, why, play, timed=True)
+    why = "the stop that completes first ends the answer, whatever else the request says"
+    for point in points if api.stops else dict.fromkeys(map(_without_stops, points)):
+        if fits(api, point):
+            yield Case(api.name, point.stream, "generated", str(point), why, Generated(api, point))
+
+
+def _without_stops(point: Point) -> Point:
+    """The point for an API that has no stops: where the stop would be is nothing to vary."""
+    least = Point()
+    return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
+
+
+def _fits(api: Api, one: Named) -> bool:
+    if one.apis and api.name not in one.apis:
+        return False
+    if not api.stops and (one.asked.stop is not MISSING or one.asked.stop_pieces):
+        return False
+    if api.harmony:
+        return in_channels(one.asked) and not one.said.options
+    if api.raw and OPENING in b"".join(one.asked.pieces):
+        return False  # a server may take reasoning there for text like any other, in which a stop fires
+    return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
+
+
+NamedPlay = tuple[str, str, Play]  # its name, and what it is about
+Made = Any  # the exchanges of some named cases; others, if it is a stream or not
+
+
+def _runs(exchanges: Sequence[Exchange]) -> list[Play]:
+    return [one.run for one in exchanges]
+
+
+def _together(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+    together = _runs(made(TOGETHER))
+    mixed = [*together[: len(together) // 2], *_runs(made(TOGETHER, not stream))[len(together) // 2 :]]
+    yield "at-once", "requests at the same time do not know of each other", at_once(together)
+    yield "at-once-mixed", "streams and whole answers go together", at_once(mixed)
+    yield "one-prompt", "requests for one prompt with different stops are apart", at_once(_runs(made(ONE_PROMPT)))
+    yield "in-turn", "nothing of a request is left for the next one", in_turn(_runs(made(IN_TURN)))
+
+
+def _requests(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+    """Several requests, some of which are left; what is left is paced, so that there is something to leave."""
+    left = exchange_of(api, Point(script="paced", place=None, stream=True))
+    after = in_turn([leaving(left), at_once(_runs(made(TOGETHER)))])
+    paced = Point(script="paced", place=None, stream=stream)
+    others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
+    lasting = [exchange_of(api, point).run for point in others]
+    beside = at_once([leaving(left, 4), *lasting, *_runs(made(LASTING))])  # when all have begun
+    yield "after-leaving", "a client that goes away leaves nothing", after
+    yield "beside-leaving", "a client that goes away takes nothing along", beside
+    (plain,) = made([PLAIN])
+    yield "prompt-tokens", "a longer prompt has more tokens", longer_prompt(plain)
+    yield "twice-the-same", "a second answer has another id, and else is the same", the_same(plain)
+
+
+def _wrong(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+    (plain,) = made(["as-encoded"] if api.stops else [PLAIN])
+    for name, change in WRONG.items() if not stream else ():
+        if (name == "no-content" and api.name.startswith("ollama")) or ("stop" in name and not api.stops):
+            continue  # the first loads the model
+        yield name, "a wrong request gets a 4xx", Wrong(api, plain.request, change)
+    for name, odd in odd_stops(plain) if api.stops else ():
+        yield name, "a stop that is none is refused, or the others count", odd
+
+
+def _rows(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+    rule = "each row has its own stop and end"
+    if api.name in ("openai-chat", "openai-completions"):
+        (row,) = made(["as-encoded"])
+        yield "two-rows", rule, Rows(api, [row, row])
+    if api.name == "openai-completions":
+        # The stop of the first row does not come in the second, which ends at the limit.
+        stopped = asked_of(Point())
+        other = replace(stopped, script="paced", pieces=made_scripts()["paced"])
+        yield "two-prompts", rule, Rows(api, [exchange(api, stream, one) for one in (stopped, other)], prompts=True)
+
+
+def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, Play]]:
+    for name, pair in space.PAIRS.items():
+        both = [replace(point, stream=point.stream != stream) for point in pair]
+        if not all(fits(api, point) for point in both):
+            continue
+        # The limit, too, is the same, unless it is what differs.
+        limits = {} if name == "another-limit" else {"max_tokens": LIMIT_OF_PAIRS}
+        one, other = (exchange(api, point.stream, replace(asked_of(point), **limits)) for point in both)
+        yield f"{name}-in-turn", on_one_connection([one, other, one, other])
+        yield f"{name}-at-once", at_once(_runs([one, other] * 3))
+
+
+def _costs(api: Api, stream: bool) -> Iterator[NamedPlay]:
+    load = clock.Load(api, f"[{LONG}]", EARLY, stream)
+    if api.stops:
+        yield "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
+        yield "cost-after-stops", "nothing goes on after a stop", clock.after_stops(load)
+    if stream:
+        yield "cost-of-the-first-text", "text is sent while more is generated", clock.of_the_first_text(load)
+    yield "cost-after-leaving", "nothing goes on for a client that is gone", clock.after_leaving(load)
+    if stream and api.stops:
+        for name, left in _left(api):
+            rule = "nothing goes on for a client that left while text was held, or in the reasoning"
+            yield f"cost-after-leaving-{name}", rule, clock.after_leaving(load, left)
+
+
+def _left(api: Api) -> Iterator[tuple[str, Request]]:
+    """What clients leave: an answer whose text is held after two tokens, and one that thinks."""
+    pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
+    yield "held", Request(f"[{LONG}]", True, {"stop": [pieces_text(pieces[2:]) + "#"]}, 300)
+    thinking = Point(script="thought", place=None, limit="all", stream=True)
+    if fits(api, thinking):
+        yield "reasoning", exchange_of(api, thinking).request

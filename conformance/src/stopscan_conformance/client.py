@@ -1,0 +1,300 @@
+"""A server, and one request to it: how it is sent, how long it may take, and all that came of it.
+
+Every request of the kit goes through `ask`, so there is one rule for each of these: redirects are followed, as the
+official clients do; a time limit is multiplied by the requests that are under way, because a right server may answer
+one after the other; and time through which this process did not run is nobody's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from time import perf_counter
+from typing import Any
+
+import httpx
+
+from stopscan_conformance.apis import Api, End, Part, Request
+from stopscan_conformance.wire import Wire
+
+REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # the server says that it does not know what it was asked
+TICK = 0.001
+SLEPT = 0.004  # this process was kept from running for longer than a tick needs
+
+
+@dataclass
+class Flight:
+    """A request under way, and how many there were beside it at most."""
+
+    most: int = 1
+
+
+class Server:
+    """A server at `url` (without `/v1`).
+
+    `model` is by default the first model that `/v1/models` lists. `api_key` goes with each request. An answer may take
+    `timeout` seconds; several that are asked for at once, as many times as long.
+
+    >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000")).outcome
+    'pass'
+    """
+
+    def __init__(
+        self, url: str, /, *, model: str | None = None, api_key: str | None = None, timeout: float = 30.0
+    ) -> None:
+        self.url = url.rstrip("/").removesuffix("/v1")
+        self.timeout = timeout
+        self.api_key = api_key
+        self.named = model
+        self.alias: Any = None  # by which answers call the model
+        self.probed: dict[str, Any] = {}  # what `probe` found, by API
+        self._flights: list[Flight] = []
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What each API wants of a client, beside the content."""
+        versions = {"anthropic-version": "2023-06-01"}
+        keys = {"Authorization": f"Bearer {self.api_key}", "x-api-key": self.api_key} if self.api_key else {}
+        return {**versions, **keys}
+
+    @property
+    def model(self) -> str:
+        # Without a list: mlx_lm.server's word for the model it was started with.
+        return self.named or next(iter(self.models), "default_model")
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The names that `/v1/models` lists, or none if the route is missing or broken."""
+        try:
+            options: dict[str, Any] = {"headers": self.headers, "timeout": self.timeout, "follow_redirects": True}
+            listed: Any = httpx.get(f"{self.url}/v1/models", **options).json()
+            return [str(model["id"]) for model in listed["data"]]
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError):
+            return []
+
+    def has(self, model: Any) -> bool:
+        """Whether an answer may say that it is of `model`."""
+        known = (None, self.model, self.alias)
+        return model in known or str(model).startswith(f"{self.model}:") or model in self.models
+
+    def connect(self) -> httpx.AsyncClient:
+        """A connection, for one request or for several in turn."""
+        return httpx.AsyncClient(
+            base_url=self.url, headers=self.headers, timeout=None, verify=_tls(), follow_redirects=True
+        )
+
+    @contextmanager
+    def flying(self) -> Iterator[Flight]:
+        flight = Flight()
+        self._flights.append(flight)
+        for one in self._flights:
+            one.most = max(one.most, len(self._flights))
+        flight.most = len(self._flights)
+        try:
+            yield flight
+        finally:
+            self._flights.remove(flight)
+
+
+@dataclass
+class Answer:
+    """What came of a request. `error` says why there is no more, and `faults` are breaches of the API's form.
+    `times` are when the chunks came and `last` when the finish reason did; `first` and `seconds` are how long it took
+    until the first text, and until the end. In `gaps` this process did not run."""
+
+    wire: Wire = field(default_factory=Wire)
+    chunks: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    reasoning: str = ""
+    end: End | None = None
+    head: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    timed_out: bool = False
+    faults: list[str] = field(default_factory=list)
+    began: float = 0.0
+    first: float = 0.0
+    last: float = 0.0
+    seconds: float = 0.0
+    gaps: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.chunks)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the server said that it does not know what it was asked."""
+        return self.wire.status in REFUSALS
+
+    def add(self, part: Part) -> None:
+        if (part.text or part.reasoning) and self.end is not None:
+            self.fault("text after the finish reason")
+        if part.text:
+            self.chunks.append(part.text)
+            self.times.append(part.time)
+            self.first = self.first or part.time - self.began
+        self.reasoning += part.reasoning
+        if part.end is not None:
+            if self.end is not None:
+                self.fault("a second finish reason")
+            self.end = part.end
+            self.last = part.time
+        self.head.update((key, value) for key, value in part.head.items() if value is not None)
+
+    def fault(self, what: str) -> None:
+        if what not in self.faults:
+            self.faults.append(what)
+
+    def slept(self, begin: float, end: float) -> float:
+        """How much of this time this process did not run."""
+        at = bisect_left(self.gaps, (begin,)) - 1
+        near = self.gaps[max(0, at) :]
+        return sum(max(0.0, min(end, after) - max(begin, before)) for before, after in near)
+
+
+async def ask(
+    server: Server,
+    api: Api,
+    request: Request,
+    /,
+    *,
+    leave: int = 0,
+    kept: httpx.AsyncClient | None = None,
+    body: Any = None,
+) -> Answer:
+    """The answer of `server`, or what came of it in the server's time limit; with `leave`, the connection is closed
+    when so many pieces of text have come. `kept` is a connection to use, which stays open; `body` is sent instead of
+    the request's own. Raises nothing that the server can be the reason of.
+    """
+    answer = Answer()
+    content = body if isinstance(body, str) else None
+    sent = api.body(server.model, request) if body is None else body
+    async with _watch() as gaps:
+        with server.flying() as flight:
+            try:
+                client = kept or server.connect()
+            except Exception as error:
+                answer.error = _described(error, answer.wire)
+                return answer
+            begin, known = perf_counter(), len(gaps)
+            answer.began = begin
+            options: dict[str, Any] = {"json": sent} if content is None else {"content": content}
+            task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
+            try:
+                # The limit grows while others join, and with the time through which this process slept.
+                while not task.done():
+                    slept = sum(after - before for before, after in gaps[known:])
+                    left = begin + server.timeout * flight.most + slept - perf_counter()
+                    if left <= 0:
+                        answer.timed_out = True
+                        break
+                    await asyncio.wait({task}, timeout=left)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                if kept is None:
+                    await client.aclose()
+            answer.gaps = gaps[known:]
+            answer.seconds = perf_counter() - begin
+    if answer.timed_out:
+        answer.error = f"no end of the answer in {server.timeout * flight.most:g} s"
+    elif (error := task.exception()) is not None:
+        answer.error = _described(error, answer.wire)
+    _read(server, api, request, answer, leave)
+    return answer
+
+
+async def _send(
+    client: httpx.AsyncClient, api: Api, request: Request, answer: Answer, leave: int, options: Mapping[str, Any]
+) -> None:
+    wire = answer.wire
+    headers = {"Content-Type": "application/json"}
+    async with client.stream("POST", api.path, headers=headers, **options) as reply:
+        wire.status = reply.status_code
+        wire.media_type = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+        async for part in reply.aiter_bytes():
+            wire.add(part, perf_counter())
+            if leave and sum(bool(one.text or one.reasoning) for one in api.read(wire, request)) >= leave:
+                return
+
+
+def _read(server: Server, api: Api, request: Request, answer: Answer, leave: int) -> None:
+    wire = answer.wire
+    if wire.status is None:
+        return
+    if not 200 <= wire.status < 300:
+        answer.error = f"{wire.status}: {' '.join(wire.text.split())[:200]}"
+        return
+    try:
+        for part in api.read(wire, request):
+            answer.add(part)
+    except RuntimeError as error:
+        answer.error = answer.error or str(error)
+    if leave:
+        return
+    for fault in [*_transport(wire), *api.form(wire, request)]:
+        answer.fault(fault)
+    if not server.has(answer.head.get("model")):
+        answer.fault(f"the model is {answer.head['model']!r}, not {server.model!r}")
+
+
+def _transport(wire: Wire) -> Iterator[str]:
+    if wire.status != 200:
+        yield f"the status is {wire.status}, not 200"
+    try:
+        wire.body.decode()
+    except UnicodeDecodeError as error:
+        yield f"bytes that are not UTF-8: {bytes(wire.body[max(0, error.start - 8) : error.end + 8])!r}"
+
+
+def _described(error: BaseException, wire: Wire) -> str:
+    """The error in one line."""
+    cause = error.__cause__ if wire.status is None else None
+    return ": ".join(part for part in (type(error).__name__, str(error)[:200], str(cause or "")) if part)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()  # it takes 20 ms
+
+
+@dataclass
+class _Watch:
+    """Notes when the event loop did not run: all requests of a loop share it."""
+
+    users: int = 0
+    gaps: list[tuple[float, float]] = field(default_factory=list)
+    task: asyncio.Task[None] | None = None
+
+    async def tick(self) -> None:
+        before = perf_counter()
+        while True:
+            await asyncio.sleep(TICK)
+            now = perf_counter()
+            if now - before > SLEPT:
+                self.gaps.append((before, now))
+            before = now
+
+
+_WATCHES: dict[int, _Watch] = {}
+
+
+@asynccontextmanager
+async def _watch() -> AsyncIterator[list[tuple[float, float]]]:
+    loop = id(asyncio.get_running_loop())
+    watch = _WATCHES.setdefault(loop, _Watch())
+    watch.users += 1
+    if watch.task is None:
+        watch.task = asyncio.ensure_future(watch.tick())
+    try:
+        yield watch.gaps
+    finally:
+        watch.users -= 1
+        if not watch.users:
+            watch.task.cancel()
+            del _WATCHES[loop]

@@ -1,0 +1,330 @@
+"""Cases that compare times: what a server generates that nobody reads, and when the text of a stream comes.
+
+Times are compared with each other in one run, never with a clock. A request that finds the server with nothing left to
+do takes about as long as an idle one's, and one that finds it at work as long as beside others. Chunks are compared
+with the pace of their own stream, without the time through which this process slept. What a server is too fast for is
+`NotSupported`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from math import inf
+from statistics import median
+from typing import NamedTuple
+
+from stopscan_conformance.apis import Api, Request
+from stopscan_conformance.client import Answer, Server, ask
+from stopscan_conformance.judge import LONG, Findings, crowded, steps_in, steps_of
+from stopscan_conformance.oracle import Recital
+from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
+from stopscan_conformance.probe import probe
+
+OTHERS = 16
+NEVER = "@never@"
+TRIES = 4
+TOO_MUCH = 0.7  # of the way from little to much to do; where nothing goes on it is near to 0, else to 1
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Requests for a script of 828 tokens, in which `stop` comes soon."""
+
+    api: Api
+    prompt: str
+    stop: str
+    stream: bool
+
+    def tokens(self, count: int) -> Request:
+        return Request(self.prompt, self.stream, {}, count)
+
+    @property
+    def few(self) -> Request:
+        return self.tokens(100)
+
+    @property
+    def many(self) -> Request:
+        """Longer than twice a few beside it."""
+        return self.tokens(400)
+
+    @property
+    def lasting(self) -> Request:
+        """For who does not wait for its end."""
+        return self.tokens(800)
+
+    @property
+    def stopped(self) -> Request:
+        """The second of two stops comes: neither of them lets generation go on."""
+        return Request(self.prompt, self.stream, {"stop": [NEVER, self.stop]}, 800)
+
+
+Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # what little and much to do take
+Measure = Callable[[Server], Awaitable[float]]
+
+
+class Times(NamedTuple):
+    little: float
+    measured: float
+    much: float
+
+    @property
+    def share(self) -> float:
+        return (self.measured - self.little) / max(self.much - self.little, 1e-9)
+
+
+class Cost:
+    """Places what `measure` takes on `scale`. What disturbs a measurement makes it longer, so the least of several
+    counts, or the one in the middle. If much to do takes less than twice as long as little, the server is too fast to
+    tell.
+    """
+
+    def __init__(self, load: Load, scale: Scale, measure: Measure, rule: str, complaint: str) -> None:
+        self._load = load
+        self._scale = scale
+        self._measure = measure
+        self._rule = rule
+        self._complaint = complaint
+
+    async def __call__(self, server: Server) -> Findings:
+        tried = []
+        try:
+            for _ in range(TRIES):
+                await _seconds(server, self._load, self._load.lasting)  # what earlier ones have left ends with it
+                little, much = await self._scale(server, self._load)
+                tried.append(Times(little, await self._measure(server), much))
+                least = Times(*map(min, zip(*tried, strict=True)))
+                share = min(least.share, median(times.share for times in tried))
+                if share < 0.25:
+                    break
+        except NoAnswer as error:
+            return {self._rule: str(error)}
+        if least.much < 2 * least.little:
+            raise NotSupported(TOO_FAST)
+        complaint = f"{self._complaint} ({share:.0%} of what it would cost to go on)"
+        return {self._rule: complaint if share > TOO_MUCH else None}
+
+
+class NoAnswer(Exception):  # noqa: N818
+    """There is nothing to compare."""
+
+
+async def by_length(server: Server, load: Load) -> tuple[float, float]:
+    """A short answer, and a long one as a whole: reading a stream would cost this process much, too."""
+    return await _least(server, load, load.tokens(5)), await _least(server, load, replace(load.lasting, stream=False))
+
+
+async def by_company(server: Server, load: Load) -> tuple[float, float]:
+    """An answer alone, and beside others."""
+    alone = await _least(server, load, load.few)
+    many = replace(load.many, stream=False)
+    others = [asyncio.create_task(ask(server, load.api, many)) for _ in range(OTHERS)]
+    await asyncio.sleep(alone)  # until they have begun
+    beside = await _least(server, load, load.few)
+    await asyncio.gather(*others)
+    return alone, beside
+
+
+def of_a_stop(load: Load) -> Cost:
+    async def measure(server: Server) -> float:
+        return await _seconds(server, load, load.stopped)
+
+    return Cost(
+        load, by_length, measure, "cost-of-a-stop", "an answer that a stop ended soon took as long as one without"
+    )
+
+
+def of_the_first_text(load: Load) -> Cost:
+    async def measure(server: Server) -> float:
+        return (await _answer(server, load, load.lasting)).first
+
+    return Cost(load, by_length, measure, "pace", "the first text of a stream came at its end")
+
+
+def after_stops(load: Load) -> Cost:
+    async def measure(server: Server) -> float:
+        await asyncio.gather(*(ask(server, load.api, load.stopped) for _ in range(OTHERS)))
+        return await _seconds(server, load, load.few)
+
+    return Cost(
+        load, by_company, measure, "cost-of-a-stop", "after answers that a stop ended, the next answer has to wait"
+    )
+
+
+def after_leaving(load: Load, left: Request | None = None) -> Cost:
+    """`left` is what the clients leave; by default it has no stops."""
+
+    async def measure(server: Server) -> float:
+        request = left or load.lasting
+        others = [asyncio.create_task(ask(server, load.api, request, leave=int(load.stream))) for _ in range(OTHERS)]
+        if not load.stream:
+            await asyncio.sleep(await _seconds(server, load, load.tokens(5)))  # until they have begun
+            for other in others:
+                other.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        return await _seconds(server, load, load.few)
+
+    return Cost(
+        load, by_company, measure, "cost-after-leaving", "after clients that went away, the next answer has to wait"
+    )
+
+
+async def _least(server: Server, load: Load, request: Request) -> float:
+    return min([await _seconds(server, load, request) for _ in range(2)])
+
+
+async def _seconds(server: Server, load: Load, request: Request) -> float:
+    return (await _answer(server, load, request)).seconds
+
+
+async def _answer(server: Server, load: Load, request: Request) -> Answer:
+    answer = await ask(server, load.api, request)
+    if answer.refused:
+        raise NotSupported(answer.error)
+    if answer.error is not None:
+        raise NoAnswer(f"no answer of {request.max_tokens} tokens, alone, beside or after others: {answer.error}")
+    return answer
+
+
+# The pace of a stream.
+# A stream whose tokens come faster cannot be told from one that this process reads late.
+FAST = 0.0005
+AT_ONCE = 0.3  # of a token's time
+PAUSE = 0.15
+# An answer of less than LEAST seconds is too fast to tell; a replay waits for more than this share of its time.
+LEAST, WAITED = 0.05, 0.25
+# More chunks at once, each time, than come of one step of speculative decoding that sends its tokens one by one.
+GATHERED = 4
+# Where a token takes less, a process that reads beside others wakes up for several at a time.
+UNHURRIED = 0.0018
+BEHIND = 0.6  # of a token's time
+# The last token may come with the one before it, and with what was held.
+MANY_MORE = 2  # tokens at the end than nine of ten times before
+ENOUGH = 12  # of what is looked at, to say what is usual
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """A long stream, read as it comes. What disturbs it makes it worse, so the best of several tries counts."""
+
+    exchange: Exchange
+
+    async def __call__(self, server: Server) -> Findings:
+        complaint = None
+        can = await probe(server, self.exchange.api)
+        for _ in range(TRIES):
+            answer = await ask(server, self.exchange.api, self.exchange.request)
+            found = self.exchange.judged(answer, can)
+            # Without a text there was no answer to look at.
+            if found.get("text", "") is not None or self.exchange.expected.recital is None:
+                return found
+            complaint = unevenness(answer, self.exchange.expected.recital)
+            if complaint is None:
+                break
+        return {**found, "pace": complaint}
+
+
+def unevenness(answer: Answer, recital: Recital, /) -> str | None:
+    """What is wrong with the times of the right text's chunks."""
+    steps = steps_of(recital)
+    ends = [*accumulate(map(len, answer.chunks))]
+    times = answer.times
+    if len(steps) < LONG or len(times) < 2 or answer.seconds < LEAST:
+        return crowded([steps_in(steps, 0, end) for end in ends], len(steps))
+    if (share := answer.first / answer.seconds) > WAITED:
+        return f"the first text comes after {share:.0%} of the time that all of it takes"
+    pace = (times[-1] - times[0]) / len(steps)
+    # What comes nearly together counts as one.
+    bursts = [
+        (time, end)
+        for time, end, after in zip(times, ends, [*times[1:], inf], strict=True)
+        if after - time > pace * AT_ONCE
+    ]
+    known = [steps_in(steps, 0, end) for _, end in bursts]
+    if pace < FAST:
+        return None
+    # What came while this process slept came apart, for all it knows.
+    awake = [
+        answer.slept(before, after) <= (after - before) / 2
+        for before, after in pairwise([times[0], *(time for time, _ in bursts)])
+    ]
+    return (
+        _crowded(known, awake, len(steps))
+        or _end(bursts, known, answer)
+        or _inner(bursts, recital)
+        or (_gathered(ends, bursts, known, awake) or _after_holds(bursts, recital) if pace > UNHURRIED else None)
+    )
+
+
+def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
+    """Whether most of the steps come many at once, of those that came while this process ran."""
+    seen, came = [], 0
+    for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
+        came += step if was_awake else 0
+        seen.append(came)
+    return crowded(seen, total) if came > total / 2 else None
+
+
+def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> str | None:
+    """What a delay shows: more text comes with the end than before, or the end comes late."""
+    times = [*(time for time, _ in bursts), answer.last]
+    gaps = [after - before for before, after in pairwise(times)]
+    *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
+    usual = sorted(before)[len(before) * 9 // 10] if before else 0
+    if answer.slept(times[max(0, len(times) - 3)], times[-1]) > 0:
+        return None
+    if late > MANY_MORE + usual:
+        return f"the text of the last {late} tokens comes at once, at the end"
+    if gaps[:-1] and max(gaps[-2:]) > max(PAUSE, 30 * median(gaps)):
+        return f"the end comes after {max(gaps[-2:]):.2f} s, {max(gaps[-2:]) / median(gaps):.0f} times the usual pause"
+    return None
+
+
+def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
+    """Whether text waits for the next token that was safe with this one."""
+    safe = {*recital.safe}
+    wrong = [end for _, end in bursts if end not in safe]
+    if len(wrong) > len(bursts) / 4:
+        before = recital.text[: wrong[0]][-20:]
+        return f"{len(wrong)} of {len(bursts)} times a token's text comes in parts, as after {before!r}"
+    return None
+
+
+def _gathered(
+    ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
+) -> str | None:
+    """Whether chunks wait for each other: many come together, each time. What a right server, or this process, was kept
+    from doing for a while comes together, too, but what follows does not."""
+    counts = []
+    for (_, first), (_, last), tokens, was_awake in zip(
+        bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False
+    ):
+        if was_awake:
+            counts.append(min(bisect_right(ends, last) - bisect_right(ends, first), tokens))
+    if len(counts) < ENOUGH:
+        return None
+    few = sorted(counts)[len(counts) // 4]
+    return f"chunks wait for each other: {few} and more come at once" if few > GATHERED else None
+
+
+def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
+    """Whether text that was withheld comes later than its token: compared with tokens before and after it, which come
+    after text that was not."""
+    ends = [end for _, end in bursts]
+    safe = recital.safe
+    more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]
+    came = {token: bursts[bisect_left(ends, safe[token])][0] for token in more}
+    free = [token for token in more if safe[token - 2] < safe[token - 1]]
+    behind = []
+    for token in more:
+        at = bisect_left(free, token)
+        if safe[token - 2] == safe[token - 1] and 0 < at < len(free):
+            before, after = free[at - 1], free[at]
+            step = (came[after] - came[before]) / (after - before)
+            behind.append((came[token] - came[before]) / step - (token - before) if step else 0.0)
+    if len(behind) < ENOUGH or median(behind) < BEHIND:
+        return None
+    return f"what was withheld comes {median(behind):.1f} tokens after it is safe"

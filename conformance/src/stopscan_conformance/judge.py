@@ -1,0 +1,253 @@
+"""The rules, each with its level and source, and what of an answer breaks them.
+
+To add a rule, write its row into `RULES`, and file what breaks it under its name: here for one answer, in `plays.py`
+for several requests, in `clock.py` for times. The report names the rule of each failure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal
+
+from stopscan_conformance.apis import Api, End
+from stopscan_conformance.client import Answer
+from stopscan_conformance.oracle import Recital
+from stopscan_conformance.probe import Can
+
+Column = Literal["text", "finish", "form", "late", "cost"]
+COLUMNS: tuple[Column, ...] = ("text", "finish", "form", "late", "cost")
+Level = Literal["documented", "usual", "advice"]
+LEVELS: tuple[Level, ...] = ("documented", "usual", "advice")
+Findings = Mapping[str, "str | None"]  # what is wrong, by the rule; None: nothing is
+
+VLLM = "https://docs.vllm.ai/en/latest/api/vllm/sampling_params/"
+SGLANG = "https://docs.sglang.ai/basic_usage/sampling_params.html"
+VLLM_OUTPUTS = "https://docs.vllm.ai/en/latest/api/vllm/outputs/"
+ISOLATION = {
+    "openai": "https://platform.openai.com/docs/guides/conversation-state",
+    "anthropic": "https://docs.anthropic.com/en/docs/build-with-claude/working-with-messages",
+}
+STREAMS = {
+    "openai-chat": "https://platform.openai.com/docs/api-reference/chat-streaming",
+    "openai-responses": "https://platform.openai.com/docs/api-reference/responses-streaming",
+    "anthropic": "https://docs.anthropic.com/en/docs/build-with-claude/streaming",
+}
+ERRORS = {
+    "openai": "https://platform.openai.com/docs/guides/error-codes",
+    "anthropic": "https://docs.anthropic.com/en/api/errors",
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, the promise that it belongs to, and where it is from: by default the page of the API itself, for some
+    APIs (by the beginning of their names) another one, or for all of them the same."""
+
+    name: str
+    column: Column
+    level: Level
+    says: str
+    sources: str | Mapping[str, str] = field(default_factory=dict)
+
+    def source(self, api: Api) -> str:
+        """The page, or the reason of an advice."""
+        if isinstance(self.sources, str):
+            return self.sources
+        return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
+
+    def level_of(self, api: Api) -> Level:
+        """An API that documents the name of the stop makes it more than a habit."""
+        return "documented" if self.name == "names-the-stop" and api.names == "documented" else self.level
+
+
+_RULES = (
+    Rule("text", "text", "documented", "the text is all of what comes before the stop, and nothing else"),
+    Rule("isolation", "text", "documented", "no request changes another one's answer", ISOLATION),
+    Rule("rows", "text", "documented", "each row of an answer has its own text and end"),
+    Rule("competing-stops", "text", "usual", "of several stops the one that completes first counts, then the longest",
+         f"{VLLM} and {SGLANG}: generation ends as soon as a stop is there"),
+    Rule("stop-token-ids", "text", "usual", "a stop token ends the answer, and is not in it", f"{VLLM} and {SGLANG}"),
+    Rule("half-characters", "text", "advice", "half a character at the end comes out as U+FFFD",
+         "what the model said should not get lost"),
+    Rule("stop-in-reasoning", "text", "advice", "no stop fires in reasoning, or around it",
+         "a user's stop is about the answer"),
+    Rule("finish-reason", "finish", "documented", "the finish reason is the API's own word for why the answer ended"),
+    Rule("names-the-stop", "finish", "usual", "the answer names the stop that fired", f"{VLLM_OUTPUTS} and {SGLANG}"),
+    Rule("same-step", "finish", "usual", "a stop, or the model's own end, in the last token beats the limit",
+         f"{VLLM}: stops and end tokens are looked for before the limit"),
+    Rule("form", "form", "documented", "the answer has the form of its API", STREAMS),
+    Rule("wrong-request", "form", "documented", "a wrong request gets a 4xx", ERRORS),
+    Rule("odd-stops", "form", "usual", "a stop that is none is refused, or the others count", f"{VLLM} and {SGLANG}"),
+    Rule("refusal", "form", "advice", "a refusal of stops says that it is the stops",
+         "the user has to know what to change"),
+    Rule("usage", "cost", "documented", "the tokens of the answer are counted right"),
+    Rule("prompt-tokens", "cost", "documented", "the tokens of the prompt are counted right"),
+    Rule("withheld", "late", "advice", "only what may become a stop is withheld, and no longer",
+         "users read as it comes"),
+    Rule("pace", "late", "advice", "text comes as soon as it is safe", "users read as it comes"),
+    Rule("cost-of-a-stop", "cost", "advice", "nothing is generated after a stop", "it costs the operator"),
+    Rule("cost-after-leaving", "cost", "advice", "nothing is generated for a client that is gone",
+         "it costs the operator"),
+)  # fmt: skip
+RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What an answer has to be. `answers` are text and reasoning, in each way that they may be told apart, and `ends`
+    and `tokens` have what may be said of the end. `also` has what an answer may be besides that breaks only a rule of
+    a lower level. Chunks are compared with `recital`. `text`, `finish`: the rules about them that this answer tests."""
+
+    answers: tuple[tuple[str, str], ...]
+    ends: tuple[End, ...]
+    tokens: tuple[int, ...]
+    recital: Recital | None = None
+    text: str = "text"
+    finish: str = "finish-reason"
+    worded: bool = False  # the API has a word of its own for a stop
+    also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+
+def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can()) -> Findings:  # noqa: B008
+    """What is wrong with an answer, by each rule that it can be held to."""
+    if answer.error is not None and not answer.timed_out and not answer.chunks and answer.end is None:
+        return {expected.text: f"no answer: {answer.error}"}
+    found: dict[str, str | None] = {"form": "; ".join([*filter(None, [answer.error]), *answer.faults]) or None}
+    said = (answer.text, answer.reasoning)
+    lesser = next((rule for rule, answers in expected.also.items() if said in answers), None)
+    wrong = None if said in expected.answers else _other_text(answer, expected)
+    if lesser is not None and wrong:
+        found[lesser] = wrong
+        if lesser == "stop-in-reasoning":  # it is another end, of which all else follows
+            return found
+    else:
+        found |= {**dict.fromkeys(expected.also if wrong is None else ()), expected.text: wrong}
+    found |= _end(answer, expected, can)
+    if stream and expected.recital is not None and wrong is None:
+        found["withheld"] = lateness(answer.chunks, expected.recital)
+    tokens = answer.head.get("tokens")
+    if tokens is not None:
+        right = tokens in expected.tokens
+        found["usage"] = None if right else f"{tokens} tokens counted, not {expected.tokens[0]}"
+    return found
+
+
+def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
+    """Why the answer ended, and apart from that which stop it names."""
+    told, right = answer.end, expected.ends[0]
+    words = {_word(end, expected) for end in expected.ends}
+    if told is None or _word(told, expected) not in words:
+        return {expected.finish: f"ended by {_words(told)}, not {_words(right)}"}
+    found: dict[str, str | None] = {expected.finish: None}
+    if can.name_stops and (told[1] is not None or any(end[1] is not None for end in expected.ends)):
+        wrong = f"ended by {_words(told)}, not {_words(right)}"
+        found["names-the-stop"] = None if told in expected.ends else wrong
+    return found
+
+
+def _word(end: End, expected: Expected) -> str:
+    """The end without the stop: most APIs have one word for a stop and the model's own end."""
+    return "eos" if end[0] in ("stop_sequence", "stop_token") and not expected.worded else end[0]
+
+
+def _words(end: End | None) -> str:
+    if end is None:
+        return "nothing"
+    return end[0] if end[1] is None else f"{end[0]} {end[1]!r}"
+
+
+def _other_text(answer: Answer, expected: Expected) -> str:
+    text, reasoning = expected.answers[0]
+    if answer.text not in [text for text, _ in expected.answers]:
+        return f"text {_short(answer.text, text)}, not {_short(text, answer.text)}"
+    return f"reasoning {_short(answer.reasoning, reasoning)}, not {_short(reasoning, answer.reasoning)}"
+
+
+def _short(text: str, other: str) -> str:
+    """The text, or of a long one what is around the first difference."""
+    if len(text) <= 200:
+        return repr(text)
+    same = next((i for i, pair in enumerate(zip(text, other, strict=False)) if len({*pair}) > 1), len(other))
+    return f"...{text[max(0, same - 20) : same + 40]!r} ({len(text)} characters)"
+
+
+def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
+    """The findings of several requests as those of one case: what was first wrong with each rule. A text that is
+    wrong in company breaks `isolation`."""
+    kept: dict[str, str | None] = {}
+    for number, one in enumerate(found, 1):
+        for rule, fault in one.items():
+            name = "isolation" if together and rule == "text" else rule
+            told = f"{fault} (request {number} of {len(found)})" if fault and len(found) > 1 else fault
+            kept[name] = kept.get(name) or told
+    return kept
+
+
+def columns_of(findings: Findings) -> dict[Column, str | None]:
+    """The findings by promise."""
+    faults: dict[Column, list[str]] = {}
+    for rule, fault in findings.items():
+        faults.setdefault(RULES[rule].column, []).extend([fault] if fault else [])
+    return {column: "; ".join(faults[column]) or None for column in COLUMNS if column in faults}
+
+
+# A stream of fewer steps is too short to say how it comes.
+LONG = 100
+# Speculative decoding brings no more steps at once.
+TOO_MANY = 12
+REST = 64  # steps in one chunk: what a busy server gathers is less
+SPLIT = 1.3  # chunks a step; more are parts of tokens
+
+
+def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
+    """What is wrong with where the chunks of the right text end, or with how much of it one of them has.
+
+    A chunk may end wherever text is safe after a token. Several tokens in a chunk are no fault, nor are several chunks
+    a token: a server that sends each character by itself is held to the times alone.
+    """
+    ends = [*accumulate(map(len, chunks))]
+    steps = steps_of(recital)
+    if steps and len(chunks) / len(steps) > SPLIT:
+        return None
+    return _misplaced(ends, recital) or crowded([steps_in(steps, 0, end) for end in ends], len(steps))
+
+
+def steps_of(recital: Recital) -> list[int]:
+    """How much text is safe, each time that it is more."""
+    return sorted({*recital.safe} - {0})
+
+
+def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
+    """How many of them are in `text[begin:end]`."""
+    return bisect_right(steps, end) - bisect_right(steps, begin)
+
+
+def crowded(known: Sequence[int], total: int) -> str | None:
+    """Whether most of the steps come many at once; `known` is how many there were after each chunk."""
+    at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
+    if total < LONG or not at_once:
+        return None
+    if at_once[-1] > max(total / 4, REST):
+        return f"one of {len(at_once)} chunks has the text of {at_once[-1]} of {total} tokens"
+    counted = [*accumulate(at_once)]
+    usual = at_once[bisect_left(counted, counted[-1] / 2)]  # in which half of the tokens came, or in larger ones
+    return f"text comes {usual} tokens at once" if usual > TOO_MANY else None
+
+
+def _misplaced(ends: Sequence[int], recital: Recital) -> str | None:
+    worst = 0
+    message = None
+    safe_ends = {*recital.safe}
+    for end in ends:
+        if end in safe_ends:
+            continue
+        # The first token that brought the chunk's last character, and what was safe with it.
+        safe = recital.safe[bisect_left(recital.said, end)]
+        if abs(safe - end) > worst:
+            worst = abs(safe - end)
+            what = "late by at least" if safe > end else "early by"
+            message = f"{what} {worst} characters: a chunk ends with {recital.text[:end][-20:]!r}"
+    return message

@@ -1,0 +1,502 @@
+"""How a case is played: one request, several at once or one after another, some of which the client leaves.
+
+A play is awaited with a server and gives what is wrong, by rule. `Exchange.run` is the simplest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import httpx
+
+from stopscan_conformance.apis import Api, Request, Said
+from stopscan_conformance.apis.api import inner, objects, string
+from stopscan_conformance.apis.openai import end_of
+from stopscan_conformance.client import Answer, Server, ask
+from stopscan_conformance.judge import Expected, Findings, judge, merged
+from stopscan_conformance.oracle import MISSING, Asked, Recital, recite
+from stopscan_conformance.probe import Can, probe
+from stopscan_conformance.reciter import default_checkpoint
+from stopscan_conformance.scripts import NEAR, SCRIPTS, THINKING
+from stopscan_conformance.space import CHATS, LONG_PROMPT, Point, said, script, stop_of, stop_pieces_of, stops_of
+
+Play = Callable[[Server], Awaitable[Findings]]
+
+# What a Harmony script has before its answer, besides the reasoning: the markers and the channels' names.
+HARMONY_PIECES = 9
+REASONING = re.compile("{}(.*?)(?:{}|$)".format(*map(re.escape, THINKING)), re.DOTALL)
+LEAVING = 4
+ENOUGH = 60  # tokens after a stop
+DEFAULT_LIMIT = 500  # mlx-lm's is 512 tokens
+LOOKS = [f"looks-{name}" for name in NEAR]
+TOO_FAST = "not tested: the server answers too fast"
+
+
+class NotSupported(Exception):  # noqa: N818
+    """The server said that it does not know what it was asked, or it cannot be seen what it does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exchange:
+    """A request, and what has to come of it."""
+
+    api: Api
+    request: Request
+    expected: Expected
+    optional: bool = False  # a server may refuse more of it than the stops
+
+    async def run(self, server: Server, kept: httpx.AsyncClient | None = None, /) -> Findings:
+        """What is wrong with the answer. Raises `NotSupported` if the server refuses to give one."""
+        can = await probe(server, self.api)
+        if "stop_token_ids" in self.request.stops and not can.stop_at_ids:
+            raise NotSupported("the server has no stop_token_ids")
+        if "stop-in-reasoning" in self.expected.also and not can.tell_reasoning:
+            raise NotSupported("the server does not tell reasoning apart")
+        return self.judged(await ask(server, self.api, self.request, kept=kept), can)
+
+    def judged(self, answer: Answer, can: Can = Can(), /) -> Findings:  # noqa: B008
+        if not answer.refused:
+            return judge(answer, self.expected, stream=self.request.stream, can=can)
+        if self.request.stops and not self.optional and "stop" not in answer.wire.text.lower():
+            return {"refusal": f"a refusal that does not say that it is the stops: {answer.error}"}
+        raise NotSupported(answer.error)
+
+
+def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said()) -> Exchange:  # noqa: B008
+    """What `asked` is through `api`."""
+    checkpoint = default_checkpoint()
+    name, skipped, reasoning = asked.script, 0, ""
+    if api.harmony:
+        name, reasoning = f"harmony-{name}", checkpoint.text(name)
+        skipped = HARMONY_PIECES + len(asked.pieces)
+    ids = checkpoint.token_ids(name)[skipped:]
+    stops = {} if asked.stop is MISSING else {"stop": asked.stop}
+    if asked.stop_pieces:
+        stops["stop_token_ids"] = [ids[piece] for piece in asked.stop_pieces]
+    limit = None if asked.max_tokens is None else asked.max_tokens + skipped
+    request = Request(checkpoint.prompt(name), stream, stops, limit, said=said)
+    return Exchange(api, request, _expected(api, asked, ids, skipped, reasoning), optional=bool(said.options))
+
+
+def in_channels(asked: Asked, /) -> bool:
+    """Whether the checkpoint has the script in Harmony's channels, too."""
+    return f"harmony-{asked.script}" in SCRIPTS
+
+
+def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasoning: str) -> Expected:
+    recital = recite(asked)
+    fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
+    end = api.told((recital.reason, fires))
+    # sglang names the EOS, too.
+    ends = (end, ("stop_token", default_checkpoint().eos_token_id)) if end[0] == "eos" else (end,)
+    tokens = skipped + recital.tokens
+    apart = THINKING[0] in recital.text
+    return Expected(
+        answers=_answers(recital.text) if apart else ((recital.text, reasoning),),
+        ends=ends,
+        # The token that ends an answer, and is no part of it, may count or not: no API says.
+        tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
+        # A `<` may begin a marker of reasoning, for which a server may wait.
+        recital=None if "<" in recital.text else recital,
+        text="competing-stops" if recital.competes else "stop-token-ids" if asked.stop_pieces else "text",
+        finish="same-step" if recital.at_limit else "finish-reason",
+        worded=api.name == "anthropic",
+        also=_also(asked, recital, apart),
+    )
+
+
+def _answers(text: str) -> tuple[tuple[str, str], ...]:
+    """The answer and its reasoning: apart, together as the model said it, or with the reasoning gone."""
+    answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
+    return (answer, reasoning), (text, ""), (answer, "")
+
+
+def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
+    """What an answer may be besides that breaks only an advice."""
+    if apart:
+        fired = recite(asked, protected=False)
+        around = _joined(asked)
+        return {"stop-in-reasoning": (*_answers(fired.text), *around)}
+    half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
+    return {"half-characters": ((half, ""),)} if half != recital.text else {}
+
+
+def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
+    """The answer of a server that scans what is left when the reasoning is out, and the reasoning it has until then."""
+    whole = b"".join(asked.pieces).decode(errors="replace")
+    answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
+    ends = [answer.index(stop) for stop in asked.stops if stop in answer]
+    return ((answer[: min(ends)], reasoning), (answer[: min(ends)], "")) if ends else ()
+
+
+# Points of the space.
+
+
+def fits(api: Api, point: Point) -> bool:
+    """Whether `api` can say it."""
+    if api.harmony or said(point.says, api.name) is None:
+        return False
+    if not api.stops and (point.among != "none" or point.after.startswith("refused")):
+        return False
+    if point.limit == "none" and (api.name == "openai-completions" or _most(point) > DEFAULT_LIMIT):
+        return False  # a server may have a limit of its own, and 16 tokens for completions
+    if point.limit.endswith("-reasoning") or point.script == "thought":
+        return api.name in (*CHATS, "responses-with-stop") and not point.among.startswith("id")
+    return point.usage == "asked" or (api.asks_for_usage and point.stream)
+
+
+def _most(point: Point) -> float:
+    """At most how many tokens its answer has; a token has a character or more."""
+    endless = point.place is None or point.among == "none"
+    return float("inf") if endless else (point.place or 0) + point.skip + point.length + 17
+
+
+@dataclass(frozen=True, eq=False)
+class Generated:
+    """A play of a point: its request, what comes before, and what comes beside it."""
+
+    api: Api
+    point: Point
+
+    async def __call__(self, server: Server) -> Findings:
+        before = [exchange_of(self.api, one) for one in _before(self.point)]
+        others = [exchange_of(self.api, one) for one in _beside(self.point) if fits(self.api, one)]
+        kept = server.connect() if self.point.kept or before or self.point.after == "refused-stops" else None
+        try:
+            found = [await one.run(server, kept) for one in before if fits_exchange(self.api, one)]
+            await self._disturb(server, kept)
+            mine = exchange_of(self.api, self.point)
+            found += await together([mine.run(server, kept), *(one.run(server) for one in others)])
+        finally:
+            if kept is not None:
+                await kept.aclose()
+        return merged(found, together=not self.alone)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is one request."""
+        point = self.point
+        return point.company == 1 and not point.kept and point.after == "nothing" and point.among != "equal-joined"
+
+    @property
+    def exchange(self) -> Exchange:
+        return exchange_of(self.api, self.point)
+
+    async def _disturb(self, server: Server, kept: httpx.AsyncClient | None) -> None:
+        """What came just before: a client that goes away, or a request that is wrong."""
+        point, api = self.point, self.api
+        if point.after in ("left", "left-held"):
+            held = script("paced").at(1, 5, 1100) + "#"
+            left = exchange_of(api, Point(script="paced", place=None, stream=True))
+            stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
+            await leave(server, api, replace(left.request, stops=stops), 3)
+            await asyncio.sleep(0.02)
+        elif point.after in ("refused", "broken", "refused-stops"):
+            early = script(point.script).at(0, 0, 2)
+            stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])
+            wrong = Said({"temperature": "hot"}) if point.after == "refused-stops" else Said()
+            request = replace(exchange_of(api, Point()).request, stops={"stop": stop}, said=wrong)
+            await ask(server, api, request, kept=kept)
+
+
+def fits_exchange(api: Api, one: Exchange) -> bool:
+    return api.stops or not one.request.stops
+
+
+async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
+    """What all of them give. What one of them raises comes when all are over."""
+    found: list[Findings] = []
+    for one in await asyncio.gather(*runs, return_exceptions=True):
+        if isinstance(one, BaseException):
+            raise one
+        found.append(one)
+    return found
+
+
+@lru_cache(500)  # many points are beside others, and measure_mutants.py asks all of them of each server
+def exchange_of(api: Api, point: Point) -> Exchange:
+    """The exchange of the point's own request."""
+    if not api.stops:
+        point = replace(point, among="none")
+    found = exchange(api, point.stream, asked_of(point))
+    words = said(point.says, api.name, stop_of(point))
+    assert words is not None, (api.name, point)
+    usage = {"asked": True, "not-asked": False, "false": None}[point.usage]
+    request = replace(found.request, said=words, usage=usage)
+    expected = found.expected
+    if point.says == "echo":  # the prompt is one special token, which a server may leave out
+        echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
+        expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
+    return Exchange(api, request, expected, optional=point.says != "nothing")
+
+
+def asked_of(point: Point) -> Asked:
+    one = script(point.script)
+    stops = stops_of(point)
+    if point.says == "prompt-begins-the-stop" and stops:
+        stops = ["]" + one.text[:2], *stops]
+    whole = Asked(one.name, one.pieces, stops or MISSING, stop_pieces_of(point), max_tokens=None)
+    return replace(whole, max_tokens=_limit(point, whole))
+
+
+def _limit(point: Point, whole: Asked) -> int | None:
+    fixed = {"tight": 1, "in-reasoning": 20, "after-reasoning": 61, "all": len(whole.pieces) + 10}
+    if point.limit in fixed:
+        return fixed[point.limit]
+    if point.limit == "none":
+        return None
+    if point.place is None or point.among == "none":  # of an answer that no stop ends, a part is enough
+        return min(300, point.longest + ENOUGH)
+    tokens = recite(whole).tokens
+    more = {"enough": tokens + ENOUGH, "at-the-stop": tokens, "one-after": tokens + 1, "one-before": tokens - 1}
+    return max(1, {**more, "within": min(point.place + 1, tokens)}[point.limit])
+
+
+def _before(point: Point) -> Iterator[Point]:
+    """What came before, on the same connection."""
+    plain = Point(stream=point.stream)
+    if point.among == "equal-joined":
+        yield replace(plain, place=point.place, skip=point.skip, length=point.length, among="later-first")
+        yield replace(plain, place=7, skip=0, length=point.length)
+        yield replace(plain, place=point.place, skip=point.skip, length=max(4, point.length), among="joined-otherwise")
+    for number in range(point.kept):
+        short = number % 2 == 0
+        yield replace(plain, place=3 + number, length=2 + number % 5, limit="tight" if short else "enough")
+
+
+def _beside(point: Point) -> Iterator[Point]:
+    """Requests at the same time: the same one, others for the same prompt, and others."""
+    alone = replace(point, company=1, kept=0, after="nothing")
+    for number in range(1, point.company):
+        if number % 3 == 0:
+            yield alone
+        elif number % 3 == 1:
+            yield Point(place=4 + number % 17, length=3 + number % 4, stream=number % 2 == 0)
+        else:
+            yield Point(script=LOOKS[number % len(LOOKS)], stream=number % 2 == 1)
+
+
+# Several requests.
+
+
+def at_once(every: Sequence[Play]) -> Play:
+    """All at the same time."""
+
+    async def play(server: Server) -> Findings:
+        return merged(await together([one(server) for one in every]))
+
+    return play
+
+
+def in_turn(every: Sequence[Play]) -> Play:
+    """One after another."""
+
+    async def play(server: Server) -> Findings:
+        return merged([await one(server) for one in every])
+
+    return play
+
+
+def on_one_connection(every: Sequence[Exchange]) -> Play:
+    """One after another, on a connection that stays open."""
+
+    async def play(server: Server) -> Findings:
+        async with server.connect() as kept:
+            return merged([await one.run(server, kept) for one in every])
+
+    return play
+
+
+async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
+    """Clients that go away when so many pieces of text have come. Raises `NotSupported` if the answers are over by
+    then."""
+    left = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
+    if all(one.end is not None for one in left):
+        raise NotSupported(TOO_FAST)
+
+
+def leaving(left: Exchange, pieces: int = 1) -> Play:
+    """Streams whose client goes away when so many pieces of text have come."""
+
+    async def play(server: Server) -> Findings:
+        await leave(server, left.api, left.request, LEAVING, pieces)
+        return {}
+
+    return play
+
+
+def longer_prompt(exchange: Exchange) -> Play:
+    """The same prompt, and one with much before it, which has more tokens."""
+
+    async def play(server: Server) -> Findings:
+        if not (await probe(server, exchange.api)).count_prompt:
+            raise NotSupported("the server counts no prompt tokens")
+        counted: list[int] = []
+        longer = replace(exchange.request, prompt=LONG_PROMPT + exchange.request.prompt)
+        for request in (exchange.request, longer):
+            answer = await ask(server, exchange.api, request)
+            if answer.error is not None:
+                return replace(exchange, optional=True).judged(answer)
+            counted.append(answer.head.get("prompt") or 0)
+        wrong = f"{counted[1]} tokens of a prompt that is longer than one of {counted[0]}"
+        return {"prompt-tokens": None if 0 < counted[0] < counted[1] else wrong}
+
+    return play
+
+
+def the_same(exchange: Exchange) -> Play:
+    """The same request twice: the second answer has another id, and as many prompt tokens."""
+
+    async def play(server: Server) -> Findings:
+        heads = []
+        for _ in range(2):
+            answer = await ask(server, exchange.api, exchange.request)
+            if answer.error is not None:
+                return exchange.judged(answer)
+            heads.append(answer.head)
+        same = "id" in heads[0] and heads[0]["id"] == heads[1].get("id")
+        counts = [head.get("prompt") for head in heads]
+        return {
+            "form": f"two answers have the id {heads[0]['id']!r}" if same else None,
+            "prompt-tokens": f"{counts[0]} and {counts[1]} tokens of the same prompt" if len({*counts}) > 1 else None,
+        }
+
+    return play
+
+
+# Several answers of one request.
+
+
+@dataclass
+class Row:
+    text: str = ""
+    end: tuple[str, Any] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """One request for a row of each exchange: `n` of one prompt, or a list of prompts."""
+
+    api: Api
+    rows: Sequence[Exchange]
+    prompts: bool = False
+
+    def body(self, model: str) -> dict[str, Any]:
+        """What is sent."""
+        body = self.api.body(model, self.rows[0].request)
+        return body | ({"prompt": [row.request.prompt for row in self.rows]} if self.prompts else {"n": len(self.rows)})
+
+    async def __call__(self, server: Server) -> Findings:
+        can = await probe(server, self.api)
+        answer = await ask(server, self.api, self.rows[0].request, body=self.body(server.model))
+        if answer.refused:
+            raise NotSupported(answer.error)
+        if answer.error is not None:
+            return {"rows": f"no answer: {answer.error}"}
+        return self.judged(answer, can)
+
+    def judged(self, answer: Answer, can: Can = Can()) -> Findings:  # noqa: B008
+        """What is wrong with the rows."""
+        wire, stream = answer.wire, self.rows[0].request.stream
+        rows, tokens = read_rows([event.data for event in (wire.events() if stream else wire.whole())])
+        if sorted(rows) != [*range(len(self.rows))]:
+            return {"rows": f"there are the rows {sorted(rows)}, not {len(self.rows)}"}
+        found = [
+            judge(Answer(chunks=[rows[index].text], end=rows[index].end), one.expected, stream=False, can=can)
+            for index, one in enumerate(self.rows)
+        ]
+        text = [f"row {at}: {one['text']}" for at, one in enumerate(found) if one.get("text")]
+        ends = merged([{k: v for k, v in one.items() if k not in ("text", "form", "usage")} for one in found])
+        least, most = (sum(one(row.expected.tokens) for row in self.rows) for one in (min, max))
+        wrong = tokens is not None and not least <= tokens <= most
+        usage = f"{tokens} tokens counted of all rows, not {most}" if wrong else None
+        return {"rows": "; ".join(text) or None, **ends, "usage": usage}
+
+
+def read_rows(parts: Sequence[Any]) -> tuple[dict[int, Row], int | None]:
+    """The rows by their index, and the tokens of all."""
+    rows: dict[int, Row] = {}
+    tokens = None
+    for part in parts:
+        counted = inner(part, "usage", "completion_tokens")
+        tokens = tokens if counted is None else counted
+        for choice in objects(inner(part, "choices")):
+            row = rows.setdefault(choice.get("index", -1), Row())
+            said = choice.get("delta") or choice.get("message")
+            row.text += string(inner(said, "content")) or string(choice.get("text"))
+            row.end = end_of(choice) or row.end
+    return rows, tokens
+
+
+# Requests that are wrong on purpose: a server says so, with a status of 4xx, and neither fails nor answers.
+
+Change = Callable[[Api, "dict[str, Any]"], Any]  # of an API's body
+
+
+def _option(name: str, value: Any) -> Change:
+    return lambda api, body: api.with_option(body, getattr(api, name, name), value)
+
+
+WRONG: Mapping[str, Change] = {
+    "a-stop-that-is-a-number": _option("stop", 5),
+    "a-stop-that-is-an-object": _option("stop", {"text": "END"}),
+    "stops-that-are-numbers": _option("stop", [1, 2]),
+    "a-stop-among-numbers": _option("stop", ["END", 5]),
+    "a-limit-that-is-text": _option("limit", "many"),
+    "a-temperature-that-is-text": _option("temperature", "hot"),
+    "no-content": lambda api, body: {key: value for key, value in body.items() if key != api.content},
+    "a-list": lambda api, body: [body],
+    "no-json": lambda api, body: '{"model": ',
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Wrong:
+    """A play of one wrong request."""
+
+    api: Api
+    request: Request
+    change: Change
+
+    def body(self, model: str) -> Any:
+        """What is sent: the text itself if it is a string."""
+        return self.change(self.api, self.api.body(model, self.request))
+
+    async def __call__(self, server: Server) -> Findings:
+        body = self.body(server.model)
+        answer = await ask(server, self.api, self.request, body=body)
+        status = answer.wire.status
+        if status is None:
+            return {"wrong-request": f"a wrong request gets no answer: {answer.error}"}
+        if status == 501:
+            raise NotSupported(answer.error)
+        wrong = f"a wrong request gets {status}, not 400: {(body if isinstance(body, str) else json.dumps(body))[:120]}"
+        return {"wrong-request": None if 400 <= status < 500 else wrong}
+
+
+@dataclass(frozen=True, eq=False)
+class Odd:
+    """A play of stops among which one is none: a refusal is right, too."""
+
+    exchange: Exchange
+
+    async def __call__(self, server: Server) -> Findings:
+        try:
+            found = await self.exchange.run(server)
+        except NotSupported:
+            return {"odd-stops": None}
+        wrong = [f"{fault}" for rule, fault in found.items() if fault and rule in ("text", "form", "competing-stops")]
+        return {"odd-stops": "; ".join(wrong) or None}
+
+
+def odd_stops(exchange: Exchange) -> Iterator[tuple[str, Odd]]:
+    """Lists with null or an empty string among the stops."""
+    for name, odd in (("null-among-stops", None), ("an-empty-stop-among-stops", "")):
+        stops = [odd, *exchange.request.stops["stop"]]
+        yield name, Odd(replace(exchange, request=replace(exchange.request, stops={"stop": stops}), optional=True))

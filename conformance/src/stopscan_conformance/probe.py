@@ -1,0 +1,129 @@
+"""What a server is and can: found out once for each API, before its cases, and told in one line each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stopscan_conformance.apis import Api, Request
+from stopscan_conformance.client import Answer, Server, ask
+from stopscan_conformance.reciter import default_checkpoint
+from stopscan_conformance.scripts import SCRIPTS, THINKING
+
+PROBE = "alphabet"
+PROBE_TEXT = "".join(map(str, SCRIPTS[PROBE]))
+LOCKED = (401, 403)
+
+
+@dataclass(frozen=True)
+class Can:
+    """What a server can say through an API. What it cannot is not judged."""
+
+    name_stops: bool = True
+    stop_at_ids: bool = True
+    tell_reasoning: bool = True
+    count_prompt: bool = True
+    missing: str | None = None  # why it does not have the API at all
+
+    def lines(self) -> list[str]:
+        told = {
+            "does not name its stops": self.name_stops,
+            "has no stop_token_ids": self.stop_at_ids,
+            "does not tell reasoning apart": self.tell_reasoning,
+            "counts no prompt tokens": self.count_prompt,
+        }
+        return [f"{self.missing}"] if self.missing else [f"{line}: not judged" for line, can in told.items() if not can]
+
+
+async def probe(server: Server, api: Api, /) -> Can:
+    """What the server can through `api`. Asks it to recite the first time.
+
+    Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if there is nothing to measure.
+    """
+    if api.name not in server.probed:
+        server.probed[api.name] = await _probe(server, api)
+    found: Can = server.probed[api.name]
+    return found
+
+
+async def trouble(server: Server, api: Api, /) -> str | None:
+    """Why there is nothing to measure any more, or None; in the first case the next `probe` raises it."""
+    try:
+        await _recites(server, api)
+    except (ConnectionError, TimeoutError, RuntimeError) as error:
+        server.probed.pop(api.name, None)
+        return f"afterwards {error}"
+    return None
+
+
+async def _probe(server: Server, api: Api) -> Can:
+    missing, recital = await _recites(server, api)
+    if missing is not None or api.harmony:
+        return Can(missing=missing)
+    return Can(
+        name_stops=api.names != "usual" or await _names(server, api),
+        stop_at_ids=not api.stops or await _stops_at_ids(server, api),
+        tell_reasoning=api.raw or await _tells_reasoning(server, api),
+        count_prompt=bool(recital.head.get("prompt")),
+    )
+
+
+async def _names(server: Server, api: Api) -> bool:
+    for stream in (False, True):
+        answer = await ask(server, api, Request("[split]", stream, {"stop": ["END"]}))
+        if answer.end is not None and answer.end[1] is not None:
+            return True
+    return False
+
+
+async def _stops_at_ids(server: Server, api: Api) -> bool:
+    """Whether an id ends an answer: a server that refuses ids or passes them over does not have them."""
+    checkpoint = default_checkpoint()
+    ids, whole = checkpoint.token_ids("count"), checkpoint.text("count")
+    for stream in (False, True):
+        answer = await ask(server, api, Request("[count]", stream, {"stop_token_ids": [ids[8]]}))
+        if not answer.refused and answer.error is None and answer.text != whole:
+            return True
+    return False
+
+
+async def _tells_reasoning(server: Server, api: Api) -> bool:
+    answer = await ask(server, api, Request("[think]"))
+    return answer.error is not None or not any(marker in answer.text for marker in THINKING)
+
+
+async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
+    """Why the server does not have the API, and its answer to a request for the alphabet."""
+    prompt = f"[harmony-{PROBE}]" if api.harmony else f"[{PROBE}]"
+    answer = await ask(server, api, Request(prompt))
+    server.alias = answer.head.get("model", server.alias)
+    if answer.refused:
+        await _know_the_model(server, api, prompt, answer)
+        return answer.error, answer
+    if answer.timed_out:
+        raise TimeoutError(
+            f"{server.url} is slow: {api.name} did not recite {len(SCRIPTS[PROBE])} tokens in {server.timeout:g} s"
+        )
+    if answer.wire.status is None:
+        raise ConnectionError(f"{server.url} is down: {api.name}: {answer.error}")
+    if answer.wire.status in LOCKED:
+        raise RuntimeError(f"{server.url} wants another API key: {api.name}: {answer.error}")
+    if api.harmony and PROBE_TEXT in answer.text != PROBE_TEXT:
+        return f"the model's channels are not told apart: {answer.text!r}", answer
+    # A right model can be served wrongly; that is for the cases to say.
+    if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
+        raise RuntimeError(
+            f"{server.url} serves another model than the kit's (stopscan-conformance reciter): "
+            f"asked for {PROBE_TEXT!r}, {api.name} answered {answer.text or answer.wire.text[:200]!r}"
+        )
+    return None, answer
+
+
+async def _know_the_model(server: Server, api: Api, prompt: str, answer: Answer) -> None:
+    """Raises `RuntimeError` if it is the name of the model that was refused, and not the route."""
+    if server.named is None or not server.models or server.named in server.models:
+        return
+    other = Server(server.url, model=server.models[0], api_key=server.api_key, timeout=server.timeout)
+    if not (await ask(other, api, Request(prompt))).refused:
+        raise RuntimeError(
+            f"{server.url} has no model {server.named!r}: {answer.error}; it has {', '.join(server.models)}"
+        )

@@ -1,0 +1,321 @@
+"""What a run has found: the lines that people read, JSON, JUnit XML, and an earlier run as the baseline."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from stopscan_conformance._version import __version__
+from stopscan_conformance.apis import APIS
+from stopscan_conformance.cases import Case, Result, counted, result_of
+from stopscan_conformance.client import Server
+from stopscan_conformance.judge import COLUMNS, RULES, Column, Level
+from stopscan_conformance.probe import Can
+
+Results = Mapping[Case, Result]
+Failure = tuple[str, bool, str, str]  # an API, whether it is a stream, a case and a rule
+MOST_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An earlier run: the failures that a file of `--json` has, and what chose its cases."""
+
+    failures: frozenset[Failure]
+    seed: int | None = None
+    version: str | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> Baseline:
+        """Raises `ValueError` if the file is none of `--json`."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"--baseline {path} is no JSON: {error}") from None
+        try:
+            failures = frozenset(
+                (one["api"], one["stream"], one["case"], finding["rule"])
+                for one in content["results"]
+                for finding in one["findings"]
+                if finding["fault"] is not None
+            )
+            return cls(failures, content.get("seed"), content["versions"]["stopscan-conformance"])
+        except (KeyError, TypeError, AttributeError):
+            raise ValueError(f"--baseline {path} was not written by --json: it has no results of cases") from None
+
+    def has(self, case: Case, rule: str) -> bool:
+        return (case.api, case.stream, case.name, rule) in self.failures
+
+    def other_than(self, seed: int) -> Iterator[str]:
+        """Why the cases of this run are not those of the baseline."""
+        if self.seed not in (None, seed):
+            yield f"the baseline has the cases of --seed {self.seed}, this run has those of --seed {seed}"
+        if self.version not in (None, __version__):
+            yield f"the baseline has the cases of stopscan-conformance {self.version}, this is {__version__}"
+
+
+NOTHING_KNOWN = Baseline(frozenset())
+
+
+@dataclass
+class Report:
+    """What a run has found so far of its cases. `known` are the failures of an earlier run, and `can` is what the
+    server can through each API."""
+
+    server: Server
+    seed: int = 0
+    level: Level = "usual"
+    known: Baseline = NOTHING_KNOWN
+    every: Sequence[Case] = ()
+    results: dict[Case, Result] = field(default_factory=dict)
+    can: dict[str, Can] = field(default_factory=dict)
+    complete: bool = False
+
+    def new(self, case: Case, result: Result) -> Result:
+        """The result with nothing but new failures."""
+        if result.outcome == "not supported":
+            return result
+        known = {rule for rule, fault in result.findings.items() if fault and self.known.has(case, rule)}
+        findings = {rule: fault for rule, fault in result.findings.items() if rule not in known}
+        return result if not known else result_of(findings, counted(APIS[case.api], self.level))
+
+    @property
+    def fresh(self) -> Results:
+        return {case: self.new(case, result) for case, result in self.results.items()}
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        if all(result.outcome == "not supported" for result in self.results.values()):
+            return 2
+        return int(any(result.outcome == "fail" for result in self.fresh.values()))
+
+    def lines(self, case: Case, result: Result) -> Iterator[str]:
+        """What is told when a case has ended: its outcome, and each rule that it breaks."""
+        fresh = self.new(case, result)
+        words = {"not supported": "skip", "fail": "FAIL"}
+        yield f"{words.get(fresh.outcome, 'pass')}  {case}" + (
+            f": {result.detail}" if result.outcome == "not supported" else ""
+        )
+        for rule, fault in fresh.broken.items():
+            yield f"      {_cited(rule, case)}: {fault}"
+
+
+def _cited(rule: str, case: Case) -> str:
+    return f"{rule} ({RULES[rule].level_of(APIS[case.api])})"
+
+
+def by_api(results: Results) -> Iterator[tuple[str, Results]]:
+    for api, group in groupby(results.items(), lambda item: item[0].api):
+        yield api, dict(group)
+
+
+def counts(results: Results) -> dict[str, int]:
+    """How many cases had each outcome."""
+    found = Counter(result.outcome for result in results.values())
+    return {outcome: found[outcome] for outcome in ("pass", "fail", "not supported")}
+
+
+def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
+    """What is printed at the end: how many promises each API keeps, each rule that is broken with its source, and for
+    the first failure of each kind the line that shows it. Failures that are known count in the table alone.
+
+    With `shrink`, the first failure of each kind is sent again, smaller, until it is the least request that fails.
+    """
+    yield ""
+    yield from _kept(report.results)
+    fresh = report.fresh
+    yield from _rules(fresh)
+    for api, found in by_api(fresh):
+        refused = Counter(result.detail for result in found.values() if result.outcome == "not supported")
+        for detail, count in refused.items():
+            yield f"not supported: {api}, {count} {'case' if count == 1 else 'cases'}: {detail}"
+    if not report.complete:
+        yield f"the run ended early: {len(report.results)} results of {len(report.every)} cases"
+    number = counts(report.results)
+    advice = sum(result.outcome == "pass" and bool(result.broken) for result in report.results.values())
+    more = f" ({advice} of them could do better)" if advice else ""
+    yield f"{number['pass']} pass{more}, {number['fail']} fail, {number['not supported']} not supported"
+    if report.known is not NOTHING_KNOWN:
+        new = counts(fresh)["fail"]
+        yield f"{new} of the {number['fail']} failures {'is' if new == 1 else 'are'} not in the baseline"
+    yield from _shown(report, fresh, shrink=shrink)
+
+
+def _kept(results: Results) -> Iterator[str]:
+    width = max((len(case.api) for case in results), default=0)
+    yield f"{'kept, of so many':{max(width, 16)}}" + "".join(f"{column:>10}" for column in COLUMNS)
+    for api, found in by_api(results):
+        yield f"{api:{max(width, 16)}}" + "".join(f"{_fraction(found, column):>10}" for column in COLUMNS)
+    yield ""
+
+
+def _fraction(results: Results, column: Column) -> str:
+    faults = [result.columns[column] for result in results.values() if column in result.columns]
+    return f"{faults.count(None)}/{len(faults)}" if faults else "-"
+
+
+def _rules(results: Results) -> Iterator[str]:
+    """Each rule that is broken: how often, in which cases, its level and where it is from."""
+    for api, found in by_api(results):
+        for rule in RULES.values():
+            names = list(dict.fromkeys(case.name for case, result in found.items() if rule.name in result.broken))
+            number = sum(rule.name in result.broken for result in found.values())
+            if number:
+                first = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+                yield f"{api}: {rule.name} is broken in {number} {'case' if number == 1 else 'cases'}: {first}"
+                yield f"  {rule.level_of(APIS[api])}: {rule.says}; {rule.source(APIS[api])}"
+
+
+def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
+    """For the first failure of each API and kind, the line that shows it: the rules that are broken are its kind."""
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    for case, result in fresh.items():
+        kind = (case.api, tuple(result.broken))
+        if result.outcome != "fail" or kind in seen or len(seen) == MOST_SHOWN:
+            continue
+        seen.add(kind)
+        least = case.least(report.server, result) if shrink else case
+        if line := least.curl(report.server):
+            yield f"\n{' '.join(result.broken)} of {least}: {case.why}\n  {line}"
+
+
+# Which cases are sent, and what counts of their results.
+
+
+def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
+    """The cases that a glob of `only` names by their topic or as `api/case`; all if no glob names cases. Raises
+    `ValueError` for a glob that names nothing.
+    """
+    globs = [glob for glob in only if not promises([glob])]
+    for glob in globs:
+        if not any(_named(case, glob) for case in every):
+            raise ValueError(f"--only {glob} names no promise, no topic and no case{_hint(every, glob)}")
+    return [case for case in every if any(_named(case, glob) for glob in globs)] if globs else list(every)
+
+
+def _named(case: Case, glob: str) -> bool:
+    return any(fnmatchcase(name, glob) for name in (case.topic, f"{case.api}/{case.name}"))
+
+
+def _hint(every: Iterable[Case], glob: str) -> str:
+    """How a case is named that is meant by its name alone, or as reports call it."""
+    named = [
+        f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
+    ]
+    return f"; a case is named API/NAME, such as {named[0]}" if named else ""
+
+
+def promises(only: Sequence[str]) -> list[Column]:
+    """The promises that a glob names."""
+    return [column for column in COLUMNS if any(fnmatchcase(column, glob) for glob in only if "/" not in glob)]
+
+
+def limited(result: Result, columns: Collection[Column], level: Level, api: str) -> Result | None:
+    """The result with nothing but these promises; None if it tests none of them."""
+    if result.outcome == "not supported":
+        return result
+    findings = {rule: fault for rule, fault in result.findings.items() if RULES[rule].column in columns}
+    return result_of(findings, counted(APIS[api], level)) if findings else None
+
+
+# Files.
+
+
+def write(report: Report, *, json_path: Path | None, junit_path: Path | None) -> None:
+    """Writes what is asked for."""
+    if json_path:
+        write_json(json_path, report)
+    if junit_path:
+        write_junit(junit_path, report)
+
+
+def write_json(path: Path, report: Report) -> None:
+    """Writes the summary and each result."""
+    content = {
+        "url": report.server.url,
+        "model": report.server.model if report.results else None,
+        "versions": {"stopscan-conformance": __version__},
+        "seed": report.seed,
+        "level": report.level,
+        "complete": report.complete,
+        "cannot": {api: can.lines() for api, can in report.can.items()},
+        "summary": counts(report.results),
+        "results": [_as_json(case, result, report) for case, result in report.results.items()],
+    }
+    _replace(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _as_json(case: Case, result: Result, report: Report) -> dict[str, Any]:
+    named = {"api": case.api, "stream": case.stream, "case": case.name, "topic": case.topic, "why": case.why}
+    findings = [_finding(rule, fault, case, report) for rule, fault in result.findings.items()]
+    told = {**named, "outcome": result.outcome, "detail": result.detail, "findings": findings}
+    return told if not result.broken else {**told, "curl": case.curl(report.server)}
+
+
+def _finding(rule: str, fault: str | None, case: Case, report: Report) -> dict[str, Any]:
+    api, row = APIS[case.api], RULES[rule]
+    told = {"rule": rule, "promise": row.column, "level": row.level_of(api), "source": row.source(api), "fault": fault}
+    return told if fault is None else {**told, "new": not report.known.has(case, rule)}
+
+
+def write_junit(path: Path, report: Report) -> None:
+    """Writes a suite an API. What is not supported counts as skipped, and so does a failure that is known."""
+    root = ElementTree.Element("testsuites")
+    for api, found in by_api(report.results):
+        fresh = {case: report.new(case, result) for case, result in found.items()}
+        failures = counts(fresh)["fail"]
+        skipped = sum(result.outcome != "pass" for result in found.values()) - failures
+        numbers = {"tests": str(len(found)), "failures": str(failures), "skipped": str(skipped)}
+        suite = ElementTree.SubElement(root, "testsuite", {"name": api, **numbers})
+        for case, result in found.items():
+            _add(suite, case, result, fresh[case], report)
+    ElementTree.indent(root)
+    _replace(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, report: Report) -> None:
+    classname = f"stopscan_conformance.{case.api}"
+    element = ElementTree.SubElement(suite, "testcase", classname=classname, name=str(case))
+    if result.outcome == "pass":
+        return
+    known = result.outcome == "fail" != fresh.outcome
+    told = result if known else fresh
+    message = _printable(f"known: {told.detail}" if known else told.detail)
+    kind = "failure" if fresh.outcome == "fail" else "skipped"
+    child = ElementTree.SubElement(element, kind, message=message, type=" ".join(told.broken))
+    if kind == "failure":
+        api = APIS[case.api]
+        cited = [f"{_cited(rule, case)}: {RULES[rule].says}; {RULES[rule].source(api)}" for rule in told.broken]
+        lines = [f"{case.topic}: {case.why}", *cited, case.curl(report.server)]
+        child.text = _printable("\n".join(filter(None, lines)))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Writes beside the file, so that a kill while writing leaves what was written before."""
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+        path.write_bytes(content)
+        return
+    real = path.resolve()  # what a link leads to is replaced, not the link
+    beside = real.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        os.replace(beside, real)
+    except BaseException as error:
+        beside.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename:
+            error.filename = str(path)  # nobody knows the file beside it
+        raise
+
+
+def _printable(text: str) -> str:
+    """The text without control characters, which XML has no way to write."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)

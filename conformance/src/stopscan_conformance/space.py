@@ -1,0 +1,443 @@
+"""The space of requests: a point of it is a request, what it says in each API's words, and which points a run takes.
+
+To add a value, write it into its dimension, and say what it means: `_AMONG` for stops, `OPTIONS` for what else a
+request says, `plays.py` for company, connections and what comes before.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from itertools import accumulate
+from typing import Any
+
+from stopscan_conformance.apis import Said
+from stopscan_conformance.oracle import pieces_text
+from stopscan_conformance.scripts import BORDER, NEAR, made_scripts
+
+
+@dataclass(frozen=True)
+class Point:
+    """A request. Each field is a dimension, and its default is the least value.
+
+    The stop begins in token `place` of `script`, `skip` characters after its beginning, and has `length` characters; a
+    `place` of None never comes. `among` are the other stops: "none" if the request has no stop at all, "id" if it has
+    the token itself instead of the string. `limit` is where the limit lies, `says` what else the request says,
+    `company` how many requests there are at once, `kept` how many came before on the connection, and `after` what came
+    just before.
+    """
+
+    script: str = "deep"
+    place: int | None = 5
+    skip: int = 0
+    length: int = 6
+    among: str = "alone"
+    limit: str = "enough"
+    says: str = "nothing"
+    usage: str = "asked"
+    company: int = 1
+    kept: int = 0
+    after: str = "nothing"
+    stream: bool = False
+
+    def __str__(self) -> str:
+        least = Point()
+        said = [
+            name if value is True else f"{name}-{value}".replace("None", "never")
+            for name, value in ((field.name, getattr(self, field.name)) for field in fields(self))
+            if value != getattr(least, name) and name != "stream"
+        ]
+        return "+".join(said) or "least"
+
+    @property
+    def longest(self) -> int:
+        """At most so many tokens, about: of an answer that no stop ends, a part is asked for."""
+        if self.limit == "all" or (self.script == "wide-deep" and self.place is None):
+            return len(script(self.script).pieces)
+        return 300 if self.place is None else self.place + self.length // 3
+
+    def smaller(self) -> Iterator[Point]:
+        """Points with one dimension nearer to the least, the boldest first."""
+        least = Point()
+        for field in fields(self):
+            mine, default = getattr(self, field.name), getattr(least, field.name)
+            if mine == default or field.name in ("script", "stream"):
+                continue
+            yield _with(self, field.name, default)
+            if isinstance(mine, int) and isinstance(default, int) and abs(mine - default) > 1:
+                yield _with(self, field.name, (mine + default) // 2)
+
+
+def _with(point: Point, name: str, value: Any) -> Point:
+    return replace(point, **{name: value})
+
+
+PLACES = (0, 1, 5, 24, 63, 64, 100, 126, 127, 254, 255, 256, 400, 511, 512, 700, 1023, 2000, 3100)
+FAR = 4200
+LENGTHS = (1, 2, 3, 6, 12, 30, 60, 140, 400, 1100)
+SKIPS = (0, 1, 2)
+AMONG = (
+    "alone",
+    "decoys-3",
+    "decoys-40",
+    "decoys-63",
+    "begun",
+    "continued",
+    "ends-another",
+    "later-first",
+    "twice",
+    "nul",
+    "equal-joined",
+    "case-twin",
+    "none",
+    "id",
+    "id-first",
+)
+LIMITS = ("enough", "none", "at-the-stop", "one-after", "one-before", "within", "tight")
+SAYS = (
+    "nothing",
+    "temperature",
+    "greedy",
+    "penalties",
+    "seed",
+    "top-p",
+    "top-k",
+    "logprobs",
+    "response-format",
+    "tools",
+    "user",
+    "newer-limit",
+    "both-limits",
+    "echo",
+    "parts",
+    "system",
+    "system-with-the-stop",
+    "turns",
+    "turns-with-the-stop",
+    "long-prompt",
+    "long-message",
+    "prompt-begins-the-stop",
+)
+USAGES = ("asked", "not-asked", "false")
+COMPANIES = (1, 3, 12, 40, 64)
+KEPT = (0, 1, 8, 11)
+AFTER = ("nothing", "left", "left-held", "refused", "broken", "refused-stops")
+DIMENSIONS: Mapping[str, Sequence[Any]] = {
+    "place": (*PLACES, None),
+    "skip": SKIPS,
+    "length": LENGTHS,
+    "among": AMONG,
+    "limit": LIMITS,
+    "says": SAYS,
+    "usage": USAGES,
+    "company": COMPANIES,
+    "kept": KEPT,
+    "after": AFTER,
+}
+CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
+RANDOM, MORE_AT_RANDOM = 60, 600
+SMALL = 700  # tokens of an answer, at most, in the cases that are not deep
+
+
+def small(seed: int) -> list[Point]:
+    """Each value of each dimension by itself, the borders, and points at random, without long answers."""
+    return [point for point in deep(seed) if point.longest <= SMALL]
+
+
+def deep(seed: int, count: int = RANDOM) -> list[Point]:
+    """What `small` has, and the same with long answers."""
+    found = [*_each_value(), *_ids(), *_looks(), *_borders(), *_around_reasoning(), *_random(seed, count)]
+    return list(dict.fromkeys(found))
+
+
+def thorough(seed: int) -> list[Point]:
+    """What `deep` has, both ways, and many more."""
+    points = [replace(one, stream=stream) for one in deep(seed) for stream in (False, True)]
+    return list(dict.fromkeys([*points, *_deep_borders(), *_pairs(), *_random(seed + 1, MORE_AT_RANDOM)]))
+
+
+def _each_value() -> Iterator[Point]:
+    for name, values in DIMENSIONS.items():
+        for index, value in enumerate(values):
+            yield _with(Point(stream=bool(index % 2)), name, value)
+    for stream in (False, True):
+        yield from (Point(says=says, stream=stream) for says in ("turns-with-the-stop", "system-with-the-stop"))
+        yield Point(among="decoys-63", stream=stream)
+        yield Point(says="newer-limit", limit="one-before", stream=stream)
+        yield Point(place=3, length=12, limit="within", stream=stream)
+        # The first step after a long prompt, and a stop that is no more than a part of one token.
+        yield Point(place=0, length=2, says="long-message", stream=stream)
+        yield Point(script="wide-deep", place=300, skip=5, length=4, stream=stream)
+        yield Point(place=12, after="refused-stops", stream=stream)
+        yield Point(among="none", after="refused-stops", stream=stream)
+    yield Point(place=200, length=140, stream=True)
+    yield Point(script="wide-deep", place=10, length=1100, stream=True)
+    yield Point(script="wide-deep", place=10, length=1100, among="begun")
+
+
+def _ids() -> Iterator[Point]:
+    """Stop tokens beside everything else that a request says."""
+    for index, says in enumerate(SAYS[1:]):
+        yield Point(among="id", says=says, stream=bool(index % 2))
+    for limit in ("at-the-stop", "one-before", "tight"):
+        yield Point(among="id", limit=limit)
+
+
+def _looks() -> Iterator[Point]:
+    for index, name in enumerate(NEAR):
+        yield Point(script=f"looks-{name}", stream=bool(index % 2))
+
+
+def _borders() -> Iterator[Point]:
+    """A stop across each border, what is withheld there, and texts that end behind all of them."""
+    for index, border in enumerate((BORDER, 2 * BORDER, 8 * BORDER)):
+        for skip, place, length in ((0, border - 2, 12), (1, border - 1, 7)):
+            yield Point(place=place, skip=skip, length=length, stream=bool((index + skip) % 2))
+        yield Point(place=border - 2, length=12, among="continued", stream=True)
+    for index, border in enumerate(CHARACTER_BORDERS):
+        yield at_character(border - 3, 8, stream=bool(index % 2))
+    yield at_character(20000, 8, stream=False)
+    yield at_character(66000, 8, stream=True)
+    yield Point(place=None, among="decoys-3", limit="all", stream=True)
+    yield Point(script="wide-deep", place=None, among="held-at-borders", limit="all", stream=False)
+    yield Point(script="deep", place=None, among="held-at-borders", limit="all", stream=True)
+    yield Point(place=FAR, stream=False)
+
+
+def _deep_borders() -> Iterator[Point]:
+    for border in range(BORDER, 1200, BORDER):
+        for skip, place, length in ((0, border - 3, 14), (0, border - 2, 10), (1, border - 1, 5)):
+            for stream in (False, True):
+                yield Point(place=place, skip=skip, length=length, stream=stream)
+    for border in (1024, 2048, 4096, 16384, 32768, 65536):
+        for before in (1, 4):
+            yield at_character(border - before, 6, stream=before == 1)
+
+
+def _around_reasoning() -> Iterator[Point]:
+    for index, place in enumerate((59, 60, 61, 80)):  # the first tokens of the answer
+        yield Point(script="thought", place=place, length=4, stream=bool(index % 2))
+        yield Point(script="thought", place=place, length=1, stream=not index % 2)
+    for limit in ("in-reasoning", "after-reasoning"):
+        yield Point(script="thought", place=90, limit=limit, stream=limit == "in-reasoning")
+        yield Point(script="thought", place=90, limit=limit, stream=limit != "in-reasoning")
+
+
+def _pairs() -> Iterator[Point]:
+    """Each value of one dimension of few values with each of another, as streams and not in turn."""
+    stream = False
+    names = ("among", "limit", "says", "usage", "after", "length")
+    for at, first in enumerate(names):
+        for second in names[at + 1 :]:
+            for one in DIMENSIONS[first][1:]:
+                for other in DIMENSIONS[second][1:]:
+                    stream = not stream
+                    yield _with(_with(Point(place=40, stream=stream), first, one), second, other)
+
+
+def _random(seed: int, count: int) -> Iterator[Point]:
+    """Values go round, so that each comes about as often as others of its dimension."""
+    draw = random.Random(seed)
+    columns: dict[str, list[Any]] = {}
+    for name, values in DIMENSIONS.items():
+        column = [values[index % len(values)] for index in range(count)]
+        draw.shuffle(column)
+        # Most requests are alone and far from the end of the text.
+        rare = name in ("company", "kept", "after")
+        columns[name] = [value if not rare or draw.random() < 0.25 else values[0] for value in column]
+    for index in range(count):
+        point = Point(**{name: column[index] for name, column in columns.items()}, stream=draw.random() < 0.6)
+        if point.company > 3:
+            point = replace(point, place=(point.place or 0) % 64, length=min(point.length, 30))
+        yield point
+
+
+def at_character(start: int, length: int, *, stream: bool) -> Point:
+    """A stop of `wide-deep` that begins at this character."""
+    known = 0
+    for index, piece in enumerate(made_scripts()["wide-deep"]):
+        if known + len(piece) > start:
+            return Point(script="wide-deep", place=index, skip=start - known, length=length, stream=stream)
+        known += len(piece)
+    raise ValueError(f"the script has {known} characters, not {start}")
+
+
+def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:
+    """The least point that still fails, of those that can be reached one dimension at a time."""
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for smaller in point.smaller():
+            if tries <= 0:
+                return point
+            tries -= 1
+            if fails(smaller):
+                point, shrinking = smaller, True
+                break
+    return point
+
+
+# The stops of a point: one that comes where the point says, among others.
+NEVER = "@never@"
+
+
+class Script:
+    """A made script: its pieces, its text, and how many characters are known before each piece."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.pieces = made_scripts()[name]
+        self.text = pieces_text(self.pieces)
+        lengths = (sum(byte & 0xC0 != 0x80 for byte in piece) for piece in self.pieces)
+        self.starts = [0, *accumulate(lengths)]
+
+    def at(self, place: int, skip: int, length: int) -> str:
+        start = self.starts[min(place, len(self.pieces) - 1)] + skip
+        return self.text[start : start + length] or self.text[-1]
+
+    def token_of(self, character: int) -> int:
+        return bisect_right(self.starts, character) - 1
+
+
+@cache
+def script(name: str) -> Script:
+    return Script(name)
+
+
+def stop_of(point: Point) -> str:
+    """The stop that the point is about."""
+    name = point.script.removeprefix("looks-")
+    if name in NEAR and name != point.script:
+        return NEAR[name][1]
+    return NEVER if point.place is None else script(point.script).at(point.place, point.skip, point.length)
+
+
+def stops_of(point: Point) -> list[str]:
+    """All stops of the point, as the request lists them; none of them where its token is the stop."""
+    stop = stop_of(point)
+    kind, _, number = point.among.partition("-")
+    if kind == "decoys":
+        return [*(f"[[{index}]]" for index in range(int(number))), stop]
+    return _AMONG[point.among](stop, point)
+
+
+def _before(point: Point, back: int, length: int) -> str:
+    """Text that comes a little before the stop."""
+    one = script(point.script)
+    start = max(0, one.starts[min(point.place or 9, len(one.pieces) - 1)] - back)
+    return one.text[start : start + length]
+
+
+def _later(point: Point) -> str:
+    return script(point.script).at((point.place or 0) + 7, 1, 9)
+
+
+def _at_borders(point: Point) -> list[str]:
+    """Stops that begin before a border, and do not go on behind it as the text does."""
+    one = script(point.script)
+    tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
+    places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
+    return [one.text[at - 4 : at + 2] + "#" for at in places]
+
+
+def _at_tokens(point: Point) -> list[str]:
+    """Stops that begin in every third token, and do not go on as the text does."""
+    one = script(point.script)
+    return [one.text[at : at + 5] + "#" for at in one.starts[3:180:3]]
+
+
+_AMONG: Mapping[str, Callable[[str, Point], list[str]]] = {
+    "alone": lambda stop, point: [stop],
+    "begun": lambda stop, point: [_before(point, 8, 6) + "#", _before(point, 3, 2) + "@", stop],
+    "continued": lambda stop, point: [stop + "#", stop[:-1] + "@" if len(stop) > 1 else stop + "@", stop],
+    "ends-another": lambda stop, point: ["#" + stop, stop + "@@", stop],
+    "later-first": lambda stop, point: [_later(point), stop],
+    "twice": lambda stop, point: [stop, stop],
+    "nul": lambda stop, point: [_before(point, 6, 3) + "\0z", stop],
+    "equal-joined": lambda stop, point: [stop[:3], stop[3:]] if len(stop) > 3 else [stop],
+    "held-here": lambda stop, point: [*_at_tokens(point), stop],
+    "joined-otherwise": lambda stop, point: [stop[:2], stop[2:]],
+    "case-twin": lambda stop, point: [stop.swapcase(), stop],
+    "held-at-borders": lambda stop, point: [*_at_borders(point), stop],
+    "none": lambda stop, point: [],
+    "id": lambda stop, point: [],
+    "id-first": lambda stop, point: [_later(point)],
+}
+
+
+def stop_pieces_of(point: Point) -> tuple[int, ...]:
+    """The token of the script that stops by its id."""
+    return (point.place or 0,) if point.among in ("id", "id-first") else ()
+
+
+# Requests that differ in one field alone: what is cached or merged by the other fields gives one the other's answer.
+PAIRS: Mapping[str, tuple[Point, Point]] = {
+    "with-and-without-stops": (Point(), Point(among="none")),
+    "another-stop": (Point(), Point(place=12)),
+    "one-more-stop": (Point(among="later-first"), Point(place=12, skip=1, length=9)),
+    "one-more-id": (Point(among="id-first"), Point(place=12, skip=1, length=9)),
+    "another-id": (Point(among="id"), Point(place=12, among="id")),
+    "another-limit": (Point(place=40), Point(place=40, limit="tight")),
+    "as-a-stream-and-whole": (Point(place=30), Point(place=30, stream=True)),
+}
+
+
+# What a request says beside its stops.
+CHATS = ("openai-chat", "anthropic", "ollama-chat")
+OPENAI = ("openai-chat", "openai-completions")
+LONG_PROMPT = "Here is what was said before, and it is long. " * 60
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather of a place.",
+        "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
+    },
+}
+OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
+    "temperature": ({"temperature": 1.0}, ()),
+    "greedy": ({"temperature": 0.0}, ()),
+    # So little that the checkpoint recites all the same: its logits are 32 apart.
+    "penalties": ({"presence_penalty": 0.01, "frequency_penalty": 0.01}, OPENAI),
+    "seed": ({"seed": 7}, (*OPENAI, "ollama-chat", "ollama-generate")),
+    "top-p": ({"top_p": 0.9}, ()),
+    "top-k": ({"top_k": 20}, ("anthropic", "ollama-chat", "ollama-generate", "generate")),
+    "response-format": ({"response_format": {"type": "text"}}, ("openai-chat",)),
+    "tools": ({"tools": [TOOL], "tool_choice": "none"}, ("openai-chat",)),
+    "user": ({"user": "somebody"}, OPENAI),
+    "newer-limit": ({}, ("openai-chat",)),
+    "both-limits": ({}, ("openai-chat",)),
+    "echo": ({"echo": True}, ("openai-completions",)),
+}
+NEWER = "max_completion_tokens"
+LIMITS: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
+
+
+def said(says: str, api: str, stop: str = "") -> Said | None:
+    """What `says` is in the words of `api`; None if that has no words for it."""
+    if says in OPTIONS:
+        options, apis = OPTIONS[says]
+        return Said(options, limits=LIMITS.get(says, Said.limits)) if not apis or api in apis else None
+    if says == "logprobs":
+        words = {"openai-chat": {"logprobs": True, "top_logprobs": 1}, "openai-completions": {"logprobs": 1}}
+        return Said(words[api]) if api in words else None
+    if says == "parts":
+        return Said(parts=True) if api in ("openai-chat", "anthropic", "openai-responses") else None
+    if says == "long-message":
+        return Said(prefix=LONG_PROMPT)
+    turns = _turns(says, stop)
+    if not turns:
+        return Said()
+    return Said(before=turns) if api in CHATS or says == "long-prompt" else None
+
+
+def _turns(says: str, stop: str) -> tuple[tuple[str, str], ...]:
+    earlier = f"You asked for {stop} and here it is." if says.endswith("with-the-stop") else "Yes, gladly."
+    if says.startswith("system"):
+        return (("system", earlier),)
+    if says.startswith("turns"):
+        return ("user", "Do you know it?"), ("assistant", earlier)
+    return (("user", LONG_PROMPT), ("assistant", "I see.")) if says == "long-prompt" else ()

@@ -1,0 +1,54 @@
+"""The cases that the kit lists, and the vectors through one API, asked of the reference server by the official clients.
+
+Generated cases take far longer: `stopscan-conformance` asks them. The cases are sent by a few threads at once, so that
+they share the batch; those that compare times come after them, for one API, because all share the engine. A model that
+speaks in channels is another server. Each case is a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from quietly import quietly
+from server_harness import CountingEngine, Engine, served
+
+from stopscan_conformance import Case, Result, Server, cases
+
+# The server takes a closing marker that is left over out of the answer, as the parsers of reasoning do.
+LEFT_OVER = "closing_marker_outside_a_region"
+EVERY = [
+    *(case for case in cases() if case.topic != "generated"),
+    *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
+]
+# The kit asks for stops in the answer alone, of raw completions, too.
+PROTECT = ["reasoning", "tool_call"]
+HARMONY = [case for case in EVERY if case.api.startswith("harmony")]
+APART = [case for case in EVERY if not case.timed and case not in HARMONY]
+# What these ask beside stops may be refused.
+MORE = ("rows",)
+TIMED = [case for case in EVERY if case.timed and case.api == "openai-chat"]
+
+
+@pytest.fixture(scope="module")
+def results(checkpoint: Path) -> Iterator[dict[Case, Result]]:
+    engine = CountingEngine(str(checkpoint))
+    with served(engine, protect=PROTECT) as url, ThreadPoolExecutor(8) as pool:
+        found = run(url, pool, APART) | {case: quietly(case, Server(url)) for case in TIMED}
+        with served(Engine(str(checkpoint)), "harmony", protect=PROTECT) as other:
+            found |= run(other, pool, HARMONY)
+        yield found
+    assert max(engine.model.widths) > 1
+
+
+def run(url: str, pool: ThreadPoolExecutor, chosen: list[Case]) -> dict[Case, Result]:
+    server = Server(url)
+    return dict(zip(chosen, pool.map(lambda case: case.run(server), chosen), strict=True))
+
+
+@pytest.mark.parametrize("case", [*APART, *HARMONY, *TIMED], ids=str)
+def test_case(results: dict[Case, Result], case: Case) -> None:
+    outcomes = {"pass", "not supported"} if case.topic in MORE else {"pass"}
+    assert results[case].outcome in outcomes, results[case].detail

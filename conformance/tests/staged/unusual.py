@@ -1,0 +1,443 @@
+"""Servers that are right and that no test had: each does something that its API, HTTP or JSON leaves open."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from staged.app import Staged
+from staged.edits import before, chunk, every, first, last_choice, lose, put, typed, with_choices, with_usage
+from staged.generation import Generation
+from staged.request import Ask, Refusal
+from staged.variants import Variant, at_most_four
+
+CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "openai-responses"
+MESSAGES, OLLAMA_CHAT, OLLAMA, GENERATE = "anthropic", "ollama-chat", "ollama-generate", "generate"
+EVENTS = (CHAT, RESPONSES, MESSAGES)
+ALL = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA, GENERATE)
+App = Callable[[Any, Any, Any], Any]
+
+
+# What stands before the server.
+
+
+def redirects(status: int) -> Callable[[App], App]:
+    """To another path, which the client is to ask in the same way."""
+
+    def around(app: App) -> App:
+        async def moved(scope: Any, receive: Any, send: Any) -> None:
+            name, _, path = scope["path"][1:].partition("/")
+            if path.startswith("moved/"):
+                await app({**scope, "path": f"/{name}/{path.removeprefix('moved/')}"}, receive, send)
+                return
+            location = scope["raw_path"].split(b"/", 2)
+            target = b"/" + location[1] + b"/moved/" + location[2]
+            await send({"type": "http.response.start", "status": status, "headers": [(b"location", target)]})
+            await send({"type": "http.response.body", "body": b""})
+
+        return moved
+
+    return around
+
+
+def one_at_a_time(app: App) -> App:
+    """As a server with one thread: who comes meanwhile waits until the answer before is sent."""
+    locks: list[asyncio.Lock] = []
+
+    async def alone(scope: Any, receive: Any, send: Any) -> None:
+        locks[:] = locks or [asyncio.Lock()]
+        async with locks[0]:
+            await app(scope, receive, send)
+
+    return alone
+
+
+def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
+    """Changes the messages of an answer: `change` gets one and what is known of the answer, and gives a list."""
+
+    def around(app: App) -> App:
+        async def changed(scope: Any, receive: Any, send: Any) -> None:
+            known: dict[str, Any] = {"request": dict(scope["headers"])}
+
+            async def sent(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    known["type"] = dict(message["headers"]).get(b"content-type", b"")
+                for one in change(message, known):
+                    await send(one)
+
+            await app(scope, receive, sent)
+
+        return changed
+
+    return around
+
+
+def is_start(message: Any) -> bool:
+    return bool(message["type"] == "http.response.start")
+
+
+def with_headers(message: Any, *headers: tuple[bytes, bytes]) -> Any:
+    names = [name for name, _ in headers]
+    kept = [one for one in message["headers"] if one[0] not in names]
+    return {**message, "headers": [*kept, *headers]}
+
+
+def part(body: bytes) -> Any:
+    return {"type": "http.response.body", "body": body, "more_body": True}
+
+
+def torn(message: Any, known: Any) -> Any:
+    """Into pieces of one to five bytes, which end within characters, line ends and names."""
+    body = message.get("body", b"")
+    if is_start(message) or len(body) < 2:
+        return [message]
+    pieces, at = [], 0
+    while at < len(body):
+        size = 1 + (at * 7 + len(body)) % 5
+        pieces.append(part(body[at : at + size]))
+        at += size
+    return [*pieces[:-1], {**message, "body": pieces[-1]["body"]}]
+
+
+def with_charset(message: Any, known: Any) -> Any:
+    return [
+        with_headers(message, (b"content-type", known["type"] + b"; charset=UTF-8")) if is_start(message) else message
+    ]
+
+
+def closing(message: Any, known: Any) -> Any:
+    """The connection after each answer."""
+    return [with_headers(message, (b"connection", b"close")) if is_start(message) else message]
+
+
+def whole_body(message: Any, known: Any, change: Callable[[Any, bytes], tuple[Any, bytes]]) -> Any:
+    """A whole answer at once, changed; streams as they are."""
+    if known["type"] != b"application/json":
+        return [message]
+    if is_start(message):
+        known["start"], known["body"] = message, b""
+        return []
+    known["body"] += message.get("body", b"")
+    if message.get("more_body"):
+        return []
+    start, body = change(known["start"], known["body"])
+    return [start, {"type": "http.response.body", "body": body}]
+
+
+def zipped(message: Any, known: Any) -> Any:
+    def change(start: Any, body: bytes) -> tuple[Any, bytes]:
+        if b"gzip" not in known["request"].get(b"accept-encoding", b""):
+            return start, body
+        return with_headers(start, (b"content-encoding", b"gzip")), gzip.compress(body)
+
+    return whole_body(message, known, change)
+
+
+def measured(message: Any, known: Any) -> Any:
+    """With its length, where the others are sent in chunks."""
+    return whole_body(message, known, lambda start, body: (
+        with_headers(start, (b"content-length", str(len(body)).encode())), body))  # fmt: skip
+
+
+def blanks_first(message: Any, known: Any) -> Any:
+    """As a server does that keeps a slow connection alive."""
+    return whole_body(message, known, lambda start, body: (start, b" \n \r\n" + body))
+
+
+def comment_last(message: Any, known: Any) -> Any:
+    if is_start(message) or message.get("more_body") or known["type"] != b"text/event-stream":
+        return [message]
+    return [{**message, "body": message.get("body", b"") + b": that was all\n\n", "more_body": True}, {
+        "type": "http.response.body", "body": b""}]  # fmt: skip
+
+
+def opening_at_once(message: Any, known: Any) -> Any:
+    """What comes before the first text is sent with it."""
+    if is_start(message) or known.get("begun"):
+        return [message]
+    known["waiting"] = known.get("waiting", b"") + message.get("body", b"")
+    if b"_delta" not in known["waiting"] and message.get("more_body"):
+        return []
+    known["begun"] = True
+    return [{**message, "body": known["waiting"]}]
+
+
+# How an event or a line is written.
+
+
+def lines_of_data(name: str | None, data: str) -> str:
+    """An event whose data are several lines."""
+    head = f"event: {name}\n" if name else ""
+    return head + "".join(f"data: {line}\n" for line in data.split("\n")) + "\n"
+
+
+def unknown_fields(name: str | None, data: str) -> str:
+    head = f"event: {name}\n" if name else ""
+    return f"colour: blue\n{head}data: {data}\nempty\n\n"
+
+
+def name_last(name: str | None, data: str) -> str:
+    return f"data: {data}\n" + (f"event: {name}\n" if name else "") + "\n"
+
+
+def solidus(data: Any) -> str:
+    return json.dumps(data).replace("/", "\\/")
+
+
+# What an answer says beside what it has to.
+
+
+def more(data: Any) -> Any:
+    """Fields that nobody documented."""
+    choices = [{**choice, "provider_fields": {"a": [1]}} for choice in data.get("choices", [])]
+    return {**data, "x_provider": {"name": "staged"}, "timings": None, **({"choices": choices} if choices else {})}
+
+
+def message_more(data: Any) -> Any:
+    fields = {"refusal": None, "annotations": [], "audio": None, "function_call": None, "tool_calls": None}
+    return put(lambda message: {**message, **fields}, "choices", 0, "message")(data)
+
+
+def null_stop(data: Any) -> Any:
+    return put(lambda choice: {"matched_stop": None, "stop_reason": None, **choice}, "choices", 0)(data)
+
+
+def role_in_each(data: Any) -> Any:
+    return put(lambda delta: {"role": "assistant", **delta}, "choices", 0, "delta")(data)
+
+
+def filtered(data: Any) -> Any:
+    safe = {"hate": {"filtered": False, "severity": "safe"}}
+    return {**data, "choices": [{**choice, "content_filter_results": safe} for choice in data["choices"]]}
+
+
+PROMPT_FILTER = {"id": "", "object": "", "created": 0, "model": "", "choices": [],
+                 "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]}  # fmt: skip
+EMPTY = {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": None}]}
+
+
+def with_an_empty_one(data: Any) -> Any:
+    return [{**data, **EMPTY}, data]
+
+
+async def counts_in_each(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """What was used so far, and all of it at the end."""
+    number = 0
+    async for data in source:
+        if with_choices(data):
+            used = {"prompt_tokens": 1, "completion_tokens": number, "total_tokens": number + 1}
+            yield {**data, "usage": used}
+            number += 1
+        else:
+            yield data
+
+
+async def reason_in_the_last(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """sglang's last event has the last text, too."""
+    held: Any = None
+    async for data in source:
+        ended = isinstance(data, dict) and data["meta_info"]["finish_reason"] is not None
+        if held is not None and not ended:
+            yield held
+        held = None
+        if isinstance(data, str) or ended:
+            yield data
+        else:
+            held = data
+
+
+def full_usage(data: Any) -> Any:
+    counts = {"input_tokens": 1, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    return put(lambda usage: {**counts, **usage}, "usage")(data)
+
+
+async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """A block of reasoning ends with its signature."""
+    thinking = False
+    async for data in source:
+        if data["type"] == "content_block_start":
+            thinking = data["content_block"]["type"] == "thinking"
+        if data["type"] == "content_block_stop" and thinking:
+            delta = {"type": "signature_delta", "signature": "c2lnbmVk"}
+            yield {"type": "content_block_delta", "index": data["index"], "delta": delta}
+        yield data
+
+
+PING = {"type": "ping"}
+
+
+def pinged(data: Any) -> Any:
+    return data if data["type"] == "message_stop" else [data, PING]
+
+
+def summary_item(item: Any) -> Any:
+    if item["type"] != "reasoning":
+        return item
+    texts = [one["text"] for one in item["content"]]
+    kept = {key: value for key, value in item.items() if key != "content"}
+    return {**kept, "summary": [{"type": "summary_text", "text": text} for text in texts]}
+
+
+def summary_response(response: Any) -> Any:
+    return {**response, "output": [summary_item(item) for item in response["output"]]}
+
+
+async def summaries(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """The reasoning comes as OpenAI's own models tell it."""
+    async for data in source:
+        kind = data["type"].removeprefix("response.")
+        if "response" in data:
+            data = {**data, "response": summary_response(data["response"])}
+        elif "item" in data:
+            data = {**data, "item": summary_item(data["item"])}
+        elif kind.startswith("reasoning_text") or data.get("part", {}).get("type") == "reasoning_text":
+            name = kind.replace("reasoning_text", "reasoning_summary_text").replace("content", "reasoning_summary")
+            data = {"summary_index": 0, **data, "type": f"response.{name}"}
+            del data["content_index"]
+            if "part" in data:
+                data["part"] = {**data["part"], "type": "summary_text"}
+        yield data
+
+
+async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """A response that waited first."""
+    number = 0
+    async for data in source:
+        yield {**data, "sequence_number": number}
+        number += 1
+        if data["type"] == "response.created":
+            response = {**data["response"], "status": "queued"}
+            yield {"type": "response.queued", "sequence_number": number, "response": response}
+            number += 1
+
+
+def echoed(response: Any) -> Any:
+    asked = {
+        "instructions": None,
+        "metadata": {},
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "error": None,
+        "user": None,
+        "max_output_tokens": None,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "text": {"format": {"type": "text"}},
+        "truncation": "disabled",
+        "background": False,
+    }
+    return {**asked, **response}  # fmt: skip
+
+
+def nanoseconds(data: Any) -> Any:
+    return {**data, "created_at": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f789Z")}
+
+
+def empty_thinking(data: Any) -> Any:
+    return put(lambda message: {"thinking": "", **message}, "message")(data)
+
+
+async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
+    """As after a long prompt, or where a model is loaded."""
+    await asyncio.sleep(0.3)
+    async for one in made.texts():
+        yield one
+
+
+# What a plain server of an API does not have.
+
+
+def unnamed(made: Generation) -> tuple[str, Any]:
+    """A stop ends a turn as an EOS does: OpenAI's answers have no field that names it."""
+    return ("eos", None) if made.end[0] in ("stop_sequence", "stop_token") else made.end
+
+
+def without_ids(ask: Ask) -> Ask:
+    """A field that the API does not have is passed over."""
+    return replace(ask, stop_token_ids=[])
+
+
+def refuses_ids(ask: Ask) -> Ask:
+    """Or it is refused, as OpenAI does."""
+    if "stop_token_ids" in ask.body:
+        raise Refusal("Unrecognized request argument supplied: stop_token_ids")
+    return ask
+
+
+def counts_no_prompt(data: Any) -> Any:
+    usage = {**data["usage"], "prompt_tokens": 0, "total_tokens": data["usage"]["completion_tokens"]}
+    return {**data, "usage": usage}
+
+
+def unusual(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Variant:
+    return Variant(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis)
+
+
+def without(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Variant:
+    """A server that lacks something, which is not a failure."""
+    return unusual(name, apis, **changes)._replace(outcomes=frozenset({"pass", "not supported"}))
+
+
+UNUSUAL = [
+    without("plain", (CHAT, COMPLETIONS), told=unnamed, ask=refuses_ids, stops=at_most_four),
+    without("plain, and counts no prompt", CHAT, told=unnamed, ask=without_ids, whole_answer=counts_no_prompt,
+            events=every(with_usage, counts_no_prompt)),
+    without("stops are not named", (CHAT, COMPLETIONS), told=unnamed),
+    without("ids are passed over", (CHAT, COMPLETIONS, MESSAGES), ask=without_ids),
+    without("ids are refused", (CHAT, COMPLETIONS, MESSAGES), ask=refuses_ids),
+    unusual("moved for now", ALL, around=redirects(307)),
+    unusual("moved for ever", ALL, around=redirects(308)),
+    unusual("one at a time", (CHAT, MESSAGES, OLLAMA_CHAT), around=one_at_a_time),
+    unusual("torn", ALL, around=sending(torn)),
+    unusual("with a charset", ALL, around=sending(with_charset)),
+    unusual("closed after each", ALL, around=sending(closing)),
+    unusual("zipped", ALL, around=sending(zipped)),
+    unusual("with its length", ALL, around=sending(measured)),
+    unusual("blanks before JSON", ALL, around=sending(blanks_first)),
+    unusual("a comment after the end", EVENTS, around=sending(comment_last)),
+    unusual("opening events at once", MESSAGES, around=sending(opening_at_once)),
+    unusual("several lines of data", EVENTS, dumps=lambda data: json.dumps(data, indent=1), frame=lines_of_data),
+    unusual("fields that no event has", EVENTS, frame=unknown_fields),
+    unusual("the name behind the data", (RESPONSES, MESSAGES), frame=name_last),
+    unusual("keys in order", ALL, dumps=lambda data: json.dumps(data, sort_keys=True)),
+    unusual("nothing between", ALL, dumps=lambda data: json.dumps(data, separators=(",", ":"))),
+    unusual("every solidus escaped", ALL, dumps=solidus),
+    unusual("lines that end in CR LF", (OLLAMA_CHAT, OLLAMA), frame=lambda name, data: f"{data}\r\n"),
+    unusual("more than documented", (CHAT, COMPLETIONS, OLLAMA_CHAT, OLLAMA, GENERATE),
+            whole_answer=more, events=every(chunk, more)),
+    unusual("more in a message", CHAT, whole_answer=message_more),
+    unusual("no stop is null", (CHAT, COMPLETIONS), whole_answer=null_stop, events=every(with_choices, null_stop)),
+    unusual("no logprobs", (CHAT, COMPLETIONS), whole_answer=lose("choices", 0, "logprobs")),
+    unusual("a role in each chunk", CHAT, events=every(with_choices, role_in_each)),
+    unusual("the first content is null", CHAT, events=first(with_choices, put(None, "choices", 0, "delta", "content"))),
+    unusual("the last content is empty", CHAT, events=every(last_choice, put("", "choices", 0, "delta", "content"))),
+    unusual("empty deltas between", CHAT, events=every(with_choices, with_an_empty_one)),
+    unusual("usage in each chunk", (CHAT, COMPLETIONS), events=counts_in_each),
+    unusual("the first chunk has no choices", (CHAT, COMPLETIONS), events=first(with_choices, before(PROMPT_FILTER))),
+    unusual("filters in each choice", (CHAT, COMPLETIONS), whole_answer=filtered, events=every(with_choices, filtered)),
+    unusual("no prompt_eval_count", (OLLAMA_CHAT, OLLAMA), whole_answer=lose("prompt_eval_count"),
+            events=every(chunk, lose("prompt_eval_count"))),
+    unusual("no durations", (OLLAMA_CHAT, OLLAMA), whole_answer=lose("total_duration"),
+            events=every(chunk, lose("total_duration"))),
+    unusual("nanoseconds", (OLLAMA_CHAT, OLLAMA), whole_answer=nanoseconds, events=every(chunk, nanoseconds)),
+    unusual("thinking that is empty", OLLAMA_CHAT, whole_answer=empty_thinking, events=every(chunk, empty_thinking)),
+    unusual("the reason with the last text in sglang", GENERATE, events=reason_in_the_last),
+    unusual("pings everywhere", MESSAGES, events=every(chunk, pinged)),
+    unusual("signed reasoning", MESSAGES, events=signed),
+    unusual("all of the usage at the end", MESSAGES, events=every(typed("message_delta"), full_usage)),
+    unusual("one token at the start", MESSAGES,
+            events=every(typed("message_start"), put(1, "message", "usage", "output_tokens"))),
+    unusual("summaries of the reasoning", RESPONSES, whole_answer=summary_response, events=summaries),
+    unusual("a response that waited", RESPONSES, events=queued),
+    unusual("padded deltas", RESPONSES, events=every(
+        lambda data: data["type"].endswith(".delta"), lambda data: {**data, "obfuscation": "aX3"})),
+    unusual("all that was asked", RESPONSES, whole_answer=echoed,
+            events=every(lambda data: "response" in data, put(echoed, "response"))),
+    unusual("a slow beginning", (CHAT, MESSAGES, OLLAMA_CHAT), chunks=slowly_begun),
+]  # fmt: skip

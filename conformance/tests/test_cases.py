@@ -1,0 +1,262 @@
+"""What the kit expects is what the oracle and a `TokenScanner` say, and is asked for in each API's own words."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import re
+from dataclasses import replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from reference import Reference
+from tokenizers import Tokenizer
+
+from stopscan import StopSet
+from stopscan.tokens import TokenScanner
+from stopscan_conformance import APIS, Server, cases, plays
+from stopscan_conformance.apis import Api, Part, Request
+from stopscan_conformance.cases import IN_TURN, ONE_PROMPT, TOGETHER, Named, named_cases
+from stopscan_conformance.client import Answer
+from stopscan_conformance.judge import Findings
+from stopscan_conformance.oracle import Asked, recite
+from stopscan_conformance.plays import NotSupported, asked_of, at_once, exchange, leaving
+from stopscan_conformance.probe import Can
+from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
+from stopscan_conformance.scripts import FOLDER
+from stopscan_conformance.space import LONG_PROMPT, PAIRS
+
+CHECKPOINT = Reciter()
+ALL = named_cases(vectors=True)
+KNOWN = {one.name: one.asked for one in ALL}
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return Tokenizer.from_file(str(CHECKPOINT.write(tmp_path_factory.mktemp("kit")) / "tokenizer.json"))
+
+
+# Rules of tokens, which the library has tests of its own for: an end token is no text, and a marker is one step.
+OF_TOKENS = ("-end-token", "of-a-marker")
+plain_case = pytest.mark.parametrize(
+    "one", [one for one in ALL if not one.name.endswith(OF_TOKENS)], ids=lambda one: one.name
+)
+
+
+@plain_case
+def test_a_token_scanner_says_the_same(tokenizer: Tokenizer, one: Named) -> None:
+    asked = one.asked
+    ids = CHECKPOINT.token_ids(asked.script)
+    scanner = TokenScanner(
+        tokenizer,
+        StopSet(asked.stops, protect=[THINKING]),
+        stop_token_ids=[ids[piece] for piece in asked.stop_pieces],
+        eos_token_ids=[CHECKPOINT.eos_token_id],
+        max_tokens=asked.max_tokens,
+        skip_special_tokens=False,
+    )
+    text = ""
+    for token in [*ids, CHECKPOINT.eos_token_id]:
+        text += scanner.feed(token)
+        if scanner.finish is not None:
+            break
+    assert scanner.finish is not None
+    recital = recite(asked)
+    fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
+    said = (text, scanner.tokens_seen, scanner.finish.reason, scanner.finish.matched_stop)
+    assert said == (recital.text, recital.tokens, recital.reason, fires)
+
+
+@plain_case
+def test_the_oracle_says_the_same(one: Named) -> None:
+    """Token by token: what is said, and what of it is safe."""
+    asked = one.asked
+    reference = Reference(asked.stops, protect=[THINKING])
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    recital = recite(asked)
+    pieces = chain(asked.pieces, repeat(b""))
+    said = sent = 0
+    tokens = recital.tokens - (recital.reason in ("eos", "stop_token"))
+    for piece, said_then, safe_then in zip(range(tokens), recital.said, recital.safe, strict=False):
+        text = decoder.decode(next(pieces))
+        said += len(text)
+        sent += len(reference.feed(text))
+        assert (said, sent) == (said_then, safe_then), piece
+    fires = recital.fires if recital.reason == "stop_sequence" else None
+    assert (reference.match and reference.match[0]) == fires
+
+
+@pytest.mark.parametrize("file", sorted((FOLDER / "vectors").glob("*.json")), ids=lambda file: file.stem)
+def test_the_vectors_say_the_same(file: Path) -> None:
+    vectors = [vector for vector in json.loads(file.read_text(encoding="utf-8")) if vector["name"] in KNOWN]
+    for vector in vectors:
+        recital = recite(KNOWN[vector["name"]])
+        text = "".join(step["out"] for step in vector["steps"]) + vector["steps"][-1]["held"]
+        assert recital.text == text, vector["name"]
+        assert recital.fires == (vector["match"] and vector["match"]["sequence"]), vector["name"]
+
+
+def test_vectors_that_a_request_cannot_state_are_left_out() -> None:
+    assert "mlx_lm_stop_spelled_by_other_tokens" in KNOWN
+    assert "vllm_51641_splits_the_closing_marker" not in KNOWN  # it begins in the region
+
+
+def test_names_are_unique() -> None:
+    assert len(KNOWN) == len(ALL)
+    names = [str(case) for case in cases(vectors=True)]
+    assert len({*names}) == len(names)
+
+
+def test_every_script_of_the_default_checkpoint_but_the_harmony_ones_is_used() -> None:
+    used = {one.asked.script for one in ALL}
+    assert {name for name in SCRIPTS if not name.startswith("harmony")} <= used
+
+
+def test_cases_of_some_apis() -> None:
+    extras = {"responses-with-stop", "generate", "harmony-chat", "harmony-responses"}
+    assert {case.api for case in cases()} == {*APIS} - extras
+    assert {(case.api, case.stream) for case in cases("anthropic")} == {("anthropic", False), ("anthropic", True)}
+
+
+def test_an_api_that_takes_lists_only_is_asked_for_nothing_else() -> None:
+    assert {"a-string", "null"} <= {case.name for case in cases("openai-chat")}
+    names = {case.name for case in cases("anthropic", "ollama-chat")}
+    assert not {"a-string", "null"} & names
+    assert {"split", "an-empty-list", "no-stop"} <= names
+
+
+def test_unknown_api() -> None:
+    with pytest.raises(ValueError, match=re.escape("unknown API 'openai'; there are openai-chat, ")):
+        cases("openai")
+
+
+def test_harmony_exchange() -> None:
+    made = exchange(APIS["harmony-chat"], True, KNOWN["ids"])
+    skipped = len(["<|channel|>", "analysis", "<|message|>", *SCRIPTS["count"], "<|end|>",
+                   "<|start|>", "assistant", "<|channel|>", "final", "<|message|>"])  # fmt: skip
+    ids = CHECKPOINT.token_ids("harmony-count")
+    assert made.request.stops == {"stop_token_ids": [ids[skipped + 8], ids[skipped + 10]]}
+    assert made.expected.answers == (("1, 2, 3 hello world 4, ", "1, 2, 3 hello world 4, 5, 6, 7, 8"),)
+    assert made.expected.tokens == (skipped + 9, skipped + 8)
+    assert made.request.max_tokens == KNOWN["ids"].max_tokens + skipped
+
+
+def test_only_what_the_checkpoint_has_in_channels_is_asked_for_in_channels() -> None:
+    names = {case.name for case in cases("harmony-chat")}
+    assert "ids" in names
+    assert "think" not in names
+
+
+def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
+    pieces = (b"one ", b"tw", b"o")
+    known = Asked("", pieces, stop=["two!"], stop_pieces=(2,))
+    recital = recite(known)
+    assert (recital.text, recital.tokens, recital.reason, recital.fires) == ("one tw", 3, "stop_token", 2)
+
+
+def test_the_end_of_a_script_may_be_named() -> None:
+    """As sglang does."""
+    expected = exchange(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
+    assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
+    tokens = len(KNOWN["no-stop"].pieces) + 1
+    assert expected.tokens == (tokens, tokens - 1)
+
+
+def test_an_answer_says_each_breach_of_its_form_once() -> None:
+    answer, end = Answer(), Part(end=("eos", None))
+    for part in (Part("one"), end, end, Part("two"), Part(reasoning="three"), end):
+        answer.add(part)
+    assert answer.faults == ["a second finish reason", "text after the finish reason"]
+
+
+def test_stops_that_a_case_must_not_contain() -> None:
+    """A `<` may begin a marker of reasoning: such a text says nothing about lateness, and streams are for that."""
+    assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.asked).text]
+
+
+def test_a_refusal_among_requests_at_once_leaves_none_of_them_behind() -> None:
+    over = []
+
+    async def refused(server: Server) -> Findings:
+        raise NotSupported("422")
+
+    async def late(server: Server) -> Findings:
+        await asyncio.sleep(0.01)
+        over.append("late")
+        raise NotSupported("404")
+
+    with pytest.raises(NotSupported, match="422"):
+        asyncio.run(at_once([refused, late])(Server("http://127.0.0.1:9")))
+    assert over == ["late"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_several_requests_ask_for(monkeypatch: pytest.MonkeyPatch, stream: bool) -> None:
+    asked: list[tuple[Request, int]] = []
+
+    async def ask(
+        server: Server, api: Api, request: Request, *, leave: int = 0, kept: httpx.AsyncClient | None = None
+    ) -> Answer:
+        asked.append((request, leave))
+        return Answer()
+
+    async def probe(server: Server, api: Api) -> Can:
+        return Can()
+
+    monkeypatch.setattr(plays, "ask", ask)
+    monkeypatch.setattr(plays, "probe", probe)
+
+    def requests(*names: str, stream: bool = stream) -> list[tuple[Any, ...]]:
+        known = [exchange(APIS["openai-chat"], stream, KNOWN[name]).request for name in names]
+        return [(one.prompt, one.stops, one.max_tokens, stream, 0, True) for one in known]
+
+    plain = requests("no-stop")
+    expected = {
+        "at-once": requests(*TOGETHER),
+        "at-once-mixed": requests(*TOGETHER[:4]) + requests(*TOGETHER[4:], stream=not stream),
+        "one-prompt": requests(*ONE_PROMPT),
+        "in-turn": requests(*IN_TURN),
+        "twice-the-same": plain * 2,
+        "prompt-tokens": [*plain, (LONG_PROMPT + plain[0][0], *plain[0][1:])],
+    }
+    for case in cases("openai-chat"):
+        if case.stream == stream and case.name in expected:
+            asked.clear()
+            asyncio.run(case._play(Server("http://127.0.0.1:9", model="reciter")))
+            said = [(one.prompt, one.stops, one.max_tokens, one.stream, leave, one.usage) for one, leave in asked]
+            assert sorted(said, key=str) == sorted(expected.pop(case.name), key=str), case.name
+    assert expected == {}
+
+
+def test_requests_for_one_prompt_have_different_stops() -> None:
+    requests = [exchange(APIS["openai-chat"], True, KNOWN[name]).request for name in ONE_PROMPT]
+    assert len({request.prompt for request in requests}) == 1
+    assert len({str((request.stops, request.max_tokens)) for request in requests}) == len(requests)
+
+
+def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
+    for name, pair in PAIRS.items():
+        limits = {} if name == "another-limit" else {"max_tokens": 80}
+        one, other = (
+            APIS["openai-chat"].body("m", exchange(APIS["openai-chat"], point.stream, asked).request)
+            for point in pair
+            for asked in [replace(asked_of(point), **limits)]
+        )
+        fields = {key for key in one | other if one.get(key) != other.get(key)} - {"stream_options"}
+        assert len(fields) == 1, (name, fields)
+
+
+def test_a_left_answer_that_is_over_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fast server had answered before its client left, and the case passed."""
+
+    async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:
+        return Answer(end=("length", None))
+
+    monkeypatch.setattr(plays, "ask", ask)
+    left = leaving(exchange(APIS["openai-chat"], True, KNOWN["streams"]))
+    with pytest.raises(NotSupported, match="not tested: the server answers too fast"):
+        asyncio.run(left(Server("http://127.0.0.1:9", model="reciter")))

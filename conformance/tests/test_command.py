@@ -1,0 +1,226 @@
+"""The command for people: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tokenizers import Tokenizer
+
+from stopscan_conformance import APIS, Case, cases
+from stopscan_conformance import __main__ as command
+from stopscan_conformance import run as running
+from stopscan_conformance.reciter import SCRIPTS
+
+BY_NAME = {str(case): case for case in cases("openai-completions")}
+FEW = ("split", "no-stop", "think")
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command sends a few cases of each API only."""
+
+    def chosen(*apis: str, **options: Any) -> list[Case]:
+        return [case for case in cases(*apis, **options) if case.name in FEW]
+
+    monkeypatch.setattr(command, "cases", chosen)
+
+
+def run(url: str, *options: str, api: str | None = "openai-completions") -> int:
+    return command.main([url, *(["--api", api] if api else []), *options])
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@pytest.mark.usefixtures("few")
+def test_right_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{staged_url}/right/v1/", "--json", str(tmp_path / "out.json")) == 0
+    out, err = capsys.readouterr()
+    assert "4 pass, 0 fail, 0 not supported" in out
+    assert err == ""
+    content = json.loads((tmp_path / "out.json").read_text())
+    assert content["summary"] == {"pass": 4, "fail": 0, "not supported": 0}
+    assert [(one["case"], one["outcome"]) for one in content["results"][:2]] == [("no-stop", "pass"), ("split", "pass")]
+
+
+@pytest.mark.usefixtures("few")
+def test_missing_route_and_missing_channels(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{staged_url}/{quote('without channels')}", "--api", "harmony-chat") == 0
+    out = capsys.readouterr().out
+    assert "4 pass, 0 fail, 4 not supported" in out
+    assert "not supported: harmony-chat, 4 cases: the model's channels are not told apart: 'analysisabc" in out
+
+
+def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What does not test it counted as a pass."""
+    assert run(f"{staged_url}/right", "--only", "late", "--only", "*/no-stop", "--only", "*/split") == 0
+    assert "2 pass, 0 fail, 0 not supported" in capsys.readouterr().out  # the two streams
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "localhost", "ftp://127.0.0.1"])
+def test_what_is_no_url_is_a_usage_error(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run(url)
+    assert f"error: {url} is no URL of a server, such as http://127.0.0.1:8000" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("api", [api for api in APIS if api != "generate"])  # which names no model
+def test_wrong_model(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{staged_url}/right", "--model", "gpt", api=api) == 2
+    assert capsys.readouterr().err.startswith(f"stopscan-conformance: {staged_url}/right has no model 'gpt': 404: ")
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("api", [api for api in APIS if not api.startswith("harmony")])
+def test_api_key(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{staged_url}/locked", "--model", "reciter", api=api) == 2
+    assert "/locked wants another API key: " in capsys.readouterr().err
+    assert run(f"{staged_url}/locked", "--api-key", "secret", api=api) == 0
+
+
+@pytest.mark.parametrize("option", ["--json", "--junit"])
+def test_a_file_that_cannot_be_written_is_found_before_the_run(
+    tmp_path: Path, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "missing" / "out"
+    assert run(f"http://127.0.0.1:{free_port()}", option, str(path)) == 2
+    assert capsys.readouterr().err == f"stopscan-conformance: [Errno 2] No such file or directory: {str(path)!r}\n"
+
+
+def test_what_was_measured_before_the_server_died_is_printed(
+    staged_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "AT_ONCE", 2)
+    options = ["--timeout", "1", "--json", str(tmp_path / "out.json"), "--only", "*/no-stop", "--only", "rules"]
+    assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
+    out, err = capsys.readouterr()
+    assert "no end of the answer in 2 s" in out
+    assert "dies is slow: openai-chat did not recite 26 tokens in 2 s" in err  # as often as long as there are at once
+    summary = json.loads((tmp_path / "out.json").read_text())["summary"]
+    assert summary["pass"] >= 1
+    assert summary["fail"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "interrupts"),
+    [
+        (signal.SIGINT, 130, signal.SIG_DFL),
+        (signal.SIGTERM, 143, signal.SIG_DFL),
+        # As of a job that a shell runs in the background.
+        (signal.SIGTERM, 143, signal.SIG_IGN),
+    ],
+)
+def test_what_was_measured_before_a_signal_is_kept(
+    staged_url: str, tmp_path: Path, number: int, status: int, interrupts: signal.Handlers
+) -> None:
+    path = tmp_path / "out.json"
+    arguments = [f"{staged_url}/right", "--api", "openai-chat", "--json", str(path)]
+    command_line = [sys.executable, "-m", "stopscan_conformance", *arguments]
+    with subprocess.Popen(
+        command_line,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, interrupts),
+    ) as process:
+        while not path.exists() or '"outcome"' not in path.read_text():
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (status, "")
+    assert "pass, 0 fail" in out
+    kept = [(one["stream"], one["case"]) for one in json.loads(path.read_text())["results"]]
+    order = [(case.stream, case.name) for case in cases("openai-chat")]
+    assert 0 < len(kept) < len(order)
+    assert kept == sorted(kept, key=order.index)
+
+
+def test_another_model(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{staged_url}/{quote('another model')}") == 2
+    assert "serves another model than the kit's" in capsys.readouterr().err
+
+
+def test_server_is_down() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "stopscan_conformance", f"http://127.0.0.1:{free_port()}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "is down: openai-chat: " in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_vectors_are_in_the_package(staged_url: str) -> None:
+    added = {case.name for case in cases("openai-chat", vectors=True)} - {case.name for case in cases("openai-chat")}
+    assert len(added) > 60
+
+
+def test_the_default_checkpoint_recites_all(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "stopscan_conformance", "reciter", str(tmp_path / "made")]
+    subprocess.run(arguments, check=True, capture_output=True)
+    tokenizer = Tokenizer.from_file(str(tmp_path / "made" / "tokenizer.json"))
+    for name in ("long-stream", "mlx_lm_stop_spelled_by_other_tokens", *SCRIPTS):
+        assert len(tokenizer.encode(f"[{name}]").ids) == 1
+    assert sum(file.stat().st_size for file in (tmp_path / "made").iterdir()) < 20_000_000
+
+
+def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"{staged_url}/{quote('held text is lost at EOS')}"
+    assert run(url, "--only", "*/held-at-eos", api="openai-chat") == 1
+    out = capsys.readouterr().out
+    assert "FAIL  openai-chat-whole-held-at-eos\n      text (documented): text 'Please do not ', not" in out
+    assert "openai-chat: text is broken in 2 cases: held-at-eos\n  documented: the text is all" in out
+    assert "platform.openai.com/docs/api-reference/chat\n" in out
+    assert "curl -sNL" in out
+
+
+def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
+    staged_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`finish` failed OpenAI's own documented answer, which names no stop."""
+    options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
+    assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
+    out = capsys.readouterr().out
+    for line in ("does not name its stops", "has no stop_token_ids", "does not tell reasoning apart"):
+        assert f"openai-chat: {line}: not judged" in out
+    assert " 0 fail, " in out
+
+
+def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
+    """Nothing was told until the end."""
+    arguments = [f"{staged_url}/right", "--api", "openai-chat", "--model", "reciter"]
+    command_line = [sys.executable, "-m", "stopscan_conformance", *arguments]
+    began = time.monotonic()
+    with subprocess.Popen(command_line, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        lines = [process.stdout.readline() for _ in range(20)]
+        assert process.poll() is None
+        process.terminate()
+        process.stdout.read()
+    assert first.startswith("openai-chat: ")
+    assert all(line.startswith("pass  openai-chat-") for line in lines)
+    assert time.monotonic() - began < 30  # on a busy machine; it is told in one second on a quiet one
+
+
+def test_the_kit_needs_httpx_alone() -> None:
+    """It needed a compiler, for the library's readers of finish reasons."""
+    others = ["anthropic", "gguf", "numpy", "ollama", "openai", "rich", "safetensors", "stopscan", "tokenizers"]
+    script = "import sys, stopscan_conformance.__main__; print(*sorted(name.partition('.')[0] for name in sys.modules))"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {*others} & {*said}

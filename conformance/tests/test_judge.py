@@ -1,0 +1,276 @@
+"""What the kit says of an answer, of given answers and with no server."""
+
+from __future__ import annotations
+
+import pytest
+
+from stopscan_conformance.apis import APIS as BY_NAME
+from stopscan_conformance.apis import Api
+from stopscan_conformance.cases import counted, named_cases, result_of
+from stopscan_conformance.client import Answer
+from stopscan_conformance.judge import LEVELS, RULES, Expected, Findings, judge, lateness
+from stopscan_conformance.oracle import Asked, Recital
+from stopscan_conformance.plays import Exchange, NotSupported, exchange
+from stopscan_conformance.probe import Can
+from stopscan_conformance.reciter import Reciter
+from stopscan_conformance.wire import Wire
+
+END = ("stop_sequence", "END")
+EXPECTED = Expected((("one ", "why"), ("why one ", ""), ("one ", "")), (END, ("eos", None)), (7, 6))
+RIGHT = {"text": None, "finish-reason": None, "names-the-stop": None, "form": None}
+NO_END = {"text": None, "finish-reason": "ended by nothing, not stop_sequence 'END'", "form": None}
+KNOWN = {one.name: one.asked for one in named_cases()}
+
+
+def answered(
+    *chunks: str,
+    reasoning: str = "why",
+    end: tuple[str, str | int | None] | None = END,
+    error: str | None = None,
+    timed_out: bool = False,
+    tokens: int | None = None,
+) -> Answer:
+    return Answer(
+        chunks=[*chunks], reasoning=reasoning, end=end, error=error, timed_out=timed_out, head={"tokens": tokens}
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (answered("one", " "), RIGHT),
+        (answered("one ", reasoning=""), RIGHT),
+        (answered("why one ", reasoning=""), RIGHT),
+        (answered("one ", end=("eos", None)), RIGHT),
+        (answered("one ", tokens=7), {**RIGHT, "usage": None}),
+        (answered("one ", tokens=6), {**RIGHT, "usage": None}),
+        (answered("one ", tokens=0), {**RIGHT, "usage": "0 tokens counted, not 7"}),
+        (answered("one"), {**RIGHT, "text": "text 'one', not 'one '"}),
+        (answered("one ", reasoning="w"), {**RIGHT, "text": "reasoning 'w', not 'why'"}),
+        (answered("why one "), {**RIGHT, "text": "reasoning 'why', not 'why'"}),
+        (answered("one ", end=None), NO_END),
+        (answered("one ", end=("length", None)),
+         {**NO_END, "finish-reason": "ended by length, not stop_sequence 'END'"}),
+        (answered("one ", end=("unknown", "STOP")),
+         {**NO_END, "finish-reason": "ended by unknown 'STOP', not stop_sequence 'END'"}),
+        (answered("one ", end=("stop_token", 5)),
+         {**RIGHT, "names-the-stop": "ended by stop_token 5, not stop_sequence 'END'"}),
+        (answered("one ", error="reset"), {**RIGHT, "form": "reset"}),
+        (answered(error="reset", end=None), {"text": "no answer: reset"}),
+        (answered("one ", end=None, error="reset"), {**NO_END, "form": "reset"}),
+        (answered(end=None, error="late", timed_out=True), {**NO_END, "text": "text '', not 'one '", "form": "late"}),
+    ],
+)  # fmt: skip
+def test_judged(answer: Answer, found: Findings) -> None:
+    assert judge(answer, EXPECTED, stream=True) == found
+
+
+def test_a_server_that_names_no_stop_is_not_asked_for_the_name() -> None:
+    expected = Expected((("one ", "why"),), (END,), (7,))
+    unnamed = answered("one ", end=("eos", None))
+    assert judge(unnamed, expected, stream=False)["names-the-stop"] is not None
+    found = judge(unnamed, expected, stream=False, can=Can(name_stops=False))
+    assert "names-the-stop" not in found
+    assert not any(found.values())
+
+
+def test_an_api_with_a_word_for_stops_documents_the_word() -> None:
+    expected = Expected((("one ", "why"),), (END,), (7,), worded=True)
+    assert judge(answered("one ", end=("eos", None)), expected, stream=False)["finish-reason"] is not None
+    assert RULES["names-the-stop"].level_of(BY_NAME["anthropic"]) == "documented"
+    assert RULES["names-the-stop"].level_of(BY_NAME["openai-chat"]) == "usual"
+
+
+def test_a_stop_that_fires_in_reasoning_breaks_an_advice_alone() -> None:
+    expected = exchange(BY_NAME["openai-chat"], False, KNOWN["think"]).expected
+    found = judge(answered("", reasoning="Is it ", tokens=5), expected, stream=False)
+    assert [rule for rule, fault in found.items() if fault] == ["stop-in-reasoning"]
+    joined = exchange(BY_NAME["openai-chat"], False, KNOWN["think-between"]).expected
+    found = judge(answered("It is ", reasoning="hm?", tokens=6), joined, stream=False)
+    assert [rule for rule, fault in found.items() if fault] == ["stop-in-reasoning"]
+    found = judge(answered("It is 5 or 6 END here", reasoning="Is it END?"), expected, stream=False)
+    assert found["text"] is not None
+
+
+def test_half_a_character_that_is_lost_breaks_an_advice_alone() -> None:
+    expected = exchange(BY_NAME["openai-chat"], False, Asked("broken", (b"half ", b"\xf0\x9f\x98"))).expected
+    found = judge(answered("half ", reasoning="", end=("eos", None), tokens=3), expected, stream=False)
+    assert [rule for rule, fault in found.items() if fault] == ["half-characters"]
+    found = judge(answered("half \N{REPLACEMENT CHARACTER}", reasoning="", end=("eos", None)), expected, stream=False)
+    assert found["half-characters"] is None
+
+
+def test_each_rule_has_a_source_for_each_api() -> None:
+    for api in BY_NAME.values():
+        for rule in RULES.values():
+            assert rule.says
+            assert rule.source(api)
+            assert rule.level_of(api) == "advice" or "https://" in rule.source(api), rule.name
+
+
+@pytest.mark.parametrize(("rule", "outcomes"), [
+    ("text", ("fail", "fail", "fail")), ("competing-stops", ("pass", "fail", "fail")),
+    ("withheld", ("pass", "pass", "fail")),
+])  # fmt: skip
+def test_a_level_says_which_rules_fail_a_case(rule: str, outcomes: tuple[str, ...]) -> None:
+    found = [result_of({rule: "wrong"}, counted(BY_NAME["openai-chat"], level)) for level in LEVELS]
+    assert tuple(one.outcome for one in found) == outcomes
+    assert {tuple(one.broken) for one in found} == {(rule,)}
+
+
+def test_all_breaches_of_the_form_are_told() -> None:
+    answer = answered("one ", error="reset")
+    answer.faults += ["no id", "no model"]
+    assert judge(answer, EXPECTED, stream=False)["form"] == "reset; no id; no model"
+
+
+def test_only_a_stream_of_the_right_text_can_be_late() -> None:
+    expected = Expected((("abcdef", ""),), (("eos", None),), (7,), RECITAL)
+    late = answered("abcde", "f", reasoning="", end=("eos", None))
+    assert "withheld" not in judge(late, expected, stream=False)
+    assert judge(late, expected, stream=True)["withheld"] is not None
+    assert judge(answered("abcdef", reasoning=""), expected, stream=True)["withheld"] is None
+    assert "withheld" not in judge(answered("abcd", reasoning=""), expected, stream=True)
+
+
+def test_of_a_long_text_what_is_around_the_first_difference_is_told() -> None:
+    text = "".join(f"{number:04}" for number in range(60))
+    expected = Expected(((text, ""),), (END,), ())
+    other = f"{text[:100]}!{text[101:]}"
+    wrong = judge(answered(other, reasoning=""), expected, stream=False)["text"]
+    assert wrong == f"text ...'{other[80:140]}' (240 characters), not ...'{text[80:140]}' (240 characters)"
+    cut = judge(answered(text[:200], reasoning=""), expected, stream=False)["text"]
+    assert cut == f"text {text[:200]!r}, not ...'{text[180:240]}' (240 characters)"
+    begun = judge(answered("!" + text, reasoning=""), expected, stream=False)["text"]
+    assert begun is not None
+    assert begun.startswith(f"text ...'!{text[:39]}' (241 characters), not ...'{text[:40]}'")
+
+
+# Its tokens bring two characters each; with the first, one of them is safe, and with the second both of these.
+RECITAL = Recital("abcdef", 4, "eos", None, (2, 4, 6), (1, 2, 6, 6))
+
+
+@pytest.mark.parametrize(
+    ("chunks", "message"),
+    [
+        (["a", "b", "cdef"], None),
+        (["ab", "", "cdef"], None),
+        (["abcdef"], None),
+        ([], None),
+        (["abc", "def"], "early by 1 characters: a chunk ends with 'abc'"),
+        (["ab", "cd", "ef"], "early by 2 characters: a chunk ends with 'abcd'"),
+        (["abc", "d", "ef"], "early by 2 characters: a chunk ends with 'abcd'"),
+        (["abcde", "f"], "late by at least 1 characters: a chunk ends with 'abcde'"),
+        (["abc", "de", "f"], "early by 1 characters: a chunk ends with 'abc'"),
+    ],
+)
+def test_where_chunks_end(chunks: list[str], message: str | None) -> None:
+    assert lateness(chunks, RECITAL) == message
+
+
+def test_where_the_chunk_of_a_long_text_ends() -> None:
+    recital = Recital("0123456789" * 3, 3, "eos", None, (15, 30), (10, 30))
+    assert lateness(["0123456789" * 2 + "01234", "56789"], recital) == (
+        "late by at least 5 characters: a chunk ends with '56789012345678901234'"
+    )
+
+
+@pytest.mark.parametrize(("tokens", "sizes", "fault"), [
+    (200, (101, 99), "one of 2 chunks has the text of 101 of 200 tokens"),
+    (200, (99, 101), "one of 2 chunks has the text of 101 of 200 tokens"),
+    (200, (100, 100), "one of 2 chunks has the text of 100 of 200 tokens"),
+    (320, (*[1] * 160, 160), "one of 161 chunks has the text of 160 of 320 tokens"),
+    (320, (*[1] * 280, 40), None),
+    (200, (40,) * 5, "text comes 40 tokens at once"),
+    (200, (8,) * 25, None),
+    (99, (98, 1), None),
+    (200, (), None),
+])  # fmt: skip
+def test_one_chunk_with_more_than_half_of_many_tokens_is_no_stream(
+    tokens: int, sizes: tuple[int, ...], fault: str | None
+) -> None:
+    every = tuple(range(1, tokens + 1))
+    assert lateness(["x" * size for size in sizes], Recital("x" * tokens, tokens, "eos", None, every, every)) == fault
+
+
+def refusal(api: Api, case: str, said: str, status: int = 400) -> tuple[Exchange, Answer]:
+    answer = Answer(Wire(status, "", bytearray(said.encode())), error=f"{status}: {said}")
+    return exchange(api, False, KNOWN[case]), answer
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 413, 415, 422, 501])
+def test_a_refusal_says_that_it_is_the_stops(status: int) -> None:
+    asked, answer = refusal(BY_NAME["openai-chat"], "split", "Stops are not known", status)
+    with pytest.raises(NotSupported, match=f"{status}: Stops"):
+        asked.judged(answer)
+    asked, answer = refusal(BY_NAME["openai-chat"], "split", "no", status)
+    assert asked.judged(answer) == {"refusal": f"a refusal that does not say that it is the stops: {status}: no"}
+
+
+def test_a_request_without_stops_may_be_refused_for_anything() -> None:
+    asked, answer = refusal(BY_NAME["openai-chat"], "no-stop", "no")
+    with pytest.raises(NotSupported, match="400: no"):
+        asked.judged(answer)
+
+
+@pytest.mark.parametrize("status", [None, 200, 401, 409, 500, 503])
+def test_what_is_no_refusal_is_judged(status: int | None) -> None:
+    asked = exchange(BY_NAME["openai-chat"], False, KNOWN["split"])
+    assert asked.judged(Answer(Wire(status), error="why")) == {"text": "no answer: why"}
+
+
+TELL_ALL = {"openai-chat", "openai-completions", "generate", "harmony-chat"}
+
+
+@pytest.mark.parametrize("api", BY_NAME)
+def test_what_an_api_can_tell_of_an_end(api: str) -> None:
+    told = BY_NAME[api].told
+    assert [told(end) for end in (("eos", None), ("length", None))] == [("eos", None), ("length", None)]
+    assert told(END) == (END if api in TELL_ALL | {"anthropic"} else ("eos", None))
+    assert told(("stop_token", 5)) == (("stop_token", 5) if api in TELL_ALL else ("eos", None))
+
+
+def test_what_is_expected_of_a_stop() -> None:
+    expected = exchange(BY_NAME["openai-chat"], True, KNOWN["split"]).expected
+    assert expected.answers == (("This is the ", ""),)
+    assert expected.ends == (("stop_sequence", "END"),)
+    assert expected.recital is not None
+    assert expected.tokens == (expected.recital.tokens,)
+    assert (expected.text, expected.finish) == ("text", "finish-reason")
+
+
+def test_what_is_expected_of_a_stop_token() -> None:
+    made = exchange(BY_NAME["openai-chat"], True, KNOWN["ids"])
+    ids = Reciter().token_ids("count")
+    assert made.expected.ends == (("stop_token", ids[8]),)
+    assert made.expected.tokens == (9, 8)
+    assert made.expected.text == "stop-token-ids"
+    assert made.request.max_tokens == KNOWN["ids"].max_tokens
+    assert made.request.stops == {"stop_token_ids": [ids[8], ids[10]]}
+
+
+@pytest.mark.parametrize(("case", "text", "finish"), [
+    ("nested-in-one-token", "competing-stops", "finish-reason"), ("stop-in-the-last-token", "text", "same-step"),
+    ("limit-on-the-eos", "text", "same-step"), ("limit-before-the-eos", "text", "finish-reason"),
+    ("string-5-id-5", "competing-stops", "finish-reason"), ("string-6-id-5", "stop-token-ids", "finish-reason"),
+])  # fmt: skip
+def test_the_rules_that_an_answer_tests(case: str, text: str, finish: str) -> None:
+    expected = exchange(BY_NAME["openai-chat"], True, KNOWN[case]).expected
+    assert (expected.text, expected.finish) == (text, finish)
+
+
+def test_reasoning_is_apart_or_together_or_left_out() -> None:
+    expected = exchange(BY_NAME["openai-chat"], True, KNOWN["think"]).expected
+    assert expected.answers == (
+        ("It is 5 or 6 ", "Is it END?"),
+        ("<think>Is it END?</think>It is 5 or 6 ", ""),
+        ("It is 5 or 6 ", ""),
+    )
+    assert expected.recital is None  # a server may wait for the marker
+
+
+def test_reasoning_without_an_end_is_reasoning() -> None:
+    expected = exchange(BY_NAME["openai-chat"], True, KNOWN["think-unclosed"]).expected
+    (answer, reasoning), (together, _), _ = expected.answers
+    assert f"{answer}<think>{reasoning}" == together
+    assert reasoning != ""

@@ -1,0 +1,300 @@
+"""What a case makes of what it finds, what is written of results, and the baseline that is read from there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from samples import ADVISED, EVERY, FAILS, OTHER, PASSES, REFUSED, RESULTS, SPLIT, STREAMED, printed, reported
+
+import stopscan_conformance
+from stopscan_conformance import APIS, RULES, Case, Result, Server, cases
+from stopscan_conformance import __main__ as command
+from stopscan_conformance.judge import Findings
+from stopscan_conformance.plays import NotSupported
+from stopscan_conformance.probe import Can
+from stopscan_conformance.report import Baseline, chosen, limited, write_json, write_junit
+
+
+class Staged(Server):
+    """A server that is found so when it is probed, and has such trouble afterwards."""
+
+    def __init__(self, missing: str | None = None) -> None:
+        super().__init__("http://127.0.0.1:9", model="reciter")
+        self.probed["anthropic"] = Can(missing=missing)
+
+
+def run(found: Findings | Exception, server: Server, level: Any = "usual") -> Result:
+    async def play(_: Server) -> Findings:
+        await asyncio.sleep(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return replace(SPLIT, _play=play).run(server, level=level)
+
+
+def test_a_case_that_finds_nothing_wrong_passes() -> None:
+    assert run({"form": None, "text": None}, Staged()) == ("pass", "", {"form": None, "text": None})
+    assert run({}, Staged()) == ("pass", "", {})
+
+
+def test_a_case_that_finds_something_wrong_fails_and_trouble_is_told_with_it() -> None:
+    result = run({"usage": "two", "finish-reason": None, "text": "one"}, Staged())
+    assert result.outcome == "fail"
+    assert re.match(r"two; one; afterwards http://127.0.0.1:9 is down: anthropic: ", result.detail)
+    assert dict(result.columns) == {"text": "one", "finish": None, "cost": "two"}
+    assert result.wrong == ("text", "cost")
+    assert result.broken == {"usage": "two", "text": "one"}
+
+
+def test_an_advice_fails_a_case_only_if_it_is_asked_for() -> None:
+    found: Findings = {"withheld": "late", "text": None}
+    assert run(found, Staged()).outcome == "pass"
+    assert run(found, Staged()).broken == {"withheld": "late"}
+    assert run(found, Staged(), "advice").outcome == "fail"
+    assert run({"competing-stops": "other"}, Staged(), "documented").outcome == "pass"
+
+
+def test_a_case_may_be_not_supported() -> None:
+    assert run({"text": "one"}, Staged("404: no route")) == ("not supported", "404: no route", {})
+    assert run(NotSupported("422: no stops"), Staged()) == ("not supported", "422: no stops", {})
+
+
+def test_cases_have_names_topics_and_reasons() -> None:
+    assert all(case.topic and case.name and case.why for case in EVERY)
+    assert [case.stream for case in EVERY if case.name == "split"] == [False, True] * 2
+    assert {case.name for case in EVERY if case.timed} == {
+        "cost-of-a-stop", "cost-of-the-first-text", "cost-after-stops", "cost-after-leaving",
+        "cost-after-leaving-held", "cost-after-leaving-reasoning",
+        "pace", "pace-with-stops", "pace-while-held",
+    }  # fmt: skip
+    assert not [case for case in cases("harmony-chat") if case.timed]
+
+
+def test_a_line_for_each_case_names_the_rules_that_it_breaks() -> None:
+    found = reported({**RESULTS, STREAMED: ADVISED})
+    lines = [line for case, result in found.results.items() for line in found.lines(case, result)]
+    assert lines == [
+        "FAIL  anthropic-whole-split",
+        "      text (documented): no\x1b text",
+        "      form (documented): no id",
+        "pass  anthropic-stream-split",
+        "      withheld (advice): late",
+        "skip  ollama-chat-whole-split: 422: no stops",
+    ]
+
+
+def test_the_summary_cites_each_rule_that_is_broken() -> None:
+    lines = printed(reported({SPLIT: FAILS, STREAMED: ADVISED, OTHER: REFUSED}))
+    assert lines[:3] == [
+        "kept, of so many text finish form late cost",
+        "anthropic 1/2 1/1 0/1 0/1 -",
+        "ollama-chat - - - - -",
+    ]
+    for rule, level in (("text", "documented"), ("form", "documented"), ("withheld", "advice")):
+        at = lines.index(f"anthropic: {rule} is broken in 1 case: split")
+        assert lines[at + 1] == f"{level}: {RULES[rule].says}; {RULES[rule].source(APIS['anthropic'])}"
+    assert "not supported: ollama-chat, 1 case: 422: no stops" in lines
+    assert "1 pass (1 of them could do better), 1 fail, 1 not supported" in lines
+    assert lines[-1].startswith(f"text form of {SPLIT}: {SPLIT.why} curl -sNL http://127.0.0.1:9/v1/messages")
+
+
+def test_json(tmp_path: Path) -> None:
+    found = reported(RESULTS)
+    found.can["anthropic"] = Can(count_prompt=False)
+    write_json(tmp_path / "out.json", found)
+    text = (tmp_path / "out.json").read_text(encoding="utf-8")
+    assert text.endswith("}\n")
+    content = json.loads(text)
+    assert content.pop("versions") == {"stopscan-conformance": stopscan_conformance.__version__}
+    line = content["results"][0].pop("curl")
+    assert line.startswith("curl -sNL http://127.0.0.1:9/v1/messages -H 'Content-Type: application/json' -d '{")
+    assert json.loads(shlex.split(line)[-1])["stop_sequences"] == ["END"]
+    results = content.pop("results")
+    assert content == {
+        "url": "http://127.0.0.1:9",
+        "model": "reciter",
+        "seed": 7,
+        "level": "usual",
+        "complete": True,
+        "cannot": {"anthropic": ["counts no prompt tokens: not judged"]},
+        "summary": {"pass": 1, "fail": 1, "not supported": 1},
+    }
+    assert {key: value for key, value in results[0].items() if key != "findings"} == {
+        "api": "anthropic", "stream": False, "case": "split", "topic": SPLIT.topic, "why": SPLIT.why,
+        "outcome": "fail", "detail": FAILS.detail,
+    }  # fmt: skip
+    assert results[0]["findings"][0] == {
+        "rule": "text",
+        "promise": "text",
+        "level": "documented",
+        "source": "https://docs.anthropic.com/en/api/messages",
+        "fault": "no\x1b text",
+        "new": True,
+    }
+    assert [one["outcome"] for one in results] == ["fail", "pass", "not supported"]
+
+
+def test_junit(tmp_path: Path) -> None:
+    write_junit(tmp_path / "out.xml", reported(RESULTS))
+    root = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert root.tag == "testsuites"
+    assert [(suite.tag, suite.attrib) for suite in root] == [
+        ("testsuite", {"name": "anthropic", "tests": "2", "failures": "1", "skipped": "0"}),
+        ("testsuite", {"name": "ollama-chat", "tests": "1", "failures": "0", "skipped": "1"}),
+    ]
+    found = {case.attrib["name"]: (case.attrib["classname"], [(one.tag, one.attrib) for one in case])
+             for case in root.iter("testcase")}  # fmt: skip
+    text = "no\N{REPLACEMENT CHARACTER} text; no id"
+    assert found == {
+        str(SPLIT): ("stopscan_conformance.anthropic", [("failure", {"message": text, "type": "text form"})]),
+        str(STREAMED): ("stopscan_conformance.anthropic", []),
+        str(OTHER): ("stopscan_conformance.ollama-chat", [("skipped", {"message": "422: no stops", "type": ""})]),
+    }
+    told = str(root[0][0][0].text)
+    assert SPLIT.why in told
+    assert "text (documented): the text is all of what comes before the stop" in told
+    assert "https://docs.anthropic.com/en/api/messages" in told
+    assert "curl -sNL" in told
+
+
+def test_what_the_baseline_knows_is_counted_and_not_told(tmp_path: Path) -> None:
+    write_json(tmp_path / "known.json", reported({SPLIT: FAILS}))
+    known = Baseline.read(tmp_path / "known.json")
+    assert [*known.other_than(7)] == []
+    assert "the baseline has the cases of --seed 7, this run has those of --seed 8" in known.other_than(8)
+    more = Result("fail", "no\x1b text; eos; no id", {**FAILS.findings, "finish-reason": "eos"})
+    found = reported({SPLIT: more, STREAMED: PASSES}, known)
+    assert found.status == 1
+    assert [*found.lines(SPLIT, more)] == [f"FAIL  {SPLIT}", "      finish-reason (documented): eos"]
+    assert "1 of the 1 failures is not in the baseline" in printed(found)
+    assert reported({SPLIT: FAILS}, known).status == 0
+    write_json(tmp_path / "out.json", found)
+    findings = json.loads((tmp_path / "out.json").read_text())["results"][0]["findings"]
+    assert [one["rule"] for one in findings if one.get("new")] == ["finish-reason"]
+    write_junit(tmp_path / "out.xml", reported({SPLIT: FAILS, STREAMED: FAILS}, known))
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
+    assert (suite.attrib["failures"], suite.attrib["skipped"]) == ("1", "1")
+    assert [one.tag for one in suite.iter() if one.tag in ("failure", "skipped")] == ["skipped", "failure"]
+    assert str(suite[0][0].attrib["message"]).startswith("known: no")
+
+
+@pytest.mark.parametrize(("content", "told"), [("{", "is no JSON: "), ("[]", "was not written by --json"),
+                                               ('{"results": [1]}', "was not written by --json")])  # fmt: skip
+def test_a_baseline_that_is_none(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "known.json").write_text(content)
+    with pytest.raises(ValueError, match=f"--baseline .*known.json {told}"):
+        Baseline.read(tmp_path / "known.json")
+
+
+def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
+    found = reported({SPLIT: PASSES}, complete=False)
+    found.every = [SPLIT, STREAMED, OTHER]
+    assert "the run ended early: 1 results of 3 cases" in printed(found)
+    write_json(tmp_path / "out.json", found)
+    assert json.loads((tmp_path / "out.json").read_text())["complete"] is False
+
+
+@pytest.mark.parametrize("write", [write_json, write_junit])
+def test_a_kill_while_writing_keeps_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
+) -> None:
+    """The file was emptied first: a kill, or a full disk, lost the results of hours."""
+
+    def wrote(results: dict[Case, Result]) -> None:
+        write(path, reported(results))
+
+    kept, path = tmp_path / "kept", tmp_path / "out"
+    path.symlink_to(kept)
+    wrote(RESULTS)
+    before = kept.read_bytes()
+    assert before
+
+    def full(self: Path, content: bytes) -> None:
+        with open(self, "wb") as file:
+            file.write(content[:9])
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="no space"):
+            wrote({SPLIT: PASSES})
+    assert kept.read_bytes() == before
+    assert path.is_symlink()
+    assert {file.name for file in tmp_path.iterdir()} == {"kept", "out"}
+    path.unlink()
+    wrote(RESULTS)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("glob", ["split", "anthropic-stream-split", "spl*"])
+def test_a_case_without_its_api_gets_a_hint(glob: str) -> None:
+    told = f"--only {glob} names no promise, no topic and no case; a case is named API/NAME, such as anthropic/split"
+    with pytest.raises(ValueError, match=re.escape(told)):
+        chosen(EVERY, ["rules", glob])
+
+
+def test_globs_choose_cases_and_promises() -> None:
+    assert {case.topic for case in chosen(EVERY, ["rules"])} == {"rules"}
+    assert {case.name for case in chosen(EVERY, ["anthropic/held-*", "text"])} >= {"held-at-eos", "held-at-the-limit"}
+    assert chosen(EVERY, ["text"]) == EVERY
+    assert limited(FAILS, ["form"], "usual", "anthropic") == ("fail", "no id", {"form": "no id"})
+    assert limited(FAILS, ["late"], "usual", "anthropic") is None
+    assert limited(REFUSED, ["late"], "usual", "anthropic") == REFUSED
+
+
+def test_an_option_is_what_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: dict[str, Any] = {}
+
+    def run(server: Server, every: Any, results: dict[Case, Result], **options: Any) -> None:
+        seen.update(server=server, every=[*every], level=options["level"])
+        results.update(dict.fromkeys(every, PASSES))
+
+    monkeypatch.setattr(command, "run", run)
+    assert command.main(["http://127.0.0.1:9", "--model", "m"]) == 0
+    assert [str(case) for case in seen["every"]] == [str(case) for case in cases()]
+    assert (seen["server"].timeout, seen["server"].api_key, seen["level"]) == (30, None, "usual")
+    arguments = "http://127.0.0.1:9 --api anthropic --api ollama-chat --model m --api-key k --vectors --timeout 1.5"
+    files = [f"--json={tmp_path / 'out.json'}", f"--junit={tmp_path / 'out.xml'}"]
+    assert command.main([*arguments.split(), "--deep", "--level", "advice", *files]) == 0
+    assert len(seen["every"]) == len(cases("anthropic", "ollama-chat", vectors=True, deep=True))
+    assert (seen["server"].timeout, seen["server"].api_key, seen["level"]) == (1.5, "k", "advice")
+    assert (tmp_path / "out.json").exists()
+    assert (tmp_path / "out.xml").exists()
+    assert command.main(["http://127.0.0.1:9", "--api", "generate", "--model", "m", "--thorough"]) == 0
+    assert len(seen["every"]) == len(cases("generate", thorough=True))
+
+
+@pytest.mark.parametrize(
+    ("found", "status"),
+    [
+        ({SPLIT: PASSES}, 0),
+        ({SPLIT: ADVISED}, 0),
+        ({SPLIT: REFUSED, STREAMED: PASSES}, 0),
+        ({STREAMED: PASSES, SPLIT: FAILS}, 1),
+        ({SPLIT: REFUSED}, 2),
+        ({}, 2),
+    ],
+)
+def test_a_refusal_is_no_failure_and_nothing_but_refusals_no_success(
+    monkeypatch: pytest.MonkeyPatch, found: dict[Case, Result], status: int
+) -> None:
+    monkeypatch.setattr(command, "run", lambda server, every, results, **_: results.update(found))
+    assert command.main(["http://127.0.0.1:9", "--model", "reciter"]) == status
+
+
+def test_a_promise_that_no_case_tests_was_told_by_the_exit_status_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "run", lambda server, every, results, **_: None)
+    arguments = ["http://127.0.0.1:9", "--model", "reciter", "--only", "late", "--only", "anthropic/split"]
+    assert command.main(arguments) == 2
+    assert capsys.readouterr().err == "stopscan-conformance: none of the 2 cases tests late\n"

@@ -1,1 +1,0 @@
-"""How events stand in the bytes of a connection, and a body cut: bytes in, bytes out."""

@@ -1,0 +1,222 @@
+"""What vLLM's requests ask, and which of them stopscan takes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Collection
+from dataclasses import replace
+from functools import lru_cache, partial
+from secrets import token_hex
+from typing import Any
+from weakref import WeakValueDictionary
+
+from vllm.exceptions import VLLMValidationError
+from vllm.sampling_params import SamplingParams
+from vllm.v1.engine.output_processor import OutputProcessor
+
+from stopscan import StopSet
+from stopscan.engines import CHAT, Defaults, Failures, Limits, StopOptions, read_options
+from stopscan.regions import region_name
+from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
+from stopscan.vllm._engine import Engine
+
+# vLLM's own handlers print what is logged below its name.
+logger = logging.getLogger("vllm.stopscan")
+
+PREFIX = "stopscan_"
+FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
+# The key in a request's `extra_args` for the regions that its route tells apart. No client can know it.
+TOLD = f"stopscan told {token_hex(8)}"
+# A program's own requests may ask for more than a server's clients.
+UNLIMITED = Limits(*[2**62] * 4)
+
+
+class Unfit(RuntimeError):  # noqa: N818 - no failure, but an answer
+    """Says what of an engine stopscan cannot use."""
+
+
+def refusal(words: str) -> Exception:
+    """Returns vLLM's own error for what is wrong with a request: vLLM makes a 500 of a ``ValueError``, and a 400 of
+    this."""
+    error: Exception = VLLMValidationError(words, parameter=words.split(" ", 1)[0].rstrip(":"))
+    return error
+
+
+class Adapter:
+    """What is asked of stopscan in this process, the engines that were made, and how often stopscan failed."""
+
+    def __init__(self, defaults: Defaults, failures: Failures | None = None) -> None:
+        self.renew(defaults, failures)
+        self._engines: WeakValueDictionary[int, Engine] = WeakValueDictionary()
+        # The class of the parser of a server's chat routes, and the name of its tool parser.
+        self._parser: Any = None
+        self._tool_parser: str | None = None
+
+    def renew(self, defaults: Defaults, failures: Failures | None = None) -> None:
+        """Takes new defaults, and forgets earlier faults."""
+        self.defaults, self.failures = defaults, failures or Failures(logger)
+
+    def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
+        """Behind ``InputProcessor.__init__``: in the process that detokenizes, an engine's configuration and its
+        tokenizer meet here."""
+        name = "of vLLM's configuration"
+        try:
+            name = vllm_config.structured_outputs_config.reasoning_parser or ""
+            if (tokenizer := processor.tokenizer) is not None:
+                engine = Engine(tokenizer, name, self._tool_parser)
+                engine.vocabulary  # noqa: B018 - takes a moment, for which no request is to wait
+                self._engines.pop(id(tokenizer), None)  # the newest is the last
+                # stopscan knows the engine as long as it is there.
+                self._engines[id(tokenizer)] = processor.stopscan = engine
+                self._say(engine)
+        except Exception as error:
+            raise Unfit(f"stopscan cannot use the reasoning parser {name}: {error!r}") from error
+
+    def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
+        """Behind ``ParserManager.get_parser``: a server makes the parser of its chat routes here."""
+        self._parser = parser
+        self._tool_parser = tool_parser_name if getattr(parser, "tool_parser_cls", None) else None
+        for engine in [*self._engines.values()]:
+            engine.know(self._tool_parser)
+            self._say(engine)
+
+    def _say(self, engine: Engine) -> None:
+        opened = [(region_name(to), mark) for edges in engine.graph.values() for mark, to in edges.items()]
+        named = [f"{name} ({' '.join(dict.fromkeys(mark for to, mark in opened if to == name))})" for name in CHAT]
+        known = ", ".join(text for text in named if not text.endswith("()")) or "none"
+        if known != engine.said:
+            engine.said = known
+            logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
+
+    def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
+        """Behind ``to_sampling_params`` of a chat's request, which knows what its route tells from the content. Once a
+        stream has begun, it is too late for a 400."""
+        if self._concerns(params):
+            engine = next(reversed([*self._engines.values()]), None)
+            if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
+                params.extra_args = {**(params.extra_args or {}), TOLD: told}
+            self._check(params)
+
+    def generate_called(self, _: Any, engine: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
+        """Behind ``AsyncLLM.generate``: all other routes come by here before they answer."""
+        if isinstance(sampling_params, SamplingParams):
+            self._check(sampling_params, resumable=isinstance(prompt, AsyncGenerator))
+
+    def _check(self, params: Any, *, resumable: bool = False) -> None:
+        """Raises vLLM's validation error for what would be wrong with a request when its stream has begun."""
+        asked, problem = self._read(params, self.defaults, resumable), None
+        if asked is None:
+            return
+        for engine in [*self._engines.values()]:
+            try:
+                self._stops(engine, asked, params)
+                return
+            except VLLMValidationError as error:
+                problem = error
+        if problem:
+            raise problem
+
+    def _stops(self, engine: Engine, asked: StopOptions, params: Any) -> StopSet:
+        try:
+            return engine.stops(asked, self._default(params))
+        except ValueError as error:
+            raise refusal(f"{PREFIX}{error}") from None
+
+    def request_made(self, state: Any, _: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> None:
+        """Behind ``RequestState.from_new_request``: finds the stops of a new request, in its own detokenizer."""
+        params, theirs = request.sampling_params, state.detokenizer
+        if params is None or isinstance(theirs, ScanningDetokenizer):
+            return
+        # A program's requests have no queue: it asks the engine itself.
+        defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
+        resumable = getattr(request, "resumable", False)
+        asked = self._read(params, defaults, resumable)
+        if asked is None or resumable or not params.detokenize or tokenizer is None:
+            return
+        engine = self._engines.get(id(tokenizer)) or _plain(tokenizer)
+        stops = self._stops(engine, asked, params)
+        if self.failures.off or not len(asked.stops):
+            return
+        # What vLLM has not. There are fewer stops if all of the answer is a call, in which none fires.
+        beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
+        # Rule 8 would lose the longer of two stops if the shorter completes too early to count.
+        if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
+            return
+        try:
+            scanner, hidden = engine.scanner(theirs, request, asked, stops)
+            trims = hasattr(OutputProcessor, "_trim_surplus_tokens")
+            arm(theirs, scanner, (tokenizer, request), self.failures, hidden=hidden, beyond=beyond, trims=trims)
+            if beyond:
+                _report_end(state, theirs)
+        except BaseException as error:
+            self.failed(error, beyond=beyond)
+
+    def failed(self, error: BaseException, *, beyond: bool) -> None:
+        """Notes a fault of ours in a new request, which is left to vLLM, or refused if it has what vLLM has not."""
+        self.failures.note(error, "was refused" if beyond else "was left to vLLM's own stops")
+        if beyond:
+            raise refusal(f"stop: stopscan failed: {error!r}") from error
+
+    def _concerns(self, params: Any) -> bool:
+        return bool(params.stop or params.extra_args or self.defaults.repeat)
+
+    def _default(self, params: Any) -> Collection[Any]:
+        """The regions in which no stop fires if the request does not say: the operator's, or those of its route."""
+        told: Collection[Any] = (params.extra_args or {}).get(TOLD, ())
+        return told if self.defaults.protect is None else self.defaults.protect
+
+    def _read(self, params: Any, defaults: Defaults, resumable: bool) -> StopOptions | None:
+        """What a request asks, ``None`` if nothing."""
+        if not self._concerns(params):
+            return None
+        given, stop = params.extra_args or {}, list(params.stop or ())
+        read = partial(read_options, given, defaults, prefix=PREFIX, fields=FIELDS)
+        try:
+            asked: StopOptions = read(own={"stop": stop or None})
+            if len(kept := _reportable(stop)) < len(stop):
+                asked = read(own={"stop": kept})
+        except ValueError as error:
+            raise refusal(str(error)) from None
+        mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
+        if mine and not params.detokenize:
+            raise refusal(f"{mine} needs detokenize")
+        if mine and resumable:  # several answers in one stream, in which vLLM takes no stops
+            raise refusal(f"{mine} cannot be used with streaming input, as stop cannot")
+        if (mine or asked.protect) and self.failures.off:
+            raise refusal(f"{mine or 'stopscan_protect'} is off here, because stopscan failed repeatedly")
+        if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
+            raise refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
+        return asked
+
+
+@lru_cache(maxsize=4)
+def _plain(tokenizer: Any) -> Engine:
+    """The engine of a tokenizer, if it was made before stopscan was installed: its parsers are not known."""
+    return Engine(tokenizer)
+
+
+def _report_end(state: Any, detokenizer: Any) -> None:
+    """Lets a request report how it ended. If vLLM has the request's stops, it knows, and nothing stands here."""
+    made = state._new_completion_output
+
+    def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:
+        detokenizer.end_confirms = str(finish_reason) not in ("abort", "error")
+        output = made(token_ids, finish_reason, *rest, **more)
+        if finish_reason is not None:
+            detokenizer.report(output)
+        return output
+
+    state._new_completion_output = last_output
+
+
+def _reportable(stops: list[str]) -> list[str]:
+    """The stops that vLLM would report: of several that end at one character, the first of its list.
+
+    A stop that ends with one listed before it is never reported. Without those, the longest is the first listed.
+    """
+    first = {stop: place for place, stop in reversed([*enumerate(stops)])}
+    lengths = {*map(len, stops)}
+    return [
+        stop for place, stop in enumerate(stops)
+        if not any(first.get(stop[-length:], place) < place for length in lengths if length <= len(stop))
+    ]  # fmt: skip
