@@ -111,14 +111,14 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
             return self._done
 
-    def tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
+    def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
         """Takes the EOS ids of the generation, and the id with which it fills rows that ended."""
         self._told = True
         self._eos = eos_token_ids
         if pad_token_id is not None:
             self._pad = pad_token_id
 
-    def tell_done(self, done: Any) -> None:
+    def _tell_done(self, done: Any) -> None:
         """Ends the rows that another criterion ended, with "length". What follows in them is padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
@@ -294,7 +294,7 @@ class _Criteria(StoppingCriteriaList):
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         done = super().__call__(input_ids, scores, **kwargs)
         for stops in _stops_in(self):
-            stops.tell_done(done)
+            stops._tell_done(done)
         return done
 
 
@@ -320,7 +320,7 @@ def hook_generate() -> None:
         ]
         pad = generation_config.pad_token_id
         for stops in ours:
-            stops.tell(eos, next(iter(eos), None) if pad is None else pad)
+            stops._tell(eos, next(iter(eos), None) if pad is None else pad)
         return _Criteria(criteria)
 
     # The first step of assisted decoding may bring several tokens, so that nothing else tells where the prompts end.
