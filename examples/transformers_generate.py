@@ -24,7 +24,7 @@ def main() -> None:
             path, prompt, stop = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
         model, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
     streamer = TextIteratorStreamer(tokenizer)
-    stops = Stops(tokenizer, stop, eos_token_ids=model.generation_config.eos_token_id, streamer=streamer)
+    stops = Stops(tokenizer, stop, streamer=streamer)
 
     def generate() -> None:
         try:

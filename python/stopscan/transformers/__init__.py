@@ -1,6 +1,5 @@
 """Exact stops in transformers' ``generate`` and pipelines; ``stopscan.transformers.continuous`` has them for continuous
-batching, ``python -m stopscan.transformers.serve`` for the server, and ``stopscan.transformers.lm_eval`` for
-lm-evaluation-harness."""
+batching, and ``stopscan.transformers.lm_eval`` for lm-evaluation-harness."""
 
 from stopscan.transformers._generate import Answer, generate
 from stopscan.transformers._pipeline import cut

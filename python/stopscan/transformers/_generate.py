@@ -1,6 +1,8 @@
+"""``generate``: prompts in, texts out."""
+
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,49 +25,72 @@ class Answer:
     segments: list[Segment] | None = None
 
 
-def generate(
-    model: Any, tokenizer: Any, prompts: str | Sequence[str], stop: Stop = (), /, **options: Any
-) -> list[Answer]:
+def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **options: Any) -> list[Answer]:
     """Returns the answers of ``model.generate`` to ``prompts``, cut at their stops: an ``Answer`` for each prompt and
     returned sequence.
 
+    A text, a list of token ids, or a list of messages is one prompt. A list of these is several. Messages go through
+    the tokenizer's chat template. If the last message is the assistant's, the answer goes on with that message.
+
     ``generate`` takes the options of ``Stops`` out of ``options``. The other options go to ``model.generate``. Shorter
-    prompts are padded. The default of ``eos_token_ids`` is in the configuration of the generation.
+    prompts are padded.
 
     >>> [answer.text for answer in generate(model, tokenizer, ["Count: 1,", "Once"], ["END"], max_new_tokens=50)]
+    >>> generate(model, tokenizer, [{"role": "user", "content": "Count to 9."}], "6", max_new_tokens=50)[0].text
     """
-    own = {name: options.pop(name) for name in ("streamer", *OPTIONS) if name in options}
-    config = options.get("generation_config") or model.generation_config
-    stops = Stops(tokenizer, stop, **{"eos_token_ids": config.eos_token_id, **own})
-    inputs = _inputs(model, stops.tokenizer, [prompts] if isinstance(prompts, str) else list(prompts))
+    streamer = options.pop("streamer", None)
+    own: Any = {name: options.pop(name) for name in OPTIONS if name in options}
+    stops = Stops(tokenizer, stop, streamer=streamer, **own)
+    inputs = _inputs(model, stops.tokenizer, [_ids(stops.tokenizer, prompt) for prompt in _several(prompts)])
     if not len(inputs["input_ids"]):
         return []
-    criteria = [*options.pop("stopping_criteria", ()), stops]
-    beams = options.get("num_beams", config.num_beams) or 1
-    # Beam search takes no streamer.
-    streamer = stops if beams == 1 else None
+    options["stopping_criteria"] = [*(options.get("stopping_criteria") or ()), stops]
+    if streamer is not None:  # beam search refuses streamers
+        options["streamer"] = stops
     try:
-        output = model.generate(**inputs, stopping_criteria=criteria, streamer=streamer, **options)
+        # Trimming tells which of several beams are the results.
+        stops.trim(model.generate(**inputs, **options))
     except BaseException:
         stops.close()
         raise
-    if beams > 1:
-        stops.trim(output)  # which tells which of the beams are the results
     segments: Sequence[Any] = stops.segments if stops.tells_segments else [None] * len(stops.texts)
     return [Answer(*row) for row in zip(stops.texts, stops.finishes, segments, strict=True)]
 
 
-def _inputs(model: Any, tokenizer: Any, prompts: list[str]) -> dict[str, Any]:
-    """The prompts as tensors, all of one length: decoders go on at the right, so that they are padded on the left."""
-    rows = tokenizer(prompts).input_ids if prompts else []
+def _several(prompts: Any) -> list[Any]:
+    """Returns ``prompts`` as a list of prompts."""
+    one = isinstance(prompts, str) or (len(prompts) and isinstance(prompts[0], int | Mapping))
+    return [prompts] if one else list(prompts)
+
+
+def _ids(tokenizer: Any, prompt: Any) -> list[int]:
+    """Returns the token ids of a prompt."""
+    if not isinstance(prompt, str):
+        kinds = {Mapping if isinstance(each, Mapping) else type(each) for each in prompt}
+        if kinds == {Mapping}:
+            goes_on = prompt[-1]["role"] == "assistant"
+            made = tokenizer.apply_chat_template(
+                prompt, add_generation_prompt=not goes_on, continue_final_message=goes_on, return_dict=True
+            )
+            return list(made["input_ids"])
+        if kinds - {int}:
+            raise TypeError(f"a prompt is a text, token ids or messages, not {prompt!r}")
+        return list(prompt)
+    ids: list[int] = tokenizer(prompt).input_ids
+    # The text of a chat template begins with the BOS, and the tokenizer puts another before it.
+    return ids[1:] if ids[:2] == [tokenizer.bos_token_id] * 2 else ids
+
+
+def _inputs(model: Any, tokenizer: Any, rows: list[list[int]]) -> dict[str, Any]:
+    """Returns ``rows`` as tensors. Decoders go on at the right, so that their shorter rows are padded on the left."""
     length = max(map(len, rows), default=0)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
-    fillers = [length - len(row) for row in rows]
     ids, mask = [], []
-    for row, filler in zip(rows, fillers, strict=True):
-        padding, text = ([pad] * filler, [0] * filler), (row, [1] * len(row))
-        first, last = (text, padding) if model.config.is_encoder_decoder else (padding, text)
-        ids.append([*first[0], *last[0]])
-        mask.append([*first[1], *last[1]])
+    for row in rows:
+        padding, known = [pad] * (length - len(row)), [1] * len(row)
+        none = [0] * len(padding)
+        at_right = model.config.is_encoder_decoder
+        ids.append([*row, *padding] if at_right else [*padding, *row])
+        mask.append([*known, *none] if at_right else [*none, *known])
     tensors = {"input_ids": ids, "attention_mask": mask}
     return {name: torch.tensor(values, dtype=torch.long, device=model.device) for name, values in tensors.items()}

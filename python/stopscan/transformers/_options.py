@@ -1,67 +1,67 @@
-"""What the scanners of all rows share: the compiled stops, the regions, and the ids that end a row."""
+"""What all rows of a generation share: the compiled stops, their options, and the ids that end a row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stopscan import StopSet
-from stopscan.engines import Checkpoint
+from stopscan.engines import Checkpoint, RowOptions
 from stopscan.segments import SegmentSet
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Stop = StopSet | SegmentSet | Mapping[str, Mapping[str, str]] | str | Iterable[str] | None
 
-OPTIONS = (
-    "protect", "start_protected", "region", "eos_token_ids", "stop_token_ids", "min_tokens", "include_stop",
-    "skip_special_tokens", "max_tokens",
-)  # fmt: skip
+
+class StopsOptions(RowOptions, total=False):
+    """The options of ``Stops``. ``region`` is where an answer begins that a ``SegmentSet`` tells apart."""
+
+    region: str | None
+
+
+# RowOptions' own, and those of the classes that it is made of.
+OPTIONS = tuple(StopsOptions.__annotations__)
 
 
 class Options:
-    """What is the same for every row; ``scanner`` makes that of one."""
+    """The stops and options of all rows. ``scanner`` makes the scanner of one."""
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        stop: Stop,
-        *,
-        protect: Any = (),
-        start_protected: bool | None = None,
-        region: str | None = None,
-        eos_token_ids: Any = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, tokenizer: Any, stop: Stop, **given: Unpack[StopsOptions]) -> None:
+        options: dict[str, Any] = {**given}
+        protect, region = options.pop("protect", None), options.pop("region", None)
+        start_protected = options.pop("start_protected", None)
         # Processors of several kinds of input carry their tokenizer.
         self.tokenizer: Any = getattr(tokenizer, "tokenizer", tokenizer)
         self._checkpoint = Checkpoint(self.tokenizer)
         self.stops: StopSet | SegmentSet
+        self._start: dict[str, Any]
         if isinstance(stop, SegmentSet | Mapping):
             if protect or start_protected is not None:
                 raise ValueError("protect and start_protected: a SegmentSet has stop_in and region for it")
-            self.stops = SegmentSet(stop)
+            self.stops, self._start = SegmentSet(stop), {"region": region}
         elif region is not None:
             raise ValueError("region: only a SegmentSet has regions")
         else:
             self.stops = self._checkpoint.stops(StopSet(stop), protect)
-        eos = self.tokenizer.eos_token_id if eos_token_ids is None else eos_token_ids
-        self.eos_token_ids = tuple(each for each in ([eos] if isinstance(eos, int) else eos or ()) if each is not None)
-        self._own_eos = eos_token_ids is not None
-        # What trimmed rows are filled with, as transformers fills those that ended.
-        pad = self.tokenizer.pad_token_id
-        self.pad_token_id: int = pad if pad is not None else next(iter(self.eos_token_ids), 0)
-        self._start_protected, self._region, self._options = start_protected, region, options
+            self._start = {"start_protected": start_protected}
+        eos = options.pop("eos_token_ids", None)
+        self.eos_token_ids = ids(self.tokenizer.eos_token_id if eos is None else eos)
+        self._options = options
         self.scanner(())  # bad options raise before the generation
 
-    def tell_eos(self, token_ids: Iterable[int]) -> None:
-        """The EOS tokens of the model, which may be more than the tokenizer's; the user's own count more."""
-        if not self._own_eos:
-            self.eos_token_ids = tuple({*self.eos_token_ids, *token_ids})
-
-    def scanner(self, prompt: Sequence[int]) -> Any:
-        """The scanner, or the segmenter, of a row that begins after ``prompt``."""
-        options = {"eos_token_ids": self.eos_token_ids, **self._options}
-        known = [token_id for token_id in prompt if token_id < len(self.tokenizer)]  # models have more ids
-        options["prompt_token_ids"] = known
+    def scanner(self, prompt: Sequence[int], eos_token_ids: Iterable[int] = ()) -> Any:
+        """Returns the scanner, or the segmenter, of a row after ``prompt``. ``eos_token_ids`` are further EOS ids."""
+        options = {**self._start, **self._options, "prompt_token_ids": prompt}
+        options["eos_token_ids"] = {*self.eos_token_ids, *eos_token_ids}
         if isinstance(self.stops, SegmentSet):
-            return self._checkpoint.segmenter(self.stops, known, region=self._region, **options)
-        return self._checkpoint.scanner(self.stops, known, start_protected=self._start_protected, **options)
+            return self._checkpoint.segmenter(self.stops, prompt, **options)
+        return self._checkpoint.scanner(self.stops, prompt, **options)
+
+
+def ids(given: Any) -> list[int]:
+    """Returns ``given``, one id or several or ``None``, as a list."""
+    if given is None or isinstance(given, int):
+        return [] if given is None else [given]
+    return [each for each in given if each is not None]

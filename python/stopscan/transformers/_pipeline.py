@@ -1,22 +1,27 @@
+"""Pipelines whose text is cut."""
+
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from transformers import TextGenerationPipeline
 
+from stopscan.finish import Finish
 from stopscan.transformers._options import OPTIONS, Options
-from stopscan.transformers._row import row_of
 from stopscan.transformers._stops import Stops
 
 
 def cut(pipeline: Any, /) -> Any:
     """Returns the text-generation ``pipeline`` with exact stops. The given pipeline stays as it is.
 
-    Calls take ``stop`` and the options of ``Stops``, too. ``generated_text`` ends where the text ends.
+    Calls also take ``stop`` and the options of ``Stops``. ``generated_text`` ends where the text ends,
+    ``generated_token_ids`` with the last token of the text, and ``finish`` says why. A ``streamer`` gets the safe text.
 
     >>> cut(pipeline)("Once upon a time", stop=["END"], max_new_tokens=50)
-    [{'generated_text': 'Once upon a time there was a'}]
+    [{'generated_text': 'Once upon a time there was a', 'finish': Finish('stop_sequence', 'END', 13)}]
     """
     if not isinstance(pipeline, TextGenerationPipeline):
         raise TypeError(f"expected a pipeline for text-generation, got {type(pipeline).__name__}")
@@ -25,43 +30,59 @@ def cut(pipeline: Any, /) -> Any:
     return exact
 
 
+@dataclass(frozen=True)
+class _Row:
+    text: str
+    finish: Finish
+    length: int
+
+
 class _Cut:
     tokenizer: Any
-    model: Any
 
     def _sanitize_parameters(self, stop: Any = (), **given: Any) -> tuple[dict[str, Any], ...]:
         own = {name: given.pop(name) for name in OPTIONS if name in given and name != "skip_special_tokens"}
+        streamer = given.pop("streamer", None)
         preprocess, forward, postprocess = super()._sanitize_parameters(**given)  # type: ignore[misc]
-        skip = given.get("skip_special_tokens") in (None, True) and not getattr(
-            self.tokenizer, "response_template", None
-        )
-        eos = self.model.generation_config.eos_token_id
-        options = Options(self.tokenizer, stop, **{"eos_token_ids": eos, "skip_special_tokens": skip, **own})
-        return preprocess, {**forward, "stop_options": options}, {**postprocess, "stop_options": options}
+        whole = getattr(self.tokenizer, "response_template", None)  # transformers reads special tokens then
+        skip = given.get("skip_special_tokens") in (None, True) and not whole
+        options = Options(self.tokenizer, stop, **{"skip_special_tokens": skip, **own})
+        return preprocess, {**forward, "stop_options": options, "streamer": streamer}, postprocess
 
-    def _forward(self, model_inputs: Any, *, stop_options: Options, **given: Any) -> Any:
-        criteria = [*given.pop("stopping_criteria", ()), Stops.of(stop_options)]
-        return super()._forward(model_inputs, stopping_criteria=criteria, **given)  # type: ignore[misc]
+    def _forward(self, model_inputs: Any, *, stop_options: Options, streamer: Any, **given: Any) -> Any:
+        stops = Stops.of(stop_options, streamer)
+        given["stopping_criteria"] = [*(given.get("stopping_criteria") or ()), stops]
+        if streamer is not None:  # beam search refuses streamers
+            given["streamer"] = stops
+        try:
+            outputs = super()._forward(model_inputs, **given)  # type: ignore[misc]
+            sequences = outputs["generated_sequence"]
+            stops.trim(sequences.flatten(0, 1))
+        except BaseException:
+            stops.close()
+            raise
+        rows = np.empty(len(stops.texts), dtype=object)
+        rows[:] = [_Row(*row) for row in zip(stops.texts, stops.finishes, stops.lengths, strict=True)]
+        # The pipeline takes a batch apart along the first axis of each array.
+        return {**outputs, "rows": rows.reshape(tuple(sequences.shape[:2]))}
 
-    def postprocess(self, model_outputs: Any, *, stop_options: Options, **given: Any) -> Any:
-        (sequences,) = model_outputs["generated_sequence"]
-        prompts = model_outputs["input_ids"]
-        length = 0 if prompts is None else prompts.shape[-1]
-        records = []
-        for index, sequence in enumerate(sequences.tolist()):
-            row = row_of(stop_options, sequence[:length])
-            row.feed(sequence[length:])
-            row.close("length")
-            # What decodes for this row has its text ready.
-            one = copy(self)
-            one.tokenizer = _Decoded(self.tokenizer, row.text)
-            outputs = {
+    def postprocess(self, model_outputs: Any, **given: Any) -> Any:
+        outputs = dict(model_outputs)
+        prompts, records = outputs["input_ids"], []
+        prompt_length = 0 if prompts is None else prompts.shape[-1]
+        for index, row in enumerate(outputs.pop("rows")[0]):
+            one_row = {
                 name: value[:, index : index + 1]
                 if name not in ("input_ids", "prompt_text") and hasattr(value, "shape")
                 else value
-                for name, value in model_outputs.items()
+                for name, value in outputs.items()
             }
-            records += super(_Cut, one).postprocess(outputs, **given)  # type: ignore[misc]
+            one_row["generated_sequence"] = one_row["generated_sequence"][..., : prompt_length + row.length]
+            # What decodes for this row has its text ready.
+            one = copy(self)
+            one.tokenizer = _Decoded(self.tokenizer, row.text)
+            (record,) = super(_Cut, one).postprocess(one_row, **given)  # type: ignore[misc]
+            records.append({**record, "finish": row.finish})
         return records
 
 

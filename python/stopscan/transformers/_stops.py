@@ -1,26 +1,33 @@
+"""``Stops``, and what ``generate`` is made to tell it."""
+
 from __future__ import annotations
 
-from functools import wraps
+from functools import cache, wraps
 from inspect import signature
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers import GenerationMixin, StoppingCriteria, StoppingCriteriaList
+from transformers import EosTokenCriteria, GenerationMixin, StoppingCriteria, StoppingCriteriaList
 from transformers.generation.streamers import BaseStreamer
 from transformers.generation.utils import _speculative_sampling
 
 from stopscan.finish import EndReason, Finish
 from stopscan.segments import Segment, SegmentSet
-from stopscan.transformers._options import Options, Stop
-from stopscan.transformers._row import Row, row_of
+from stopscan.transformers._options import Options, Stop, ids
+from stopscan.transformers._row import TextRow, length_of, row_of
 from stopscan.transformers._trim import trimmed
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from stopscan.transformers._options import StopsOptions
 
 # Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
 REUSED = "a Stops is for one generation: make one for each"
+NO_CRITERION = "a Stops is more than a streamer: pass it in stopping_criteria too"
 
 
 class Stops(StoppingCriteria, BaseStreamer):
@@ -32,15 +39,15 @@ class Stops(StoppingCriteria, BaseStreamer):
     - A ``Stops`` that is passed as ``streamer=`` knows the prompt. Beam search takes no streamer, and works without.
     - Assisted decoding needs transformers 5.18.
     - A ``Stops`` serves one generation.
-    - ``eos_token_ids``: the default is the tokenizer's EOS. Give ``model.generation_config.eos_token_id`` if the model
-      has more.
+    - ``eos_token_ids``: the default is the tokenizer's EOS. The EOS ids of the generation count as well.
     - ``protect``: the regions in which no stop fires, as pairs of markers. ``"reasoning"`` and ``"tool_call"`` work if
-      the tokenizer's response template has them.
+      the tokenizer's response template or its chat template has them.
     - ``start_protected`` says whether the answer begins in the first of these regions. ``None`` asks the prompt.
     - The other options are those of ``TokenScanner``. Wrong values raise at once.
 
-    If the stop is a ``SegmentSet``, streamers get segments, tuples of a region and its text, and ``segments`` has the
-    segments of each row. The set says where its stops fire. The answer begins in ``region``. ``None`` asks the prompt.
+    If the stop is a ``SegmentSet``, streamers get segments, tuples of a region, its text and its part, and ``segments``
+    has the segments of each row. The set says where its stops fire. The answer begins in ``region``. ``None`` asks the
+    prompt.
 
     >>> streamer = TextIteratorStreamer(tokenizer)
     >>> stops = Stops(tokenizer, ["END"], streamer=streamer)
@@ -51,82 +58,92 @@ class Stops(StoppingCriteria, BaseStreamer):
     """
 
     def __init__(
-        self,
-        tokenizer: Any,
-        stop: Stop = (),
-        /,
-        *,
-        streamer: Any = None,
-        **options: Any,
+        self, tokenizer: Any, stop: Stop = (), /, *, streamer: Any = None, **options: Unpack[StopsOptions]
     ) -> None:
         self._begin(Options(tokenizer, stop, **options), streamer)
 
     @classmethod
-    def of(cls, options: Options) -> Stops:
-        """One with ``options`` that were read already."""
+    def of(cls, options: Options, streamer: Any = None) -> Stops:
+        """Returns one with ``options`` that were read already."""
         stops = cls.__new__(cls)
-        stops._begin(options, None)
+        stops._begin(options, streamer)
         return stops
 
     def _begin(self, options: Options, streamer: Any) -> None:
+        hook_generate()
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
+        # What generate tells: that this is one of its criteria, its EOS ids, and with what it fills rows that ended.
+        self._told = False
+        self._eos: list[int] = []
+        self._pad: int | None = options.tokenizer.pad_token_id
         # A reader may close the stream while the model generates.
         self._lock = RLock()
         self._closed: EndReason | None = None
         self._ended = False
-        self._rows: list[Row] = []
+        self._rows: list[TextRow] = []
         # The prompts, if generate announced them, then the sequences of the last step; how long the prompts are.
         self._announced = self._beams = False
         self._sequences: Any = None
-        self._prompt_length = self._length = 0
+        self._prompts: Any = None
+        self._length = 0
         self._done: Any = None
 
     def __call__(self, input_ids: Any, scores: Any = None, **kwargs: Any) -> Any:
-        """Which rows are over: transformers asks it of a criterion after each step."""
+        """Returns which rows are over. transformers asks it of a criterion after each step."""
         with self._lock:
             if not self._rows:
-                # Where nobody told the prompts, they are all but one token.
+                # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
             length = self._follow(input_ids)
             changed = self._done is None
             # numpy takes half the time of torch for it, and `cpu` half of that.
-            ids = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
+            tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
             if length == self._length + 1:  # as nearly always
-                for row, token_id in zip(self._rows, ids[:, -1].tolist(), strict=True):
+                for row, token_id in zip(self._rows, tokens[:, -1].tolist(), strict=True):
                     changed |= row.step(token_id)
             else:
-                for row, token_ids in zip(self._rows, ids[:, self._length :].tolist(), strict=True):
-                    changed |= row.feed(token_ids)
+                for row, token_ids in zip(self._rows, tokens[:, self._length :].tolist(), strict=True):
+                    changed |= row.steps(token_ids)
             self._sequences, self._length = input_ids, length
             if changed:
                 done = [row.over for row in self._rows]
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
             return self._done
 
-    def tell_done(self, done: Any) -> None:
-        """Ends the rows that another criterion ended: what follows in them is padding."""
+    def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
+        """Takes the EOS ids of the generation, and the id with which it fills rows that ended."""
+        self._told = True
+        self._eos = eos_token_ids
+        if pad_token_id is not None:
+            self._pad = pad_token_id
+
+    def _tell_done(self, done: Any) -> None:
+        """Ends the rows that another criterion ended, with "length". What follows in them is padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
                 for row, over in zip(self._rows, done.tolist(), strict=True):
                     if over:
-                        row.close("length")
-
-    def tell_eos(self, token_ids: Any) -> None:
-        self._options.tell_eos(token_ids)
+                        row.end("length")
+                self._done = None
 
     def put(self, value: Any) -> None:
-        """Takes the prompts. The tokens that follow come with the calls of the criterion."""
+        """Takes the prompts. The tokens that follow come with the calls of the criterion.
+
+        Raises ``RuntimeError`` for the first of these tokens, if the object is not among the criteria.
+        """
         if self._ended:
             raise ValueError(REUSED)
         if self._sequences is None:
             self._announced, self._sequences = True, value
             self._check_streamers(len(value))
+        elif not self._rows and not self._told:
+            raise RuntimeError(NO_CRITERION)
 
     def end(self) -> None:
         """Ends the rows that still run, with "length"."""
         if not self._rows:
-            raise RuntimeError("a Stops is more than a streamer: pass it in stopping_criteria too")
+            raise RuntimeError(NO_CRITERION)
         self._ended = True
         self.close("length")
 
@@ -140,9 +157,9 @@ class Stops(StoppingCriteria, BaseStreamer):
             if self._closed is None:
                 self._closed, self._done = reason, None
                 for row in self._rows:
-                    row.close(reason)
+                    row.end(reason)
                 for streamer in [] if self._rows else self._streamers:
-                    row_of(self._options, (), streamer).close(reason)
+                    row_of(self._options, (), streamer).end(reason)
 
     @property
     def tokenizer(self) -> Any:
@@ -165,7 +182,9 @@ class Stops(StoppingCriteria, BaseStreamer):
 
         Reading ``segments`` ends the rows that still run, with "length".
         """
-        return [row.segments for row in self._results()]
+        if not self.tells_segments:
+            raise RuntimeError("there are segments only with a SegmentSet as the stop")
+        return [row.segments for row in self._results()]  # type: ignore[attr-defined]
 
     @property
     def finishes(self) -> list[Finish]:
@@ -175,18 +194,15 @@ class Stops(StoppingCriteria, BaseStreamer):
     @property
     def tokens_seen(self) -> list[int]:
         """How many tokens each row took, for usage. The tokens behind the text, and the EOS, count."""
-        return [row.seen for row in self._results()]
+        return [row.tokens_seen for row in self._results()]
 
     @property
-    def kept_ids(self) -> list[list[int]]:
-        """The tokens of each row, to the last that has a part in its text."""
-        rows = self._results()
-        with self._lock:
-            generated = [] if self._sequences is None else self._sequences[:, self._prompt_length :].tolist()
-        return [ids[: row.scanner.tokens_kept] for ids, row in zip(generated, rows, strict=True)]
+    def lengths(self) -> list[int]:
+        """How many tokens ``trim`` leaves each row: to the last of its text if a stop ended it, else all."""
+        return [length_of(row) for row in self._results()]
 
     def trim(self, output: Any, /) -> Any:
-        """``output`` of ``generate``, tensor or object, without what follows the last token of each row's text.
+        """Returns ``output`` of ``generate``, tensor or object, without what follows the last token of each row's text.
 
         Only rows that a stop ended are cut, and padded where others are longer; scores, logits, attentions and hidden
         states get as many steps as the longest row has. The cache stays as it is. After a beam search it also says
@@ -195,25 +211,24 @@ class Stops(StoppingCriteria, BaseStreamer):
         >>> output = stops.trim(model.generate(**inputs, stopping_criteria=[stops], streamer=stops))
         """
         sequences = output if isinstance(output, torch.Tensor) else output.sequences
+        start = self._prompt_length(sequences)
         if self._beams or len(sequences) != len(self._rows):
-            self._rows = [self._rescanned(row) for row in sequences.tolist()]
+            self._rows = [self._rescanned(row, start) for row in sequences.tolist()]
             self._beams = False
-        lengths = [row.length() for row in self._results()]
-        # Whisper takes the decoder's prompt away again.
-        missing = 0 if self._beams else max(self._length - sequences.shape[1], 0)
-        return trimmed(output, max(self._prompt_length - missing, 0), lengths, self._options.pad_token_id)
+        fillers = [*ids(self._pad), *self._eos, *self._options.eos_token_ids, 0]
+        return trimmed(output, start, self.lengths, fillers[0])
 
     def _start(self, prompts: Any) -> None:
         streamers = self._check_streamers(len(prompts))
-        self._sequences, self._prompt_length = prompts, prompts.shape[1]
-        self._length = self._prompt_length
+        self._sequences = self._prompts = prompts
+        self._length = prompts.shape[1]
         self._rows = [
-            row_of(self._options, prompt, None if self._closed else streamer)
+            row_of(self._options, prompt, None if self._closed else streamer, self._eos)
             for prompt, streamer in zip(prompts.tolist(), streamers, strict=True)
         ]
         if self._closed:
             for row in self._rows:
-                row.close(self._closed)
+                row.end(self._closed)
 
     def _check_streamers(self, rows: int) -> list[Any]:
         if self._streamers == [None]:
@@ -223,12 +238,12 @@ class Stops(StoppingCriteria, BaseStreamer):
         return self._streamers
 
     def _follow(self, input_ids: Any) -> int:
-        """The length of the sequences, after the rows were put where theirs went: beams change places, and split."""
+        """Puts the rows where their sequences went: beams change places, and split. Returns the sequences' length."""
         length: int
         rows, length = input_ids.shape
         if rows != len(self._rows) or length <= self._length or self._ended:
             raise ValueError(REUSED)
-        same = self._announced or self._length == self._prompt_length
+        same = self._announced or self._sequences is self._prompts
         if not same and not torch.equal(input_ids[:, : self._length], self._sequences):
             self._move(input_ids[:, : self._length])
         return length
@@ -241,17 +256,30 @@ class Stops(StoppingCriteria, BaseStreamer):
             raise ValueError(REUSED) from None
         self._beams, self._done = True, None
 
-    def _rescanned(self, sequence: list[int]) -> Row:
-        row = row_of(self._options, sequence[: self._prompt_length])
-        row.feed(sequence[self._prompt_length :])
+    def _prompt_length(self, sequences: Any) -> int:
+        """Returns how many ids of a prompt ``sequences`` begin with. Whisper's have none: it takes the prompt away."""
+        prompts = [] if self._prompts is None else self._prompts.tolist()
+        length = len(prompts[0]) if prompts else 0
+        return length if all(row[:length] in prompts for row in sequences.tolist()) else 0
+
+    def _rescanned(self, sequence: list[int], start: int) -> TextRow:
+        prompt, *_ = [sequence[:start]] if start else self._prompts.tolist()
+        row = row_of(self._options, prompt, eos_token_ids=self._eos)
+        tokens = sequence[start:]
+        length = len(tokens)
+        while length and tokens[length - 1] in (self._pad, -1):  # transformers fills with -1 if there is no EOS
+            length -= 1
+        row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
+        # A sequence that ended before the generation did had an EOS, which Whisper takes away.
+        row.end("eos" if length < self._length - len(prompt) else "length")
         return row
 
-    def _results(self) -> list[Row]:
+    def _results(self) -> list[TextRow]:
         if self._beams:
             raise RuntimeError("after a beam search, trim(sequences) says which of the beams are the results")
         self.close("length")
         for row in self._rows:
-            row.close("length")
+            row.end("length")
         return self._rows
 
 
@@ -261,49 +289,48 @@ def _key(sequence: Any) -> bytes:
 
 
 class _Criteria(StoppingCriteriaList):
-    """Criteria among which is a ``Stops``, which learns what the others decide."""
+    """Criteria among which is a ``Stops``. It learns what the others decide."""
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         done = super().__call__(input_ids, scores, **kwargs)
-        for criterion in self:
-            if isinstance(criterion, Stops):
-                criterion.tell_done(done)
+        for stops in _stops_in(self):
+            stops._tell_done(done)
         return done
 
 
-def _tell_stops() -> None:
-    """Lets each ``Stops`` of a generation know the model's EOS and what the other criteria decide."""
-    make = GenerationMixin._get_stopping_criteria
+def _stops_in(criteria: Any) -> list[Stops]:
+    return [criterion for criterion in criteria or () if isinstance(criterion, Stops)]
+
+
+@cache
+def hook_generate() -> None:
+    """Lets ``generate`` tell each ``Stops`` what it knows. A generation without a ``Stops`` is as before."""
+    make, decode = GenerationMixin._get_stopping_criteria, GenerationMixin._assisted_decoding
 
     @wraps(make)
-    def _get_stopping_criteria(self: Any, *args: Any, **options: Any) -> Any:
-        criteria = make(self, *args, **options)
-        ours = [criterion for criterion in criteria if isinstance(criterion, Stops)]
-        for criterion in criteria if ours else ():
-            if (eos := getattr(criterion, "eos_token_id", None)) is not None:
-                for each in ours:
-                    each.tell_eos(eos.tolist())
-        return _Criteria(criteria) if ours else criteria
+    def _get_stopping_criteria(self: Any, generation_config: Any, *args: Any, **options: Any) -> Any:
+        criteria = make(self, generation_config, *args, **options)
+        if not (ours := _stops_in(criteria)):
+            return criteria
+        eos = [
+            token_id
+            for criterion in criteria
+            if isinstance(criterion, EosTokenCriteria)
+            for token_id in criterion.eos_token_id.tolist()
+        ]
+        pad = generation_config.pad_token_id
+        for stops in ours:
+            stops._tell(eos, next(iter(eos), None) if pad is None else pad)
+        return _Criteria(criteria)
 
-    GenerationMixin._get_stopping_criteria = _get_stopping_criteria
-
-
-def _tell_prompts() -> None:
-    """Lets assisted decoding, whose first step may bring several tokens, tell each ``Stops`` where its prompts end. It
-    changes nothing for other criteria."""
-    decode = GenerationMixin._assisted_decoding
-
+    # The first step of assisted decoding may bring several tokens, so that nothing else tells where the prompts end.
     @wraps(decode)
     def _assisted_decoding(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
-        for criterion in options.get("stopping_criteria", ()):
-            if isinstance(criterion, Stops):
-                if ASKS_OF_DRAFTS:
-                    raise RuntimeError("assisted decoding with a Stops needs transformers 5.18 or later")
-                criterion.put(input_ids)
+        for stops in _stops_in(options.get("stopping_criteria")):
+            if ASKS_OF_DRAFTS:
+                raise RuntimeError("assisted decoding with a Stops needs transformers 5.18 or later")
+            stops.put(input_ids)
         return decode(self, input_ids, *args, **options)
 
+    GenerationMixin._get_stopping_criteria = _get_stopping_criteria
     GenerationMixin._assisted_decoding = _assisted_decoding
-
-
-_tell_prompts()
-_tell_stops()

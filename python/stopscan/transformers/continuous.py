@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from transformers.generation.continuous_batching.requests import RequestState
 
 from stopscan import StopSet
-from stopscan._engine.tokens import EngineTokens, Ids, InRegions, Piece, RowOptions, TokenOptions
+from stopscan.engines import Row, RowOptions, TokenOptions
 from stopscan.finish import EndReason, Finish
 from stopscan.segments import Segment, SegmentSet
 from stopscan.transformers._options import Options
-from stopscan.transformers._row import length_of
+from stopscan.transformers._row import joined, length_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -28,29 +29,39 @@ if TYPE_CHECKING:
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
 
-class _Request(EngineTokens[Piece]):
-    """What the manager asks of one request's ``eos_token_id``."""
+class _Request(Row[Any]):
+    """What the manager asks of one request's ``eos_token_id``, and the pieces that nobody has asked for yet."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
-        super().__init__(*options.row(prompt_token_ids))
+        hook_requests()
+        super().__init__(options.scanner(prompt_token_ids))
+        self._eos_token_ids = options.eos_token_ids
+        self._pieces: deque[Any] = deque()
         # The engine's thread reads tokens, the reader's takes text.
         self._lock = Lock()
         self._in_use = False
 
     def copy(self) -> Self:
-        """The same in the same state, which goes on independently, for another request."""
+        """Returns the same in the same state, which goes on independently, for another request."""
         with self._lock:
             other = super().copy()
-            other.__setstate__({**other.__dict__, "_in_use": False})
+            other._pieces, other._lock, other._in_use = self._pieces.copy(), Lock(), False
         return other
 
     def snapshot(self) -> bytes:
+        """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere. Raises
+        ``ValueError`` if an output was not asked for: its text would be lost."""
         with self._lock:
+            if any(self._pieces):
+                raise ValueError("the text of the last output was not asked for yet")
             return super().snapshot()
 
-    def restore(self, snapshot: bytes) -> None:
+    def restore(self, snapshot: bytes, /) -> None:
+        """Takes the state of a ``snapshot``. Raises ``ValueError`` for one of other stops or options, and for damaged
+        bytes; the row is then as before."""
         with self._lock:
             super().restore(snapshot)
+            self._pieces.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}
@@ -61,39 +72,45 @@ class _Request(EngineTokens[Piece]):
 
     def reset(self) -> None:
         """Goes back to the start of the stream, for another request."""
-        super().reset()
-        self._in_use = False
+        with self._lock:
+            super().reset()
+            self._pieces.clear()
+            self._in_use = False
 
     def length(self) -> int:
-        """How many of the generated tokens belong to the text, to cut ids and logprobs; all if no stop ended it."""
+        """Returns how many of the generated tokens belong to the text, to cut ids and logprobs. All if no stop ended
+        it."""
         return length_of(self)
 
-    def close(self, reason: EndReason = "abort") -> Piece:
-        """The rest, for a request that was cancelled, or ended for another ``reason``; nothing once that was taken."""
+    def flush(self, reason: EndReason = "abort") -> Any:
+        """Ends the row for another ``reason``, such as a request that was cancelled. Returns the rest, with what nobody
+        has asked for; nothing if that was taken."""
         return self._take(reason)
 
     def __contains__(self, token_id: int) -> bool:
-        """Whether the request ends with ``token_id``. transformers asks it once of each token."""
+        """Returns whether the request ends with ``token_id``. transformers asks it once of each token."""
         with self._lock:
-            if piece := self.feed(token_id):
-                self._pieces.append(piece)
-            return self.finish is not None
+            self._pieces.append(self.scanner.feed(token_id))
+            return self.scanner.finish is not None
 
     def __iter__(self) -> Iterator[int]:
         """The EOS ids, which is what ``eos_token_id`` is otherwise."""
         return iter(self._eos_token_ids)
 
-    def _since(self, output: Any) -> Piece:
-        """What came since it was last asked for, all of it with the last ``output``."""
+    def _since(self, output: Any) -> Any:
+        """Returns what came since it was last asked for, all of it with the last ``output``."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 
-    def _take(self, reason: EndReason | None) -> Piece:
+    def _take(self, reason: EndReason | None) -> Any:
         with self._lock:
             pieces, self._pieces = self._pieces, deque()
             if reason is not None:
-                pieces.append(super().close(reason))
-            return self._joined(pieces)
+                pieces.append(self.scanner.flush(reason))
+        return self._joined(pieces)
+
+    def _joined(self, pieces: Iterable[Any]) -> Any:
+        raise NotImplementedError
 
     def _use(self, request: Any) -> None:
         # A request that made place for others comes again, with its first answer as a part of its prompt.
@@ -102,14 +119,14 @@ class _Request(EngineTokens[Piece]):
         self._in_use = True
 
 
-class RowScanner(_Request[str]):
+class RowScanner(_Request):
     """Scans one request of continuous batching. Pass it as ``eos_token_id``. ``text`` returns the safe text of each
     output.
 
-    ``prompt_token_ids`` are the ids of the request's prompt. ``max_tokens`` is a limit of the row's own. The other
-    options are those of ``Stops``. ``eos_token_ids`` are the ids that ``add_request`` would have been given. The
-    default is the tokenizer's EOS. A ``RowScanner`` is for one request with one answer: ``add_request`` raises
-    ``ValueError`` for a second request and for ``num_return_sequences``.
+    ``prompt_token_ids`` are the ids of the request's prompt. The other options are those of ``Stops``.
+    ``eos_token_ids`` are the ids that ``add_request`` would have been given. The default is the tokenizer's EOS. A
+    ``RowScanner`` is for one request with one answer: ``add_request`` raises ``ValueError`` for a second request and
+    for ``num_return_sequences``.
 
     >>> row = RowScanner(tokenizer, ["END"], prompt_token_ids=ids)
     >>> request_id = manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -125,12 +142,10 @@ class RowScanner(_Request[str]):
         stop: StopSet | str | Iterable[str] | None = (),
         /,
         *,
-        max_tokens: int | None = None,
         prompt_token_ids: Sequence[int] = (),
         **options: Unpack[RowOptions],
     ) -> None:
-        options_of_rows = Options(tokenizer, StopSet(stop), max_tokens=max_tokens, **options)
-        super().__init__(options_of_rows, prompt_token_ids)
+        super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
         """Returns the safe text since the last call, with an ``output`` of the request. The last output brings all of
@@ -138,10 +153,14 @@ class RowScanner(_Request[str]):
 
         The text may be a token ahead of a streamed ``output``.
         """
-        return self._since(output)
+        text: str = self._since(output)
+        return text
+
+    def _joined(self, pieces: Iterable[str]) -> str:
+        return "".join(pieces)
 
 
-class RowSegmenter(InRegions, _Request[list[Segment]]):
+class RowSegmenter(_Request):
     """Segments one request of continuous batching, as ``RowScanner`` scans a request. ``segments`` returns the safe
     segments.
 
@@ -151,7 +170,7 @@ class RowSegmenter(InRegions, _Request[list[Segment]]):
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["think"], stop="END"), prompt_token_ids=ids)
     >>> manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
     >>> row.segments(output)
-    [('reasoning', 'Is it 5?'), ('answer', 'It is 5.')]
+    [('reasoning', 'Is it 5?', 1), ('answer', 'It is 5.', 2)]
     """
 
     def __init__(
@@ -161,12 +180,10 @@ class RowSegmenter(InRegions, _Request[list[Segment]]):
         /,
         *,
         region: str | None = None,
-        max_tokens: int | None = None,
         prompt_token_ids: Sequence[int] = (),
         **options: Unpack[TokenOptions],
     ) -> None:
-        options_of_rows = Options(tokenizer, SegmentSet(segments), region=region, max_tokens=max_tokens, **options)
-        super().__init__(options_of_rows, prompt_token_ids)
+        super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
         """Returns the safe segments since the last call, with an ``output`` of the request. The last output brings all
@@ -174,10 +191,14 @@ class RowSegmenter(InRegions, _Request[list[Segment]]):
 
         The segments may be a token ahead of a streamed ``output``.
         """
-        return self._since(output)
+        segments: list[Segment] = self._since(output)
+        return segments
+
+    def _joined(self, pieces: Iterable[list[Segment]]) -> list[Segment]:
+        return joined(segment for piece in pieces for segment in piece)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Result:
     """The result of one request of ``generate_batch``: its text up to the stop, why the request ended, and
     transformers' output.
@@ -195,7 +216,7 @@ def generate_batch(
     stop: StopSet | str | Iterable[str] | None = (),
     *,
     max_new_tokens: int | None = None,
-    eos_token_ids: Ids = None,
+    eos_token_ids: int | Iterable[int] | None = None,
     generation_config: Any = None,
     continuous_batching_config: Any = None,
     **options: Any,
@@ -237,7 +258,8 @@ def generate_batch(
     return [results[row] for row in rows]
 
 
-def _take_scanners() -> None:
+@cache
+def hook_requests() -> None:
     """Lets requests have a ``RowScanner`` in the place of their set of EOS ids. It changes nothing for others."""
     set_up = RequestState.__post_init__
 
@@ -248,6 +270,3 @@ def _take_scanners() -> None:
             self._eos_token_ids = self.eos_token_id
 
     RequestState.__post_init__ = __post_init__
-
-
-_take_scanners()

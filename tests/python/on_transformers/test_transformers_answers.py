@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env makes its environment")
 
 from recital import recite
+from tokenizers.processors import TemplateProcessing
 from transformers import TextGenerationPipeline
 from transformers_harness import Engine, Pieces
 
@@ -60,7 +63,7 @@ def test_one_prompt_streams_and_takes_the_options_of_stops(engine: Engine, bare:
 def test_segments(engine: Engine, bare: Any, reciter: Reciter) -> None:
     segments = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
     (answer,) = generate(engine.model, bare, [reciter.prompt("think")], segments, max_new_tokens=50)
-    assert answer.segments == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
+    assert answer.segments == [("reasoning", "Is it END?", 1), ("answer", "It is 5 or 6 ", 2)]
 
 
 def test_a_generation_that_fails_ends_the_stream(engine: Engine, bare: Any, reciter: Reciter) -> None:
@@ -86,7 +89,10 @@ def test_a_pipelines_text_is_cut(pipeline: Any, reciter: Reciter, options: dict[
     for prompt, name, records in zip(prompts, NAMES, results, strict=True):
         assert len(records) == options.get("num_return_sequences", 1)
         for record in records:
-            assert record == {"generated_text": (prompt if whole else "") + recite(SCRIPTS[name], STOP).text}
+            one = recite(SCRIPTS[name], STOP)
+            assert record["generated_text"] == (prompt if whole else "") + one.text
+            assert record["finish"].matched_stop == one.matched
+            assert record.keys() == {"generated_text", "finish"}
     # The pipeline itself is as it was.
     plain = pipeline(reciter.prompt("count"), max_new_tokens=100, return_full_text=False)
     assert plain == [{"generated_text": reciter.text("count")}]
@@ -106,7 +112,8 @@ def test_a_chat_of_a_pipeline(engine: Engine, pipeline: Any, reciter: Reciter) -
     finally:
         engine.tokenizer.chat_template = None
     text = recite(SCRIPTS["think"], ["END"], protect=[THINKING]).text
-    assert record == {"generated_text": [*chat, {"role": "assistant", "content": text}]}
+    assert record["generated_text"] == [*chat, {"role": "assistant", "content": text}]
+    assert record["finish"].matched_stop == "END"
 
 
 def test_what_a_pipeline_is_not_asked_in(pipeline: Any, reciter: Reciter) -> None:
@@ -114,3 +121,92 @@ def test_what_a_pipeline_is_not_asked_in(pipeline: Any, reciter: Reciter) -> Non
         cut(pipeline)(reciter.prompt("count"), stop="")
     with pytest.raises(TypeError, match="text-generation"):
         cut("pipeline")
+
+
+def test_a_streamer_of_a_pipeline_gets_the_text_before_the_stop(pipeline: Any, reciter: Reciter) -> None:
+    """It got what follows the stop."""
+    pieces = Pieces()
+    options = {"stop": "hello world", "streamer": pieces, "max_new_tokens": 100, "return_full_text": False}
+    (record,) = cut(pipeline)(reciter.prompt("count"), **options)
+    assert record == {"generated_text": "1, 2, 3 ", "finish": Finish("stop_sequence", "hello world", 8)}
+    assert ("".join(pieces.texts), pieces.ends) == ("1, 2, 3 ", 1)
+    failing = Pieces()
+    with pytest.raises(ValueError, match="max_new_tokens"):
+        cut(pipeline)(reciter.prompt("count"), **(options | {"max_new_tokens": -5, "streamer": failing}))
+    assert failing.ends == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 3}, {"num_return_sequences": 2, "do_sample": True}])
+def test_the_tensors_of_a_pipeline_are_cut(
+    pipeline: Any, engine: Engine, reciter: Reciter, options: dict[str, Any]
+) -> None:
+    """They had what follows the stop."""
+    names = ["count", "split", "late"]
+    prompts = [f"{'x' * number} {reciter.prompt(name)}" for number, name in enumerate(names)]
+    options = {"max_new_tokens": 100, "return_tensors": True, **options}
+    results = cut(pipeline)(prompts, stop=["hello world", "END"], **options)
+    for records, name, kept in zip(results, names, [5, 4, None], strict=True):
+        for record in records:
+            whole = [*reciter.token_ids(name), reciter.eos_token_id]
+            ids = record["generated_token_ids"][-(kept or len(whole)) :]
+            assert ids == whole[:kept]
+            assert (
+                record["generated_token_ids"][-len(ids) - 1]
+                == engine.tokenizer(f"x {reciter.prompt(name)}").input_ids[-1]
+            )
+
+
+def test_beams_of_a_pipeline(pipeline: Any, reciter: Reciter) -> None:
+    options = {"num_beams": 3, "max_new_tokens": 50, "return_full_text": False}
+    (record,) = cut(pipeline)(reciter.prompt("count"), stop="hello world", **options)
+    assert record == {"generated_text": "1, 2, 3 ", "finish": Finish("stop_sequence", "hello world", 8)}
+    with pytest.raises(ValueError, match="streamer"):
+        cut(pipeline)(reciter.prompt("count"), stop="hello world", streamer=(pieces := Pieces()), **options)
+    assert pieces.ends == 1
+
+
+def test_a_text_with_its_bos_gets_no_second_one(engine: Engine, bare: Any, reciter: Reciter) -> None:
+    """The text of a chat template begins with the BOS, and the tokenizer put another before it."""
+    tokenizer = deepcopy(bare)
+    tokenizer.bos_token = "<|start|>"
+    bos = tokenizer.bos_token_id
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single="<|start|> $A", special_tokens=[("<|start|>", bos)]
+    )
+    assert tokenizer("<|start|>x").input_ids[:2] == [bos, bos]
+    prompts: list[list[int]] = []
+    hook = engine.model.register_forward_pre_hook(
+        lambda _model, _args, options: prompts.append(options["input_ids"][0].tolist()), with_kwargs=True
+    )
+    try:
+        for text in (f"<|start|>{reciter.prompt('count')}", reciter.prompt("count")):
+            generate(engine.model, tokenizer, text, "6", max_new_tokens=1)
+    finally:
+        hook.remove()
+    assert prompts == [[bos, *bare(reciter.prompt("count")).input_ids]] * 2
+
+
+def test_ids_and_messages_are_prompts(engine: Engine, bare: Any, reciter: Reciter) -> None:
+    """Texts alone were."""
+    tokenizer = deepcopy(bare)
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %}"
+        + reciter.prompt("count")
+        + "{% endif %}"
+    )
+    ids = tokenizer(reciter.prompt("count")).input_ids
+    chat = [{"role": "user", "content": "Hi"}]
+    begun = [*chat, {"role": "assistant", "content": reciter.prompt("split")}]
+    for prompts, texts in (
+        (ids, ["1, 2, 3 "]),
+        ([ids, ids], ["1, 2, 3 "] * 2),
+        (chat, ["1, 2, 3 "]),
+        ([chat, begun], ["1, 2, 3 ", "This is the "]),
+        ([reciter.prompt("split"), ids, chat], ["This is the ", "1, 2, 3 ", "1, 2, 3 "]),
+    ):
+        answers = generate(engine.model, tokenizer, prompts, ["hello world", "END"], max_new_tokens=50)
+        assert [answer.text for answer in answers] == texts
+    with pytest.raises(TypeError, match="a prompt is a text, token ids or messages"):
+        generate(engine.model, tokenizer, [[1.5]], "END")
+    with pytest.raises(FrozenInstanceError):
+        answers[0].text = ""

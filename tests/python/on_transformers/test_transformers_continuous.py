@@ -138,7 +138,7 @@ def test_the_options_of_a_row(
     assert [*row] == [reciter.eos_token_id]
     ids = [*reciter.token_ids(name), reciter.eos_token_id]
     assert any(token_id in row for token_id in ids)
-    assert row.close() == text
+    assert row.flush() == text
 
 
 @pytest.fixture(scope="module")
@@ -198,11 +198,11 @@ def test_a_cancelled_request_gives_its_held_text(engine: Engine, reciter: Recite
         if len(output.generated_tokens) == 4:
             manager.cancel_request(request_id)
             break
-    text += row.close()
+    text += row.flush()
     assert text.startswith("The quick brown fox")
     assert reciter.text("late").startswith(text)
     assert row.finish in (Finish("abort"), Finish("eos"))
-    assert row.close() == ""
+    assert row.flush() == ""
 
 
 @pytest.mark.parametrize(("error", "reason"), [("no place left", "abort"), (None, "length")])

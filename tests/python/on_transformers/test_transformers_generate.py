@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ pytest.importorskip("torch", reason="torch is not installed; ci/transformers-env
 
 import torch
 from recital import recite
-from transformers import TextIteratorStreamer
+from transformers import StoppingCriteria, StoppingCriteriaList, TextIteratorStreamer
 from transformers_harness import Engine, Pieces, needs_true_drafts
 
 from stopscan import StopMatch, StopSet
@@ -220,11 +222,12 @@ def test_special_tokens_are_left_out_or_in(engine: Engine, reciter: Reciter) -> 
     assert engine.text(reciter.prompt("harmony"), "<|end|>", skip_special_tokens=False).endswith("END?")
 
 
-@pytest.mark.parametrize("min_tokens", [0, 2, 8])
-def test_a_stop_that_an_eos_completes_beats_it(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
-    stops = Stops(engine.tokenizer, "f it<|eos|>", skip_special_tokens=False, min_tokens=min_tokens)
-    engine.generate(reciter.prompt("split"), stops)
-    assert (stops.texts, stops.finishes[0].matched_stop) == (["This is the END o"], "f it<|eos|>")
+@pytest.mark.parametrize("min_tokens", [0, 2])
+def test_a_stop_that_is_the_eos_beats_it(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
+    for stop, matched in (("<|eos|>", "<|eos|>"), ("f it<|eos|>", None)):  # the text of an EOS is never scanned
+        stops = Stops(engine.tokenizer, stop, skip_special_tokens=False, min_tokens=min_tokens)
+        engine.generate(reciter.prompt("split"), stops)
+        assert (stops.texts, stops.finishes[0].matched_stop) == (["This is the END of it"], matched)
 
 
 def test_without_the_streamer_all_but_one_token_is_the_prompt(engine: Engine, reciter: Reciter) -> None:
@@ -243,6 +246,80 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
     sequences = engine.generate(reciter.prompt("count"), stops, eos_token_id=eos)
     assert (stops.texts, stops.finishes) == (["1, 2, 3 hello world 4, "], [Finish("eos")])
     assert stops.trim(sequences)[0, -1] == five
+
+
+@ways
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
+def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
+    """The row went on over the padding: Gemma and Llama 3 have several EOS ids, and a tokenizer has one."""
+    five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
+    eos = [reciter.eos_token_id, five]
+    prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # drafts are for one row
+    stops = Stops(engine.tokenizer, "fox fox")
+    options = generation(engine, way, eos_token_id=eos, pad_token_id=filler)
+    sequences = engine.generate(prompts, stops, streamed=streamed, **options)
+    assert (stops.texts[0], stops.finishes[0]) == ("1, 2, 3 hello world 4, ", Finish("eos"))
+    assert stops.tokens_seen[0] == reciter.token_ids("count").index(five) + 1
+    assert stops.texts[1:] == [reciter.text("late")][: len(prompts) - 1]
+    assert torch.equal(stops.trim(sequences), sequences)
+
+
+def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reciter) -> None:
+    five, eight = reciter.token_id("count", "5"), reciter.token_id("count", "8")
+    for own, models in ((eight, five), (five, eight)):
+        stops = Stops(engine.tokenizer, "never", eos_token_ids=own)
+        engine.generate(reciter.prompt("count"), stops, eos_token_id=models)
+        assert (stops.texts, stops.finishes) == (["1, 2, 3 hello world 4, "], [Finish("eos")])
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
+    """Its padding was text, or its end came with that of the longest row."""
+    filler = reciter.token_id("late", " fox")
+    stops = Stops(engine.tokenizer, "never")
+    names = ["count", "late"]
+    sequences = engine.generate(
+        [reciter.prompt(name) for name in names], stops, streamed=False, stop_strings=["lo world"],
+        tokenizer=engine.tokenizer, pad_token_id=filler, num_beams=beams,
+    )  # fmt: skip
+    stops.trim(sequences)
+    assert stops.texts == ["1, 2, 3 hello world 4", reciter.text("late")]
+    assert stops.tokens_seen[0] == 7
+    assert stops.finishes[1] == Finish("eos")
+    if beams == 1:
+        assert stops.finishes[0] == Finish("length")
+
+
+def test_trimmed_rows_have_the_padding_of_the_generation(engine: Engine, reciter: Reciter) -> None:
+    filler = reciter.token_id("late", " fox")
+    stops = Stops(engine.tokenizer, "hello world")
+    prompts = [reciter.prompt(name) for name in ("count", "late")]
+    cut = stops.trim(engine.generate(prompts, stops, pad_token_id=filler))
+    assert cut[0, 1:].tolist()[:6] == [*reciter.token_ids("count")[:5], filler]
+
+
+def test_a_generation_without_stops_is_as_before(engine: Engine, reciter: Reciter) -> None:
+    Stops(engine.tokenizer, "END")  # which lets generate tell
+    inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
+    criteria: list[Any] = []
+
+    class Own(StoppingCriteria):
+        def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
+            criteria.append(sys._getframe(1).f_locals["self"])
+            return torch.zeros(len(input_ids), dtype=torch.bool)
+
+    engine.model.generate(**inputs, max_new_tokens=2, stopping_criteria=[Own()])
+    assert type(criteria[0]) is StoppingCriteriaList
+
+
+def test_importing_changes_nothing_of_transformers() -> None:
+    script = """
+from transformers import GenerationMixin
+before = dict(vars(GenerationMixin))
+import stopscan.transformers
+assert dict(vars(GenerationMixin)) == before
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from forms_said import FORMS, write
 from looping import LOOPS, ended
 from reported_loops import REPORTS
 from transformers import ContinuousBatchingConfig
+from transformers.generation.continuous_batching.requests import GenerationOutput, RequestStatus
 from transformers_harness import Engine
 
 from stopscan import Repeat, StopMatch, StopSet
@@ -62,7 +63,7 @@ def test_the_one_call_and_segments(looping: Engine, reciter: Reciter) -> None:
     for name, answer in zip(LOOPS, answers, strict=True):
         text, _, match = ended(name)
         region = "reasoning" if name == "thoughts" else "answer"
-        assert answer.segments == [(region, text.removeprefix("<think>"))]
+        assert answer.segments == [(region, text.removeprefix("<think>"), region == "reasoning")]
         assert answer.finish == Finish("repetition", offset=match.offset)
 
 
@@ -87,13 +88,14 @@ def asked(row: Any, ids: list[int]) -> bool:
 def test_a_row_goes_on_from_its_snapshot(looping: Engine, reciter: Reciter, place: int) -> None:
     ids = reciter.token_ids("think")
     row, other = (RowScanner(looping.tokenizer, "END", protect=["<think>", "</think>"]) for _ in range(2))
+    running = GenerationOutput("one", status=RequestStatus.DECODING)
     for token_id in ids[:place]:
         assert token_id not in row
+    text = row.text(running)
     other.restore(row.snapshot())
     for one in (row, other):
-        # What nobody had asked for is not lost.
         assert asked(one, ids[place:])
-        assert one.close() == "<think>Is it END?</think>It is 5 or 6 "
+        assert text + one.flush() == "<think>Is it END?</think>It is 5 or 6 "
         assert one.match == StopMatch("END", 38)
     with pytest.raises(ValueError, match="the snapshot is of another set or of other options"):
         RowScanner(looping.tokenizer, "6").restore(row.snapshot())
@@ -104,11 +106,13 @@ def test_a_segmenter_goes_on_from_its_snapshot(looping: Engine, reciter: Reciter
     segments = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
     row, other = (RowSegmenter(looping.tokenizer, segments) for _ in range(2))
     assert not asked(row, ids[:9])
+    with pytest.raises(ValueError, match="was not asked for"):
+        row.snapshot()
+    told = row.segments(GenerationOutput("one", status=RequestStatus.DECODING))
     other.restore(row.snapshot())
     assert asked(other, ids[9:])
-    told = other.close()
-    assert told == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
-    assert all(type(segment) is tuple for segment in told)
+    assert told == [("reasoning", "Is it END?", 1), ("answer", "It", 2)]
+    assert other.flush() == [("answer", " is 5 or 6 ", 2)]
     assert other.tokens_in == {"reasoning": 6, "answer": 6}
 
 
@@ -132,43 +136,12 @@ def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
         assert (answer.text, answer.finish.matched_stop) == (text, "END")
 
 
-# After the first five tokens of "think"; nobody had asked for their texts.
-ROW_VERSION_1 = (
-    b"\x01\x18\xbf,\x8a\xe0J\xd7B\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x00\x00\x00\x01\x00\x00\x00"
-    b'\x00\x01\x00\x00Z\x12\xa9/["<think>", "Is", " it", " ", "E"]\x00\x00\x00"u\xeb\x9d\xe7'
-)
-SEGMENTS_VERSION_1 = (
-    b"\x01\xc9/\xb3\xb1\n\x97\x80\xb7\x00\x00\x01\x0e\x0e\x00\x00\x00\x05\x05\x07\x07\x01\x00\x05\x01\x00\x04"
-    b"\x00\x00\x00\x01\x00\x00\x00\x00\x01\x00\x00v|2Y"
-    b'[[["reasoning", "Is"]], [["reasoning", " it"]], [["reasoning", " "]], [["reasoning", "E"]]]'
-    b"\x00\x00\x00[\xedFk\x87"
-)
-
-
-def test_a_row_of_version_1_goes_on(looping: Engine, reciter: Reciter) -> None:
-    row = RowScanner(looping.tokenizer, "END", protect=["<think>", "</think>"], eos_token_ids=[])
-    row.restore(ROW_VERSION_1)
-    assert (row.tokens_seen, row.region) == (5, "<think>")
-    assert asked(row, reciter.token_ids("think")[5:])
-    assert row.close() == "<think>Is it END?</think>It is 5 or 6 "
-    assert row.match == StopMatch("END", 38)
-
-
-def test_a_segmenter_of_version_1_goes_on(looping: Engine, reciter: Reciter) -> None:
-    markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
-    row = RowSegmenter(looping.tokenizer, markers, eos_token_ids=[])
-    row.restore(SEGMENTS_VERSION_1)
-    assert (row.tokens_seen, row.tokens_in) == (5, {"answer": 0, "reasoning": 4})
-    assert not asked(row, reciter.token_ids("think")[5:])
-    assert row.close() == [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]
-
-
 def test_a_row_has_a_limit_of_its_own(looping: Engine, reciter: Reciter) -> None:
     """``max_tokens`` was a ``TypeError`` about several values."""
     ids = reciter.token_ids("think")[:5]
     row = RowScanner(looping.tokenizer, "END", max_tokens=5)
     assert [token_id in row for token_id in ids] == [False] * 4 + [True]
-    assert (row.close(), row.finish) == ("<think>Is it E", Finish("length"))
+    assert (row.flush(), row.finish) == ("<think>Is it E", Finish("length"))
     segmenter = RowSegmenter(looping.tokenizer, FORMATS["think"], max_tokens=5)
     assert asked(segmenter, ids)
     assert segmenter.finish == Finish("length")

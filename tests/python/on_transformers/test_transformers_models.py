@@ -23,6 +23,8 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
     StoppingCriteria,
+    WhisperConfig,
+    WhisperForConditionalGeneration,
 )
 
 from stopscan.transformers import Stops
@@ -204,4 +206,43 @@ def test_encoder_decoder_models(tokenizer: Any, translator: Any, streamed: bool,
             assert text == (reference.text[: reference.match.offset] if reference.match else reference.text)
             assert (finish.match is None) == (reference.match is None)
             found += reference.match is not None
+    assert found
+
+
+@pytest.fixture(scope="module")
+def whisper(tokenizer: Any) -> Any:
+    torch.manual_seed(0)
+    config = WhisperConfig(
+        vocab_size=len(tokenizer), d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
+        decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, max_source_positions=20,
+        max_target_positions=64, num_mel_bins=8, bos_token_id=0, eos_token_id=1, pad_token_id=1,
+        decoder_start_token_id=0, begin_suppress_tokens=None, suppress_tokens=None,
+    )  # fmt: skip
+    return WhisperForConditionalGeneration(config).eval()
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_whisper_returns_sequences_without_the_prompt(tokenizer: Any, whisper: Any, beams: int) -> None:
+    """``trim`` left a token too many, and beams lost their first."""
+    options = {"do_sample": True, "top_k": 0, "num_beams": beams, "max_new_tokens": 30, "pad_token_id": 1}
+    stop, found, ended = ["e", "t", "a", "o", "s", "i"], 0, 0
+    for seed in range(6):
+        torch.manual_seed(seed)
+        features = torch.randn(2, 8, 40)
+        stops = Stops(tokenizer, stop)
+        sequences = whisper.generate(features, **options, stopping_criteria=[stops])
+        assert not (sequences == 0).all(dim=0)[0]
+        cut = stops.trim(sequences)
+        for whole, row, text, finish in zip(sequences.tolist(), cut.tolist(), stops.texts, stops.finishes, strict=True):
+            reference = by_the_book(tokenizer, whole, stop)
+            assert text == (reference.text[: reference.match.offset] if reference.match else reference.text)
+            assert finish.matched_stop == (reference.match.sequence if reference.match else None)
+            if reference.match:
+                found += 1
+                kept = [token_id for token_id in row if token_id != 1]
+                assert tokenizer.decode(kept, skip_special_tokens=True).startswith(text)
+                assert not text or not tokenizer.decode(kept[:-1], skip_special_tokens=True).startswith(text)
+            else:
+                assert finish.reason == ("length" if len([one for one in whole if one != 1]) == 30 else "eos")
+                ended += 1
     assert found

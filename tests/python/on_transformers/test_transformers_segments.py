@@ -24,7 +24,7 @@ from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 THINK = SegmentSet(FORMATS["think"], stop="END", stop_in=["answer"])
 NAMES = ["think", "unclosed", "split", "count"]
-ANSWER = [("reasoning", "Is it END?"), ("answer", "It is 5 or 6 ")]
+ANSWER = [("reasoning", "Is it END?", 1), ("answer", "It is 5 or 6 ", 2)]
 
 
 def told_apart(name: str) -> list[Segment]:
@@ -33,7 +33,8 @@ def told_apart(name: str) -> list[Segment]:
 
 
 def joined(segments: Iterable[Segment]) -> list[Segment]:
-    return [(region, "".join(text for _, text in run)) for region, run in groupby(segments, lambda one: one[0])]
+    runs = groupby(segments, lambda one: (one[0], one[2]))
+    return [(region, "".join(text for _, text, _ in run), part) for (region, part), run in runs]
 
 
 @pytest.mark.parametrize("streamed", [True, False])
@@ -42,7 +43,7 @@ def test_rows_are_told_apart(engine: Engine, reciter: Reciter, streamed: bool) -
     engine.generate([reciter.prompt(name) for name in NAMES], stops, streamed=streamed)
     assert stops.segments == [told_apart(name) for name in NAMES]
     assert stops.segments[0] == ANSWER
-    assert stops.texts == ["".join(text for _, text in row) for row in stops.segments]
+    assert stops.texts == ["".join(text for _, text, _ in row) for row in stops.segments]
     assert [finish.matched_stop for finish in stops.finishes] == ["END", None, "END", None]
 
 
@@ -58,11 +59,8 @@ def test_an_iterator_gets_segments(engine: Engine, reciter: Reciter) -> None:
     streamer = TextIteratorStreamer(engine.tokenizer, timeout=60)
     stops = Stops(engine.tokenizer, THINK, streamer=streamer)
     engine.generate(reciter.prompt("think"), stops)
-    assert [*streamer] == [
-        ("reasoning", "Is"), ("reasoning", " it"), ("reasoning", " "), ("reasoning", "E"), ("reasoning", "ND"),
-        ("reasoning", "?"), ("answer", "It"), ("answer", " is"), ("answer", " 5"), ("answer", " or"), ("answer", " 6"),
-        ("answer", " "), ("answer", ""),
-    ]  # fmt: skip
+    thought, answer = ["Is", " it", " ", "E", "ND", "?"], ["It", " is", " 5", " or", " 6", " ", ""]
+    assert [*streamer] == [*(("reasoning", text, 1) for text in thought), *(("answer", text, 2) for text in answer)]
 
 
 def test_the_last_segment_ends_the_stream(engine: Engine, reciter: Reciter) -> None:
@@ -70,7 +68,7 @@ def test_the_last_segment_ends_the_stream(engine: Engine, reciter: Reciter) -> N
     stops = Stops(engine.tokenizer, THINK, streamer=pieces)
     engine.generate(reciter.prompt("think"), stops, max_new_tokens=15)
     # The limit ends it while "E" may still become the stop.
-    assert (pieces.texts[-2:], pieces.ends) == ([("answer", " "), ("answer", "E")], 1)
+    assert (pieces.texts[-2:], pieces.ends) == ([("answer", " ", 2), ("answer", "E", 2)], 1)
     assert stops.finishes == [Finish("length")]
 
 
@@ -80,7 +78,7 @@ def test_the_last_of_several_segments_of_a_token_ends_the_stream(tmp_path: Path)
     pieces = Pieces()
     stops = Stops(engine.tokenizer, THINK, region="reasoning", streamer=pieces)
     engine.generate(reciter.prompt("thought"), stops)
-    assert pieces.texts == [("reasoning", "Is it 5"), ("reasoning", "?"), ("answer", "It is ")]
+    assert pieces.texts == [("reasoning", "Is it 5", 0), ("reasoning", "?", 0), ("answer", "It is ", 1)]
     assert pieces.ends == 1
 
 
@@ -90,9 +88,9 @@ def test_options_hold_for_segments(engine: Engine, reciter: Reciter) -> None:
         engine.generate(reciter.prompt("think"), stops)
         return stops.segments[0]
 
-    assert told(include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END")]
-    assert told(min_tokens=50) == [*ANSWER[:1], ("answer", "It is 5 or 6 END here")]
-    assert told(stop_token_ids=reciter.token_id("think", " or")) == [*ANSWER[:1], ("answer", "It is 5")]
+    assert told(include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END", 2)]
+    assert told(min_tokens=50) == [*ANSWER[:1], ("answer", "It is 5 or 6 END here", 2)]
+    assert told(stop_token_ids=reciter.token_id("think", " or")) == [*ANSWER[:1], ("answer", "It is 5", 2)]
 
 
 def test_a_row_that_is_over_gets_no_segment_more(engine: Engine, reciter: Reciter) -> None:
@@ -109,14 +107,14 @@ def test_a_stream_closed_before_the_first_step_ends_with_a_segment(engine: Engin
     pieces = Pieces()
     stops = Stops(engine.tokenizer, THINK, region="reasoning", streamer=pieces)
     stops.close()
-    assert (pieces.texts, pieces.ends) == ([("reasoning", "")], 1)
+    assert (pieces.texts, pieces.ends) == ([("reasoning", "", 0)], 1)
 
 
 def test_a_closed_row_has_its_held_text_in_its_region(engine: Engine, reciter: Reciter) -> None:
     class Reader(Pieces):
         def on_finalized_text(self, text: Any, stream_end: bool = False) -> None:
             super().on_finalized_text(text, stream_end)
-            if text == ("answer", " ") and not stream_end:
+            if text == ("answer", " ", 2) and not stream_end:
                 stops.close()
 
     stops = Stops(engine.tokenizer, THINK, streamer=Reader())
@@ -143,19 +141,19 @@ def test_the_region_that_the_answer_begins_in(tmp_path: Path) -> None:
         engine.generate(prompt, stops)
         return stops.segments[0]
 
-    inside = [("reasoning", "Is it END?"), ("answer", "The ")]
-    assert told(FORMATS["think"]) == [("answer", "Is it ")]
+    inside = [("reasoning", "Is it END?", 0), ("answer", "The ", 1)]
+    assert told(FORMATS["think"]) == [("answer", "Is it ", 0)]
     assert told(FORMATS["think"], region="reasoning") == inside
     # The last token of the prompt starts the script, so it is the marker here.
     opened = {"answer": {"<think>": "reasoning", prompt: "reasoning"}, "reasoning": {"</think>": "answer"}}
     assert told(opened) == inside
-    assert told(opened, region="answer") == [("answer", "Is it ")]
+    assert told(opened, region="answer") == [("answer", "Is it ", 0)]
 
 
 def test_markers_are_no_stops(engine: Engine, reciter: Reciter) -> None:
     stops = Stops(engine.tokenizer, FORMATS["think"])
     engine.generate(reciter.prompt("think"), stops)
-    assert stops.segments == [[("reasoning", "Is it END?"), ("answer", "It is 5 or 6 END here")]]
+    assert stops.segments == [[("reasoning", "Is it END?", 1), ("answer", "It is 5 or 6 END here", 2)]]
 
 
 def test_segments_need_a_segment_set(engine: Engine, reciter: Reciter) -> None:
@@ -197,27 +195,25 @@ def test_continuous_batching_is_told_apart(engine: Engine, reciter: Reciter, str
                 told += row.segments(output)
                 if output.is_finished():
                     break
-            assert [
-                (region, "".join(text for _, text in run)) for region, run in groupby(told, lambda one: one[0])
-            ] == (told_apart(name))
+            assert joined(told) == told_apart(name)
 
 
 def test_the_options_of_a_request(engine: Engine, reciter: Reciter) -> None:
     def told(*ids: int, **options: Any) -> list[Segment]:
         row = RowSegmenter(engine.tokenizer, THINK, **options)
         assert any(token_id in row for token_id in (*ids, reciter.eos_token_id))
-        return row.close()
+        return row.flush()
 
     answer, ids = reciter.token_ids("split"), reciter.token_ids("think")
-    assert told(*answer, region="reasoning") == [("reasoning", reciter.text("split"))]
-    assert told(*answer, prompt_token_ids=ids[:1]) == [("reasoning", reciter.text("split"))]
-    assert told(*ids, include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END")]
+    assert told(*answer, region="reasoning") == [("reasoning", reciter.text("split"), 0)]
+    assert told(*answer, prompt_token_ids=ids[:1]) == [("reasoning", reciter.text("split"), 0)]
+    assert told(*ids, include_stop=True) == [*ANSWER[:1], ("answer", "It is 5 or 6 END", 2)]
 
 
 def test_a_cancelled_request_gives_its_held_segments(engine: Engine, reciter: Reciter) -> None:
     row = RowSegmenter(engine.tokenizer, THINK, region="answer")
     for token_id in reciter.token_ids("think")[:-2]:
         assert token_id not in row
-    assert row.close() == [*ANSWER[:1], ("answer", "It is 5 or 6 E")]
-    assert row.close() == []
+    assert row.flush() == [*ANSWER[:1], ("answer", "It is 5 or 6 E", 2)]
+    assert row.flush() == []
     assert row.finish == Finish("abort")

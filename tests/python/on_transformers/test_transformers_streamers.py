@@ -171,10 +171,12 @@ def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine
     assert stops.texts == ["The quick brown"]
 
 
-def test_a_stops_that_is_only_a_streamer_says_so(engine: Engine, reciter: Reciter) -> None:
+def test_a_stops_that_is_only_a_streamer_fails_at_the_first_token(engine: Engine, reciter: Reciter) -> None:
+    """It failed after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
-    with pytest.raises(RuntimeError, match="stopping_criteria"):
+    with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
         engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))
+    assert len(steps) == 1
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])

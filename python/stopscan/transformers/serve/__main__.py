@@ -1,3 +1,0 @@
-from stopscan.transformers.serve import main
-
-main()
