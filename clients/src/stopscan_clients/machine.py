@@ -96,7 +96,9 @@ class Part:
             self._echoed -= len(passed)
             fed = self.scanner.bypass(passed) + self.scanner.feed(text)
         safe = self.scanner.feed(text) if fed is None else fed
-        tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        tokens = (
+            [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        )
         self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)] if tokens else []
         return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
 

@@ -84,7 +84,11 @@ ANTHROPIC = Api(
     over=("message_delta", "message_stop"),
     places=("index",),
     write=to_anthropic,
-    piece={"type": "content_block_delta", "index": Ref("place.0"), "delta": {"type": "text_delta", "text": Ref("text")}},
+    piece={
+        "type": "content_block_delta",
+        "index": Ref("place.0"),
+        "delta": {"type": "text_delta", "text": Ref("text")},
+    },
     closing=(
         (1, {"type": "content_block_stop", "index": Ref("place.0")}),
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
@@ -232,7 +236,10 @@ RESPONSES = Api(
                 "sequence_number": Ref("next_number"),
             },
         ),
-        (2, {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")}),
+        (
+            2,
+            {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")},
+        ),
         (
             1,
             {

@@ -307,7 +307,9 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be True or False, not {flag!r}")
     if choices is not None and (type(choices) is not int or choices < 1):
-        raise (ValueError if type(choices) is int else TypeError)(f"choices must be a number from 1 on, not {choices!r}")
+        raise (ValueError if type(choices) is int else TypeError)(
+            f"choices must be a number from 1 on, not {choices!r}"
+        )
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
     options.scanner()  # a region that is not there is an error now, and not at the first event
