@@ -5,12 +5,12 @@ use std::collections::{HashSet, TryReserveError};
 use super::alphabet::{Alphabet, Kind};
 use super::determinize::determinize;
 use super::dfa::Dfa;
-use super::hold::least_hold;
+use super::hold::{LETTER, least_hold};
 use super::machine::Machine;
 use super::nfa::Nfa;
 use super::syntax::{Parsed, parse};
 use super::work::{
-    MAX_BYTES, MAX_CELLS, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
+    MAX_BYTES, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
 };
 use crate::automaton::{Automaton, Config, Words};
 use crate::error::{ErrorKind, StopSetError};
@@ -20,8 +20,8 @@ use crate::text::Plain;
 /// The tables of fewer characters and classes are small.
 const FEW_POSITIONS: usize = 64;
 
-/// The most bytes of a table, and of that of the least hold.
-const MAX_TABLE: usize = 2 * MAX_CELLS * size_of::<u16>();
+/// The most bytes that compiling patterns takes.
+const MAX_MEMORY: usize = 12 << 20;
 
 /// Compiles regions one after the other.
 pub(crate) struct Compiler<'a> {
@@ -58,7 +58,7 @@ impl<'a> Compiler<'a> {
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
             // A string that completes inside a match ends it. These strings are too long to look for that.
-            if strings > MAX_HOLD_WORK {
+            if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
             // The set may still be refused. The answer to that is to come as soon as any other.
@@ -130,7 +130,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
         parsed.push((index, one));
     }
     if positions > FEW_POSITIONS {
-        room::ask(MAX_TABLE)?;
+        room::ask(MAX_MEMORY)?;
     }
     let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
     Source::new(&parsed, list.max_held, &mut costs, work).map_err(|TooLarge| {
@@ -168,6 +168,9 @@ impl Source {
     /// The machine of a region with these strings, and a pattern of which ordinary text can keep a match alive for ever.
     /// It is the machine of the least hold if that holds less and is not too large.
     fn beside(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
+        if self.dfa.is_dead() {
+            return (self.machine.clone(), None); // all patterns are plain text
+        }
         let least = self.least_hold(strings, max_held, work);
         least.unwrap_or_else(|TooLarge| (self.machine.clone(), self.endless))
     }
