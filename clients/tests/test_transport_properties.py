@@ -104,7 +104,7 @@ def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
     body = body_of(framing, ["<|end|>", "\n\nHuman:"])
     slow = []
     real = body._event
-    body._event = lambda frame, fed: slow.append(frame) or real(frame, fed)  # type: ignore[method-assign, func-returns-value]
+    body._event = lambda frame, fed=None: slow.append(frame) or real(frame, fed)  # type: ignore[method-assign, func-returns-value]
     for event in wire.WIRES[api]([f"word {number}" for number in range(500)]):
         body.feed(form(event))
     assert len(slow) < 15

@@ -689,6 +689,6 @@ class Blocks(Machine):
         return self._memory.made(self.api.piece, facts)
 
 
-def machine(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
+def machine_of(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
     """Returns the machine for a stream of the API. ``matches`` is filled as stops fire."""
     return (Blocks if api.each is None else Choices)(api, options, matches)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.machine import Machine, Options, machine
+from stopscan_clients.machine import Machine, Options, machine_of
 from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import Steps, arun, run
 from stopscan_clients.whole import cut
@@ -74,7 +74,7 @@ class _Events(Generic[E]):
             if api is None:
                 self._ready.append(event)
                 return
-            self._machine = machine(api, self._options, self._matches)
+            self._machine = machine_of(api, self._options, self._matches)
         self._ready.extend([out for out, _ in self._machine.feed(event)])
         self._closing = self._machine.ended and not self._options.drain
 
