@@ -1,4 +1,4 @@
-"""What events say, whatever they are: dicts, or objects of the official clients; and a machine for a stream of dicts."""
+"""What events say, whatever they are: dicts, or objects of the official clients; and a machine for a stream."""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ CHAT, MESSAGES, GEMINI = "/v1/chat/completions", "/v1/messages", "/v1beta/models
 class Answer:
     """What comes out of a transport for a recorded answer, and what went upstream."""
 
-    def __init__(self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any):
+    def __init__(
+        self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any
+    ):
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.requests: list[httpx.Request] = []
 
@@ -106,7 +108,11 @@ def block_stop(index: int) -> Any:
 
 
 END: list[Any] = [
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 9}},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+        "usage": {"output_tokens": 9},
+    },
     {"type": "message_stop"},
 ]
 
@@ -340,7 +346,9 @@ def test_llama_cpp_its_own_completion_is_a_row() -> None:
     assert "stop" not in answer.sent
 
 
-@pytest.mark.parametrize("path", ["/generate", "/generate_stream", "/v1/chat", "/v1beta/interactions", "/v1/conversations"])
+@pytest.mark.parametrize(
+    "path", ["/generate", "/generate_stream", "/v1/chat", "/v1beta/interactions", "/v1/conversations"]
+)
 def test_a_stream_that_no_row_knows_is_an_error_and_not_silence(path: str) -> None:
     with pytest.raises(TypeError, match="no event of an API that is known here"):
         Answer(path, {"stream": True}, sse([{"text": "one END", "meta_info": {}}]), "END")

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 import wire
+from events import text_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from events import text_of
 from reference import Reference
 from replay import aws, line, sse
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import Asked, Body
-from stopscan_clients.machine import Options
 from stopscan_clients.framing import Array, Aws, Lines, Sse
+from stopscan_clients.machine import Options
 from stopscan_clients.rows import api_of_event
 
 FORMS: dict[str, tuple[type[Lines], Any]] = {

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from stopscan.finish import Finish, is_call
 from stopscan_clients.beside import Spans, Tokens
 from stopscan_clients.paths import Path, dotted, get, has, items
-from stopscan.finish import Finish, is_call
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,9 @@ class Api:
     words: tuple[str, ...] = ()  # where a choice says that it ends
     finished: Callable[[Any], Any] | None = None  # and whether what it says there means that
     final: bool = True  # and no text of the choice follows such a word
-    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)  # kinds that begin a part; what says that it is one of text
+    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(
+        default_factory=dict
+    )  # kinds that begin a part; what says that it is one of text
     ends: tuple[str, ...] = ()  # kinds that end the parts of their place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that say texts again, and where
@@ -130,7 +132,9 @@ class Api:
     places: tuple[str, ...] = ()  # the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
-    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)  # a fact for ``Ref``: where events say it, and what of it counts
+    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(
+        default_factory=dict
+    )  # a fact for ``Ref``: where events say it, and what of it counts
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
@@ -141,7 +145,9 @@ class Api:
     piece_drops: tuple[str, ...] = ()  # goes from the piece in which a stop fired
     piece_spans: tuple[Spans, ...] = ()
     piece_tokens: Tokens | None = None
-    settled: Mapping[str, Any] = field(default_factory=dict)  # what the objects around that piece say then, if they say anything
+    settled: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what the objects around that piece say then, if they say anything
     # Requests.
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # how many it asks for
@@ -198,9 +204,10 @@ class Api:
         return items(event.get(self.each)) if self.each else [event]
 
     def ends_choice(self, unit: Any) -> bool:
-        if not any([unit.get(word) for word in self.words]):
-            return False
-        return self.finished is None or self.finished(unit) is not None
+        for word in self.words:
+            if unit.get(word):
+                return self.finished is None or self.finished(unit) is not None
+        return False
 
     def begins_text(self, event: Any, kind: Any) -> bool:
         if kind not in self.opens:
@@ -211,10 +218,10 @@ class Api:
     def runs(self, unit: Any, kind: Any = None) -> list[Run]:
         """Returns the texts of a choice, or of an event of this kind, in order."""
         for text in self.texts_of.get(kind, ()):
-            if text.when and not all([get(unit, *path) == value for path, value in text.conditions]):
+            if [path for path, value in text.conditions if get(unit, *path) != value]:
                 continue
             value = get(unit, *text.at)
-            called = any([_calls(call) for path in self.call_paths if (call := get(unit, *path))])
+            called = [path for path in self.call_paths if (call := get(unit, *path)) and _calls(call)] != []
             if isinstance(value, str) and value:
                 return [Run((text.at,), value, called)]
             if isinstance(value, list):

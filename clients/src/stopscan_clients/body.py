@@ -212,11 +212,11 @@ class Body:
         if self.over or self.ended:
             self.error = self.error or self._complaint
         if self.error is not None:
-            error, self.error, self._complaint = self.error, None, None
+            wrong, self.error, self._complaint = self.error, None, None
             try:
-                raise error
+                raise wrong
             finally:
-                del error  # or its traceback would keep the answer
+                del wrong  # or its traceback would keep the answer
 
     def _fast(self, frame: bytes) -> bytes | None:
         """What comes out for a frame that is alike; ``None`` for any other."""
@@ -288,7 +288,8 @@ class Body:
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:
         """The events as bytes: those that the API sent as it sent them, be it later."""
         framing, machine = self._framing, self._machine
-        assert framing is not None and machine is not None
+        assert framing is not None
+        assert machine is not None
         out = []
         for event, source in events:
             frame = self._frames[id(source)][1] if id(source) in self._frames else None

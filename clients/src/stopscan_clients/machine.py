@@ -1,8 +1,8 @@
-"""The one machine: it makes of a stream's events those that its reader gets. It reads a row of the table, works on parsed
-JSON, and knows nothing of bytes, connections, or of any API.
+"""The one machine: it makes of a stream's events those that its reader gets. It reads a row of the table, works on
+parsed JSON, and knows nothing of bytes, connections, or of any API.
 
-What comes out is a list of pairs: an event, and the event of the source that it is or was cut from, ``None`` for an event
-that the machine has made.
+What comes out is a list of pairs: an event, and the event of the source that it is or was cut from, ``None`` for an
+event that the machine has made.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
+from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without
 from stopscan_clients.rows import PINGS
-from stopscan.finish import Finish
 
 Out: TypeAlias = list[tuple[Any, Any]]
 
@@ -72,7 +72,7 @@ class Part:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the end of the text says something: text is held, or a pattern that stays in the text waits for it."""
+        """Whether the end of the text tells something: text is held, or a pattern that stays in the text waits."""
         if self.held or not self._shows_patterns or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()
@@ -96,7 +96,9 @@ class Part:
             self._echoed -= len(passed)
             fed = self.scanner.bypass(passed) + self.scanner.feed(text)
         safe = self.scanner.feed(text) if fed is None else fed
-        tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        tokens = (
+            [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        )
         self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)] if tokens else []
         return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
 
@@ -274,8 +276,10 @@ class Machine:
                 piece
                 for i, piece in enumerate(pieces)
                 if not isinstance(piece, dict)
-                or not (api.is_text(piece) and not piece.get("text"))
-                and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
+                or (
+                    not (api.is_text(piece) and not piece.get("text"))
+                    and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
+                )
             ]
             new = put(new, kept, *at)
             path = at
@@ -352,8 +356,9 @@ class Choices(Machine):
 
     def _given(self, entry: Entry) -> Out:
         """What comes out for an event whose texts were fed."""
-        event, late = entry.event, []
-        units, changed = [], False
+        event, changed = entry.event, False
+        late: Out = []
+        units = []
         for unit in entry.units:
             new = unit.json if unit.part is None else self._given_unit(unit, late)
             changed = changed or new is not unit.json
@@ -467,7 +472,7 @@ class Choices(Machine):
 
 
 class Blocks(Machine):
-    """A stream whose events have kinds, and that brings one message in parts. A stop in one of them ends the message."""
+    """A stream whose events have kinds, and that brings one message in parts. A stop in one of them ends them all."""
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(api, options, matches)
@@ -488,7 +493,7 @@ class Blocks(Machine):
         return super().passes(other)
 
     def _read(self, event: Any, fed: str | None) -> Out:
-        kind = self.api.kind(event)
+        kind = self.api.kind(event) or ""
         if not self.matches or kind in self.api.over:
             self._memory.learn(event, kind)
         place = self._memory.place(event)
@@ -643,8 +648,8 @@ class Blocks(Machine):
         return [(bare, event)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
-        """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were left
-        out, or the stream is the rest of one. ``None`` if there is none."""
+        """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were
+        left out, or the stream is the rest of one. ``None`` if there is none."""
         for at, piece in leaves(event, dotted(self.api.repeats[kind])):
             text = get(piece, "text")
             if not self.api.is_text(piece) or not isinstance(text, str):

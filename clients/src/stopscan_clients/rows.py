@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stopscan_clients.api import Api, Ref, Text, respelled
-from stopscan_clients.beside import Spans, Tokens
-from stopscan_clients.outline import Outline
-from stopscan_clients.paths import get, has, items
 from stopscan.finish import (
     Finish,
     from_gemini,
@@ -23,6 +19,10 @@ from stopscan.finish import (
     to_openai,
     to_responses,
 )
+from stopscan_clients.api import Api, Ref, Text, respelled
+from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.outline import Outline
+from stopscan_clients.paths import get, has, items
 
 URL_CITATIONS = ("url_citation.end_index", "end_index")
 REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "refusal", "audio")
@@ -84,7 +84,11 @@ ANTHROPIC = Api(
     over=("message_delta", "message_stop"),
     places=("index",),
     write=to_anthropic,
-    piece={"type": "content_block_delta", "index": Ref("place.0"), "delta": {"type": "text_delta", "text": Ref("text")}},
+    piece={
+        "type": "content_block_delta",
+        "index": Ref("place.0"),
+        "delta": {"type": "text_delta", "text": Ref("text")},
+    },
     closing=(
         (1, {"type": "content_block_stop", "index": Ref("place.0")}),
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
@@ -232,7 +236,10 @@ RESPONSES = Api(
                 "sequence_number": Ref("next_number"),
             },
         ),
-        (2, {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")}),
+        (
+            2,
+            {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")},
+        ),
         (
             1,
             {

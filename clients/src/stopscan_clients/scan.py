@@ -15,14 +15,15 @@ from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import Steps, arun, run
 from stopscan_clients.whole import cut
 
-E = TypeVar("E")  # the caller's own type of an event, a dict
+E = TypeVar("E", bound=Mapping[str, Any])  # the caller's own type of an event, a dict
 BUSY = "the stream is in use by another thread or task"
 
 
 def instead(value: Any) -> str:
-    """Returns what to use for something that is no dict."""
+    """Returns what to use for something that is not a dict."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return (
-        f"{type(value).__module__}.{type(value).__qualname__} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
+        f"{kind} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
         "or give stopscan.scan the texts alone"
     )
 
@@ -298,7 +299,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     api = api_of_answer(response)
     if api is None or not len(options.stops) or response.get("error"):
         return response
-    left: Any = cut(api, options, response)[0]
+    left: E = cut(api, options, response)[0]
     return left
 
 
@@ -307,7 +308,9 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be True or False, not {flag!r}")
     if choices is not None and (type(choices) is not int or choices < 1):
-        raise (ValueError if type(choices) is int else TypeError)(f"choices must be a number from 1 on, not {choices!r}")
+        raise (ValueError if type(choices) is int else TypeError)(
+            f"choices must be a number from 1 on, not {choices!r}"
+        )
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
     options.scanner()  # a region that is not there is an error now, and not at the first event

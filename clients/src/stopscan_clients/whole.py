@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from stopscan import StopMatch
+from stopscan.finish import Finish
 from stopscan_clients.api import Api
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.machine import Choices, Entry, Options, Part, Unit, clean
 from stopscan_clients.paths import Path, dotted, get, items, number, without
-from stopscan.finish import Finish
 
 EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
 

@@ -1,6 +1,7 @@
 """Stops for servers that cannot be changed: the transport of ``stopscan_clients`` behind a server of its own.
 
-``stopscan-proxy UPSTREAM`` runs it, and so does ``python -m stopscan_clients.proxy``; needs ``stopscan-clients[proxy]``.
+``stopscan-proxy UPSTREAM`` runs it, and so does ``python -m stopscan_clients.proxy``. Needs
+``stopscan-clients[proxy]``.
 """
 
 from stopscan_clients.proxy._app import Limits, proxy

@@ -52,7 +52,10 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for listening in self.servers[:1]:
             host, port, *_ = listening.sockets[0].getsockname()
-            print(f"stopscan_clients.proxy listens at http://{f'[{host}]' if ':' in host else host}:{port}", file=sys.stderr)
+            print(
+                f"stopscan_clients.proxy listens at http://{f'[{host}]' if ':' in host else host}:{port}",
+                file=sys.stderr,
+            )
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         await super().shutdown(sockets)
