@@ -66,6 +66,7 @@ class Part:
         self.unit: Any = None
         self.finished = False  # the API has said that it ends
         self.behind = ""  # text that came behind the stop
+        self.unused = ""  # what followed the stop in the text that completed it
         self._echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
         self._shows_patterns = bool(options.include_stop and options.stops.patterns)
         self._tokens: list[Token] = []  # of the held text, counted from its first character
@@ -78,10 +79,6 @@ class Part:
         ended = self.scanner.copy()
         ended.flush()
         return ended.match is not None
-
-    @property
-    def unused(self) -> str:
-        return self.scanner.unused
 
     @property
     def unscanned(self) -> bool:
@@ -111,6 +108,8 @@ class Part:
 
     def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
+        if self.match is not None:
+            self.unused = self.scanner.unused
         if text:
             self.said.append(text)
         self.rows += rows
@@ -380,8 +379,9 @@ class Choices(Machine):
         return [*entry.early, *([] if new is None else [(new, event)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
-        part, index = unit.part, unit.part.place[0]  # type: ignore[union-attr]
+        part = unit.part
         assert part is not None
+        index = part.place[0]
         if unit.behind:
             match = self._left.pop(index, None) if unit.finished else None
             if match is None:

@@ -130,10 +130,7 @@ BEDROCK = Api(
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
-    closing=(
-        (1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}),
-        (0, {"messageStop": Ref("finish")}),
-    ),
+    closing=((1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}), (0, {"messageStop": Ref("finish")})),
     answer="output.message.content.*",
     stops="inferenceConfig.stopSequences",
     limits="bedrock",
@@ -167,11 +164,7 @@ COHERE = Api(
     places=("index",),
     tokens=Tokens("logprobs", single=True),
     write=to_cohere,
-    piece={
-        "type": "content-delta",
-        "index": Ref("place.0"),
-        "delta": {"message": {"content": {"text": Ref("text")}}},
-    },
+    piece={"type": "content-delta", "index": Ref("place.0"), "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
         (1, {"type": "content-end", "index": Ref("place.0")}),
         (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),

@@ -34,8 +34,6 @@ def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMat
 class _Text(Part):
     """A text that is there at once. A loop ends behind its first copy."""
 
-    unused = ""
-
     def __init__(self, place: Path, options: Options) -> None:
         super().__init__(place, options)
         self._options, self._before = options, 0
