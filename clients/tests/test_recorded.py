@@ -86,7 +86,7 @@ def test_every_cut_is_that_of_brute_force(name: str) -> None:
     events, pieces = recorded(name)
     text = said(name, events)
     joined = b"".join(pieces)
-    for begin in range(0, len(text) - 4):
+    for begin in range(len(text) - 4):
         stop = text[begin : begin + 1 + begin % 4]
         oracle = Reference([stop])
         expected = oracle.feed(text) + oracle.flush()

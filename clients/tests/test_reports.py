@@ -360,6 +360,44 @@ def test_a_whole_answer_of_another_service_passes(path: str) -> None:
     assert json.loads(answer.body) == {"output": "one END two"}
 
 
+def test_a_whole_answer_that_is_a_list_passes() -> None:
+    for body in ([{"label": "x", "score": 1.0}], [[0.1, 0.2]]):
+        assert json.loads(Answer("/classify", {"inputs": "END"}, body, "END", media="application/json").body) == body
+
+
+def test_an_encoding_that_cannot_be_read_is_told() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        stream = request.url.path == CHAT
+        media = "text/event-stream" if stream else "application/json"
+        headers = {"content-type": media, "content-encoding": "compress"}
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"\x1f\x9d"))
+
+    with httpx.Client(transport=StopTransport("END", transport=httpx.MockTransport(handler))) as client:
+        with pytest.raises(TypeError, match="the encoding 'compress' cannot be read"):
+            client.post(f"http://api{CHAT}", json={"stream": True})
+        answer = client.post(f"http://api{MESSAGES}", json={"stop_sequences": ["x"]})
+        assert (answer.status_code, answer.json()["type"]) == (502, "error")
+        assert "compress" in answer.json()["error"]["message"]
+
+
+def test_responses_a_stop_before_any_text_leaves_no_item() -> None:
+    where = {"item_id": "msg", "output_index": 0, "content_index": 0}
+    item = {"id": "msg", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+    part = {"type": "output_text", "text": "", "annotations": []}
+    response = {"id": "r", "object": "response", "status": "in_progress", "output": [], "usage": None}
+    events: list[Any] = [
+        {"type": "response.created", "response": response},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.content_part.added", **where, "part": part},
+        {"type": "response.output_text.delta", **where, "delta": "END two", "logprobs": []},
+    ]
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    answer = Answer("/v1/responses", {"input": "x", "stream": True}, sse(numbered), "END")
+    assert [event["type"] for event in answer.events] == ["response.created", "response.completed"]
+    assert answer.events[-1]["response"]["output"] == []
+    assert answer.events[-1]["response"]["status"] == "completed"
+
+
 def test_the_choices_of_a_request_are_all_awaited() -> None:
     """`client.chat.completions.stream(n=2)` lost choice 1 when choice 0 stopped first; so did `candidate_count`."""
     chunks = [chunk("one END"), chunk("two", None, 1), chunk(None, "stop", 1)]

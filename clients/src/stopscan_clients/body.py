@@ -314,7 +314,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"["):
+    if head.startswith(b"[") and streamed:  # else it is one answer of another service
         return Array
     if not head.startswith(b"{"):
         return "raw"
