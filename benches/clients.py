@@ -2,7 +2,7 @@
 
     python benches/clients.py > benches/results/clients.md
 
-Needs the official clients and a vocabulary from litellm (`.[test]`); `pip install dspy langchain-community` for those
+Needs httpx and a vocabulary from litellm (`.[test]`); `pip install dspy langchain-community` for those
 beside it. What is not installed is left out, and the first line says what is there.
 """
 
@@ -12,6 +12,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,6 @@ from typing import Any
 
 from cases import Case, empty_method, own, streaming
 from client_rivals import langchain_cases, lm15, lm15_cases, lm15_events
-from litellm.types.utils import ModelResponseStream
 from measure import Timing, interleaved
 from report import heading, markdown, nanoseconds
 from transport import transported
@@ -30,7 +30,7 @@ from stopscan_clients import ascan_events, scan_events
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "clients" / "tests"))
 
-from events import MAKERS, text_of
+from events import text_of
 from wire import WIRES
 
 EVENTS = 300
@@ -40,27 +40,17 @@ SETS = (numbered(4), ["END", "</s>", "\n\nHuman:", LATE])
 
 def sources(api: str, deltas: list[str]) -> list[str]:
     """The text events of a stream, as JSON."""
-    if api == "litellm":
-        return deltas
-    return [json.dumps(event) for event in WIRES[api](deltas) if text_of(api, MAKERS[api](event))]
-
-
-def makes(api: str) -> Callable[[str], Any]:
-    """What the client does to make an object of an event's JSON."""
-    if api == "litellm":
-        return lambda delta: ModelResponseStream(choices=[{"index": 0, "delta": {"content": delta}}])
-    make, loads = MAKERS[api], json.loads
-    return lambda event: make(loads(event))
+    return [json.dumps(event) for event in WIRES[api](deltas) if text_of(api, event)]
 
 
 def made(api: str, deltas: list[str]) -> list[Any]:
-    return [makes(api)(event) for event in sources(api, deltas)]
+    return [*map(json.loads, sources(api, deltas))]
 
 
-# Each event is made when it is asked for, as a client does: making it takes the processor's caches from what scans it.
+# Each event is parsed when it is asked for, as a client does: parsing takes the processor's caches from what scans it.
 # Events that lie ready show what the scan itself takes.
 def live(api: str, events: list[str]) -> Iterator[Any]:
-    yield from map(makes(api), events)
+    yield from map(json.loads, events)
 
 
 def ready(api: str, events: list[str]) -> Iterator[Any]:
@@ -71,31 +61,20 @@ Source = Callable[[str, list[str]], Iterator[Any]]
 
 
 async def alive(api: str, events: list[str]) -> AsyncIterator[Any]:
-    make = makes(api)
     for event in events:
-        yield make(event)
+        yield json.loads(event)
 
 
 # What a stream's reader does.
-READERS: dict[str, Callable[[Any], str]] = {
-    "chat": lambda event: event.choices[0].delta.content,
-    "litellm": lambda event: event.choices[0].delta.content,
-    "completions": lambda event: event.choices[0].text,
-    "responses": lambda event: event.delta,
-    "anthropic": lambda event: event.delta.text,
-    "gemini": lambda event: event.candidates[0].content.parts[0].text,
-    "ollama": lambda event: event.message.content,
-    "generate": lambda event: event.response,
-    "bedrock": lambda event: event["contentBlockDelta"]["delta"]["text"],
-}
+READERS: dict[str, Callable[[Any], str | None]] = {api: partial(text_of, api) for api in WIRES}
 
 
-def reading(stream: Iterable[Any], read: Callable[[Any], str]) -> None:
+def reading(stream: Iterable[Any], read: Callable[[Any], str | None]) -> None:
     for event in stream:
         read(event)
 
 
-async def reading_async(stream: Any, read: Callable[[Any], str]) -> None:
+async def reading_async(stream: Any, read: Callable[[Any], str | None]) -> None:
     async for event in stream:
         read(event)
 
@@ -112,7 +91,7 @@ def sync(name: str, api: str, wrap: Callable[[Iterator[Any]], Iterable[Any]], so
 
 
 def check(api: str, deltas: list[str], wrap: Callable[[Iterator[Any]], Iterable[Any]]) -> None:
-    text = "".join(map(READERS[api], wrap(live(api, sources(api, deltas)))))
+    text = "".join(READERS[api](event) or "" for event in wrap(live(api, sources(api, deltas))))
     assert text == "".join(deltas), "no stop occurs in the text"
 
 
@@ -168,7 +147,7 @@ def cost(streams: list[list[str]], rivals: list[str]) -> list[tuple[str, ...]]:
         "ns per event over the bare stream",
         "4 stops that hold nothing, events that lie ready",
         "in empty methods",
-        "events made as they are read",
+        "events parsed as they are read",
         "in empty methods",
         "4 that hold now and then",
         "async",
@@ -180,7 +159,7 @@ def transport_cost(streams: list[list[str]]) -> list[tuple[str, ...]]:
     empty = added([empty_method("empty"), streaming("loop", lambda deltas: deltas)], streams)
     yardstick = empty["empty"].less(empty["loop"])
     rows: list[tuple[str, ...]] = []
-    for api in (name for name in READERS if name != "litellm"):
+    for api in READERS:
         timings = added(transported(api, SETS), streams)
         bare = timings[f"{api}: bare"]
         quiet, often = (timings[f"{api}: {stop}"].less(bare) for stop in (numbered(1)[0], "END"))
@@ -256,10 +235,10 @@ def answers(rivals: list[str]) -> list[tuple[str, ...]]:
 def main() -> None:
     packages = {"lm15": "dspy", "langchain": "langchain_community"}
     rivals = [name for name, package in packages.items() if find_spec(package)]
-    names = ["openai", "anthropic", "google-genai", "ollama", "litellm", "pydantic", "dspy", "langchain-community"]
+    names = ["httpx", "dspy", "langchain-community"]
     streams = [window[:EVENTS] for window in windows("english")[:8]]
     print(heading("Stops on the client's side", names), end="\n\n")
-    print(f"Streams of {EVENTS} text events of a real tokenizer's deltas, as the clients' own objects. ", end="")
+    print(f"Streams of {EVENTS} text events of a real tokenizer's deltas, as dicts. ", end="")
     print("Not installed, and so left out: " + (", ".join({*packages} - {*rivals}) or "none") + ".", end="\n\n")
     print(markdown(cost(streams, rivals)), end="\n\n")
     print(markdown(transport_cost(streams)), end="\n\n")

@@ -1,5 +1,5 @@
-"""What the tests share: one hypothesis profile, with the same examples in every run and no database in the working tree,
-one certificate for all clients, and a server that replays streams."""
+"""What the tests share: one hypothesis profile, with the same examples in every run and no database in the working
+tree, one certificate for all clients, and a server that replays streams."""
 
 from __future__ import annotations
 

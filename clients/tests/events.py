@@ -1,10 +1,10 @@
-"""What events say, whatever they are: dicts, or objects of the official clients; and a machine for a stream of dicts."""
+"""What events say, whatever they are: dicts, or objects of the official clients; and a machine for a stream."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stopscan_clients.machine import Machine, Options, machine
+from stopscan_clients.machine import Machine, Options, machine_of
 from stopscan_clients.rows import api_of_event
 
 
@@ -46,7 +46,7 @@ def machine_for(event: Any, options: Options) -> Machine:
     """The machine for a stream that begins with this event."""
     api = api_of_event(event)
     assert api is not None
-    return machine(api, options)
+    return machine_of(api, options)
 
 
 def fed(machine: Machine, event: Any) -> list[Any]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import openai
 import pytest
 import wire
 from memory import CHAT, Server, packages, post, read_all, text_in

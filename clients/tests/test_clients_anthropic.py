@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import wire
-from apis import BY_NAME
 from events import text_of
-from replay import Recording, Replay
 
 from stopscan_clients import scan_events
 

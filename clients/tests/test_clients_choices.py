@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import wire
+from events import fed, machine_for
 from hypothesis import given
 from hypothesis import strategies as st
-from events import fed, machine_for
 from reference import Reference
 
 from stopscan import StopSet

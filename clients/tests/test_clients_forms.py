@@ -8,7 +8,7 @@ import pytest
 import wire
 from apis import BY_NAME
 from events import text_of
-from replay import Recording, Replay
+from replay import Replay
 from wire_mixed import MIXED, ollama_mixed
 
 from stopscan_clients import scan_events, truncate_response

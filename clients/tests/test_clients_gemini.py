@@ -145,7 +145,10 @@ def test_gemini_signatures_stay_with_their_parts() -> None:
 
 def test_gemini_dicts_of_the_python_client_have_other_names() -> None:
     types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
-    dumped = [types.GenerateContentResponse.model_validate(event).model_dump(exclude_none=True) for event in wire.gemini(["one END"])]
+    dumped = [
+        types.GenerateContentResponse.model_validate(event).model_dump(exclude_none=True)
+        for event in wire.gemini(["one END"])
+    ]
     out = list(scan_events(dumped, "END"))
     assert out[-1]["candidates"][0]["finish_reason"] == "STOP"
     assert "usage_metadata" in out[0]

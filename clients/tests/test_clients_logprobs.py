@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import wire
+from events import field, text_of
 from hypothesis import given
 from hypothesis import strategies as st
-from events import field, text_of
 from reference import Reference
 
 from stopscan_clients import scan_events, truncate_response

@@ -11,8 +11,8 @@ import httpx
 import pytest
 import wire
 from apis import BY_NAME
-from memory import CHAT, Server, events, packages, post, text_in
 from events import field, text_of
+from memory import CHAT, Server, events, packages, post, text_in
 from replay import Recording, Replay, replaying, sse
 from through import APIS, asker
 from wholes import PATHS, WHOLES

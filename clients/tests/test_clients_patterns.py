@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import wire
+from events import field, text_of
 from hypothesis import given
 from hypothesis import strategies as st
-from events import field, text_of
 from test_clients_properties import finishes, run
 from wire import WIRES
 from wire_mixed import MIXED

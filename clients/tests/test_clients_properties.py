@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from events import fed, machine_for, text_of
 from hypothesis import example, given
 from hypothesis import strategies as st
-from events import fed, machine_for, text_of
 from reference import Reference
 from wire import TOKENS, WIRES
 from wire_mixed import MIXED

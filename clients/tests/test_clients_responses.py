@@ -9,7 +9,7 @@ import wire
 from events import field
 from responses_events import CLOSING, NAMED, answer, kinds
 
-from stopscan_clients import scan_events, truncate_response
+from stopscan_clients import scan_events
 
 
 def test_the_repeats_are_cut_too() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from events import field
 from responses_events import CLOSING, answer, kinds, llama_cpp
 

@@ -16,8 +16,8 @@ from apis import APIS, MESSAGES, client
 from events import field
 from replay import Recording, Replay
 from running import Running, raw_server, running
-from through import endless, left
 from test_clients_loops import LOOP, loop
+from through import endless, left
 from wholes import PATHS, WHOLES
 
 from stopscan import Repeat

@@ -19,7 +19,9 @@ CHAT, MESSAGES, GEMINI = "/v1/chat/completions", "/v1/messages", "/v1beta/models
 class Answer:
     """What comes out of a transport for a recorded answer, and what went upstream."""
 
-    def __init__(self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any):
+    def __init__(
+        self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any
+    ):
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.requests: list[httpx.Request] = []
 
@@ -106,7 +108,11 @@ def block_stop(index: int) -> Any:
 
 
 END: list[Any] = [
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 9}},
+    {
+        "type": "message_delta",
+        "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+        "usage": {"output_tokens": 9},
+    },
     {"type": "message_stop"},
 ]
 
@@ -340,7 +346,9 @@ def test_llama_cpp_its_own_completion_is_a_row() -> None:
     assert "stop" not in answer.sent
 
 
-@pytest.mark.parametrize("path", ["/generate", "/generate_stream", "/v1/chat", "/v1beta/interactions", "/v1/conversations"])
+@pytest.mark.parametrize(
+    "path", ["/generate", "/generate_stream", "/v1/chat", "/v1beta/interactions", "/v1/conversations"]
+)
 def test_a_stream_that_no_row_knows_is_an_error_and_not_silence(path: str) -> None:
     with pytest.raises(TypeError, match="no event of an API that is known here"):
         Answer(path, {"stream": True}, sse([{"text": "one END", "meta_info": {}}]), "END")
@@ -350,6 +358,44 @@ def test_a_stream_that_no_row_knows_is_an_error_and_not_silence(path: str) -> No
 def test_a_whole_answer_of_another_service_passes(path: str) -> None:
     answer = Answer(path, {"input": "x"}, {"output": "one END two"}, "END", media="application/json")
     assert json.loads(answer.body) == {"output": "one END two"}
+
+
+def test_a_whole_answer_that_is_a_list_passes() -> None:
+    for body in ([{"label": "x", "score": 1.0}], [[0.1, 0.2]]):
+        assert json.loads(Answer("/classify", {"inputs": "END"}, body, "END", media="application/json").body) == body
+
+
+def test_an_encoding_that_cannot_be_read_is_told() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        stream = request.url.path == CHAT
+        media = "text/event-stream" if stream else "application/json"
+        headers = {"content-type": media, "content-encoding": "compress"}
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"\x1f\x9d"))
+
+    with httpx.Client(transport=StopTransport("END", transport=httpx.MockTransport(handler))) as client:
+        with pytest.raises(TypeError, match="the encoding 'compress' cannot be read"):
+            client.post(f"http://api{CHAT}", json={"stream": True})
+        answer = client.post(f"http://api{MESSAGES}", json={"stop_sequences": ["x"]})
+        assert (answer.status_code, answer.json()["type"]) == (502, "error")
+        assert "compress" in answer.json()["error"]["message"]
+
+
+def test_responses_a_stop_before_any_text_leaves_no_item() -> None:
+    where = {"item_id": "msg", "output_index": 0, "content_index": 0}
+    item = {"id": "msg", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+    part = {"type": "output_text", "text": "", "annotations": []}
+    response = {"id": "r", "object": "response", "status": "in_progress", "output": [], "usage": None}
+    events: list[Any] = [
+        {"type": "response.created", "response": response},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.content_part.added", **where, "part": part},
+        {"type": "response.output_text.delta", **where, "delta": "END two", "logprobs": []},
+    ]
+    numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
+    answer = Answer("/v1/responses", {"input": "x", "stream": True}, sse(numbered), "END")
+    assert [event["type"] for event in answer.events] == ["response.created", "response.completed"]
+    assert answer.events[-1]["response"]["output"] == []
+    assert answer.events[-1]["response"]["status"] == "completed"
 
 
 def test_the_choices_of_a_request_are_all_awaited() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import Any
 
 import httpx
@@ -11,11 +10,10 @@ import pytest
 import wire
 from apis import MESSAGES
 from litellm.llms.custom_httpx.http_handler import HTTPHandler
-from packaging.version import Version
 from replay import Recording, Replay
 
 from stopscan import StopMatch
-from stopscan_clients import StopTransport, scan_events
+from stopscan_clients import StopTransport
 
 ROUTES = {
     "hosted_vllm": ("chat", "/v1"),

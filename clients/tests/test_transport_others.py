@@ -17,7 +17,7 @@ from apis import MESSAGES
 from replay import Recording, Replay
 from test_transport_cohere_aws import cohere
 
-from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
+from stopscan_clients import AsyncStopTransport, StopTransport
 
 TEXTS = ["one E", "ND two", "more"]
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 import wire
+from events import text_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from events import text_of
 from reference import Reference
 from replay import aws, line, sse
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import Asked, Body
-from stopscan_clients.machine import Options
 from stopscan_clients.framing import Array, Aws, Lines, Sse
+from stopscan_clients.machine import Options
 from stopscan_clients.rows import api_of_event
 
 FORMS: dict[str, tuple[type[Lines], Any]] = {
-    **dict.fromkeys(("chat", "completions", "responses", "anthropic", "gemini"), (Sse, sse)),
+    **dict.fromkeys(("chat", "completions", "responses", "anthropic", "gemini", "cohere", "llama"), (Sse, sse)),
     **dict.fromkeys(("ollama", "generate"), (Lines, line)),
     "bedrock": (Aws, aws),
 }
@@ -68,7 +68,7 @@ def test_the_fast_way_gives_what_the_slow_way_gives(
     api: str, texts: list[str], stop: list[str], sizes: list[int], ascii_only: bool, drain: bool
 ) -> None:
     framing, form = FORMS[api]
-    body = b"".join(map(form, wire.WIRES[api](texts)))
+    body = b"".join(map(form, wire.ROWS[api](texts)))
     if not ascii_only and framing is not Aws:
         body = _plain(body)
     pieces = pieces_of(body, sizes)
@@ -104,8 +104,8 @@ def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
     body = body_of(framing, ["<|end|>", "\n\nHuman:"])
     slow = []
     real = body._event
-    body._event = lambda frame, fed: slow.append(frame) or real(frame, fed)  # type: ignore[method-assign, func-returns-value]
-    for event in wire.WIRES[api]([f"word {number}" for number in range(500)]):
+    body._event = lambda frame, fed=None: slow.append(frame) or real(frame, fed)  # type: ignore[method-assign, func-returns-value]
+    for event in wire.ROWS[api]([f"word {number}" for number in range(500)]):
         body.feed(form(event))
     assert len(slow) < 15
 
@@ -198,7 +198,7 @@ TYPES = [
 @given(data=st.data())
 def test_random_json_in_a_stream_never_raises(api: str, data: st.DataObject) -> None:
     """Events of the API's own, with any part of them replaced by any JSON, between right ones."""
-    events: list[Any] = wire.WIRES[api](["one E", "N", "ab"])
+    events: list[Any] = wire.ROWS[api](["one E", "N", "ab"])
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(events) - 1))
         events[place] = _mutated(events[place], data)
@@ -290,6 +290,6 @@ def test_pieces_of_a_byte_are_read_in_linear_time() -> None:
 
 
 def test_a_row_knows_its_api_by_any_of_the_events() -> None:
-    for api, make in wire.WIRES.items():
+    for api, make in wire.ROWS.items():
         rows = [api_of_event(event) for event in make(["one"])]
         assert len({row.name for row in rows if row is not None}) == 1, api

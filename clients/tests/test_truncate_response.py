@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import wire
+from events import field
 from hypothesis import given
 from hypothesis import strategies as st
-from events import field
 from reference import Reference
 from wholes import PATHS, WHOLES
 
@@ -226,7 +226,7 @@ def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> N
     ],
 )
 def test_what_is_refused(response: Any) -> None:
-    with pytest.raises(TypeError, match="no answer of an API|is not a dict"):
+    with pytest.raises(TypeError, match=r"no answer of an API|is not a dict"):
         truncate_response(response, "END")
 
 

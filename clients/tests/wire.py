@@ -213,6 +213,29 @@ def bedrock_whole(content: list[Event]) -> Event:
     return {"output": {"message": message}, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
 
 
+def cohere(deltas: Deltas) -> list[Event]:
+    """https://docs.cohere.com/v2/docs/streaming"""
+
+    def content(kind: str, **fields: Any) -> Event:
+        return {"type": kind, "index": 0, "delta": {"message": {"content": fields}}}
+
+    usage = {"billed_units": {"output_tokens": TOKENS}, "tokens": {"output_tokens": TOKENS}}
+    return [
+        {"type": "message-start", "id": "1", "delta": {"message": {"role": "assistant", "content": []}}},
+        content("content-start", type="text", text=""),
+        *[content("content-delta", text=delta) for delta in deltas],
+        {"type": "content-end", "index": 0},
+        {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": usage}},
+    ]
+
+
+def llama(deltas: Deltas) -> list[Event]:
+    """llama.cpp's own `/completion`."""
+    events: list[Event] = [{"index": 0, "content": delta, "tokens": [1], "stop": False} for delta in deltas]
+    end = {"stop_type": "eos", "stopping_word": "", "tokens_predicted": TOKENS}
+    return [*events, {"index": 0, "content": "", "tokens": [], "stop": True, **end}]
+
+
 WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "chat": chat,
     "completions": completions,
@@ -223,3 +246,6 @@ WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "generate": generate,
     "bedrock": bedrock,
 }
+
+# One for each row of the table, but for Gemini's other spelling.
+ROWS = {**WIRES, "cohere": cohere, "llama": llama}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from stopscan.finish import Finish, is_call
 from stopscan_clients.beside import Spans, Tokens
 from stopscan_clients.paths import Path, dotted, get, has, items
-from stopscan.finish import Finish, is_call
 
 
 @dataclass(frozen=True)
@@ -204,9 +204,10 @@ class Api:
         return items(event.get(self.each)) if self.each else [event]
 
     def ends_choice(self, unit: Any) -> bool:
-        if not any([unit.get(word) for word in self.words]):
-            return False
-        return self.finished is None or self.finished(unit) is not None
+        for word in self.words:
+            if unit.get(word):
+                return self.finished is None or self.finished(unit) is not None
+        return False
 
     def begins_text(self, event: Any, kind: Any) -> bool:
         if kind not in self.opens:
@@ -217,10 +218,10 @@ class Api:
     def runs(self, unit: Any, kind: Any = None) -> list[Run]:
         """Returns the texts of a choice, or of an event of this kind, in order."""
         for text in self.texts_of.get(kind, ()):
-            if text.when and not all([get(unit, *path) == value for path, value in text.conditions]):
+            if [path for path, value in text.conditions if get(unit, *path) != value]:
                 continue
             value = get(unit, *text.at)
-            called = any([_calls(call) for path in self.call_paths if (call := get(unit, *path))])
+            called = [path for path in self.call_paths if (call := get(unit, *path)) and _calls(call)] != []
             if isinstance(value, str) and value:
                 return [Run((text.at,), value, called)]
             if isinstance(value, list):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from stopscan import StopMatch
 from stopscan_clients.framing import BOM, LIMIT, Array, Aws, Lines, Sse, dumps
-from stopscan_clients.machine import Machine, Options, Part, machine
+from stopscan_clients.machine import Machine, Options, Part, machine_of
 from stopscan_clients.paths import get, items, put
 from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.whole import cut
@@ -43,16 +43,16 @@ class Alike:
 
     TRIES = 5  # events that may teach nothing: their ids or numbers differ
 
-    def __init__(self) -> None:
+    def __init__(self, tries: int) -> None:
         self.part: Part | None = None  # to which such an event brings text
         self._before = self._behind = b""
-        self._tries = self.TRIES
+        self._tries = tries
 
     def learn(self, frame: bytes, event: Any, framing: Lines, machine: Machine) -> None:
         """Remembers the bytes around the text of an event that the machine has given back as it was."""
-        self._tries -= 1
-        self.part, sole = None, machine.sole(event)
-        if self._tries < 0 or sole is None:
+        sole = machine.sole(event) if self._tries > 0 else None
+        self._tries, self.part = self._tries - 1, None
+        if sole is None:
             return
         path, text = sole
         for quoted in (json.dumps(text, ensure_ascii=False).encode(), json.dumps(text).encode()):
@@ -63,15 +63,15 @@ class Alike:
 
     def text(self, frame: bytes) -> str | None:
         """Returns the text of a frame that is alike, ``None`` for any other."""
-        before, behind = self._before, self._behind
-        if len(frame) <= len(before) + len(behind) or not (frame.startswith(before) and frame.endswith(behind)):
+        begin, end = len(self._before), len(frame) - len(self._behind)
+        if begin >= end or not frame.endswith(self._behind) or not frame.startswith(self._before):
             return None
-        quoted = frame[len(before) : -len(behind)]
+        quoted = frame[begin:end]
         try:
             if b"\\" not in quoted and b'"' not in quoted:
                 text = quoted.decode()
                 return text if text.isprintable() else json.loads(f'"{text}"')
-            text = json.loads(frame[len(before) - 1 : 1 - len(behind) or None])
+            text = json.loads(frame[begin - 1 : end + 1])
             return text if type(text) is str else None
         except ValueError:
             return None
@@ -110,12 +110,21 @@ class Body:
         self._raw = False  # it passes as it is
         self._framing: Lines | None = Aws() if MEDIA.get(media) is Aws else None
         self._machine: Machine | None = None
-        self._alike: Alike | None = Alike() if fast else None
+        self._alike = Alike(Alike.TRIES if fast else 0)
+        self._calm = False  # the last event was alike, or may have been: nothing is held, nothing waits
+        self._rest = bytearray()  # of the framing: the beginning of a frame
         self._frames: dict[int, tuple[Any, bytes]] = {}  # of events that the machine has not given back
         self._told: set[int] = set()
         self._complaint: Exception | None = None
 
     def feed(self, data: bytes) -> bytes:
+        if self._calm and not self._rest:
+            out = self._fast(data)  # most pieces are one frame
+            if out is not None:
+                return out
+        return self._split(data)
+
+    def _split(self, data: bytes) -> bytes:
         if self._framing is None:
             if self._raw:
                 return data
@@ -133,6 +142,7 @@ class Body:
             if isinstance(framing, str):
                 return b""
             self._framing, data = framing(), bytes(self._head)
+            self._rest = self._framing.rest
         frames = self._framing.split(data)
         if len(frames) == 1:
             return self._frame(frames[0])
@@ -163,7 +173,7 @@ class Body:
         self.over = True
         framing = sniffed(data, self._streamed, ended=True)
         if not isinstance(framing, str):
-            self._framing, self._head = framing(), bytearray()
+            self._framing = framing()
             return self.feed(data) + self.end()
         answer = loads(data)
         if not isinstance(answer, dict) or answer.get("error") or answer.get("type") == "error":
@@ -202,28 +212,31 @@ class Body:
         if self.over or self.ended:
             self.error = self.error or self._complaint
         if self.error is not None:
-            error, self.error, self._complaint = self.error, None, None
+            wrong, self.error, self._complaint = self.error, None, None
             try:
-                raise error
+                raise wrong
             finally:
-                del error  # or its traceback would keep the answer
+                del wrong  # or its traceback would keep the answer
+
+    def _fast(self, frame: bytes) -> bytes | None:
+        """What comes out for a frame that is alike; ``None`` for any other."""
+        text, part = self._alike.text(frame), self._alike.part
+        if not text or part is None:
+            return None
+        try:
+            safe = part.scanner.feed(text)
+        except UnicodeEncodeError:  # half of a surrogate pair
+            return None
+        if safe != text or part.scanner.match is not None:
+            return self._event(frame, safe)
+        part.said.append(text)
+        return frame
 
     def _frame(self, frame: bytes) -> bytes:
-        fed, alike = None, self._alike
-        if alike is not None and alike.part is not None and not self.matches:
-            part, machine = alike.part, self._machine
-            text = alike.text(frame) if machine.current is part and not part.held and not machine.waits else None
-            if text:
-                try:
-                    fed = part.scanner.feed(text)
-                except UnicodeEncodeError:  # half of a surrogate pair
-                    fed = None
-                if fed == text and part.scanner.match is None:
-                    part.said.append(text)
-                    return frame
-        return self._event(frame, fed)
+        out = self._fast(frame) if self._calm else None
+        return self._event(frame) if out is None else out
 
-    def _event(self, frame: bytes, fed: str | None) -> bytes:
+    def _event(self, frame: bytes, fed: str | None = None) -> bytes:
         framing = self._framing
         assert framing is not None
         payload = framing.payload(frame)
@@ -241,11 +254,15 @@ class Body:
                 api = None
             if api is None:
                 return framing.out(frame)
-            self._machine = machine(api, self._options, self.matches)
-        out = self._machine.feed(event, fed)
-        if len(out) == 1 and out[0][0] is event:
-            if self._alike is not None and framing.as_read and not self._machine.waits:
-                self._alike.learn(frame, event, framing, self._machine)
+            self._machine = machine_of(api, self._options, self.matches)
+        machine, alike = self._machine, self._alike
+        out = machine.feed(event, fed)
+        touched = len(out) != 1 or out[0][0] is not event
+        if not touched and framing.as_read and not machine.waits:
+            alike.learn(frame, event, framing, machine)
+        part = alike.part
+        self._calm = part is not None and machine.current is part and not (part.held or machine.waits or self.matches)
+        if not touched:
             return framing.out(frame)
         self._frames[id(event)] = event, frame
         return self._written(out)
@@ -271,7 +288,8 @@ class Body:
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:
         """The events as bytes: those that the API sent as it sent them, be it later."""
         framing, machine = self._framing, self._machine
-        assert framing is not None and machine is not None
+        assert framing is not None
+        assert machine is not None
         out = []
         for event, source in events:
             frame = self._frames[id(source)][1] if id(source) in self._frames else None
@@ -296,7 +314,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"["):
+    if head.startswith(b"[") and streamed:  # else it is one answer of another service
         return Array
     if not head.startswith(b"{"):
         return "raw"

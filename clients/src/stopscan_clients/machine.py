@@ -1,8 +1,8 @@
-"""The one machine: it makes of a stream's events those that its reader gets. It reads a row of the table, works on parsed
-JSON, and knows nothing of bytes, connections, or of any API.
+"""The one machine: it makes of a stream's events those that its reader gets. It reads a row of the table, works on
+parsed JSON, and knows nothing of bytes, connections, or of any API.
 
-What comes out is a list of pairs: an event, and the event of the source that it is or was cut from, ``None`` for an event
-that the machine has made.
+What comes out is a list of pairs: an event, and the event of the source that it is or was cut from, ``None`` for an
+event that the machine has made.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
+from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without
 from stopscan_clients.rows import PINGS
-from stopscan.finish import Finish
 
 Out: TypeAlias = list[tuple[Any, Any]]
 
@@ -66,22 +66,19 @@ class Part:
         self.unit: Any = None
         self.finished = False  # the API has said that it ends
         self.behind = ""  # text that came behind the stop
+        self.unused = ""  # what followed the stop in the text that completed it
         self._echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
         self._shows_patterns = bool(options.include_stop and options.stops.patterns)
         self._tokens: list[Token] = []  # of the held text, counted from its first character
 
     @property
     def unsettled(self) -> bool:
-        """Whether the end of the text says something: text is held, or a pattern that stays in the text waits for it."""
+        """Whether the end of the text tells something: text is held, or a pattern that stays in the text waits."""
         if self.held or not self._shows_patterns or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()
         ended.flush()
         return ended.match is not None
-
-    @property
-    def unused(self) -> str:
-        return self.scanner.unused
 
     @property
     def unscanned(self) -> bool:
@@ -111,6 +108,8 @@ class Part:
 
     def _out(self, text: str, rows: list[Any]) -> tuple[str, list[Any]]:
         self.held, self.match = self.scanner.held, self.scanner.match
+        if self.match is not None:
+            self.unused = self.scanner.unused
         if text:
             self.said.append(text)
         self.rows += rows
@@ -276,8 +275,10 @@ class Machine:
                 piece
                 for i, piece in enumerate(pieces)
                 if not isinstance(piece, dict)
-                or not (api.is_text(piece) and not piece.get("text"))
-                and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
+                or (
+                    not (api.is_text(piece) and not piece.get("text"))
+                    and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
+                )
             ]
             new = put(new, kept, *at)
             path = at
@@ -354,8 +355,9 @@ class Choices(Machine):
 
     def _given(self, entry: Entry) -> Out:
         """What comes out for an event whose texts were fed."""
-        event, late = entry.event, []
-        units, changed = [], False
+        event, changed = entry.event, False
+        late: Out = []
+        units = []
         for unit in entry.units:
             new = unit.json if unit.part is None else self._given_unit(unit, late)
             changed = changed or new is not unit.json
@@ -377,8 +379,9 @@ class Choices(Machine):
         return [*entry.early, *([] if new is None else [(new, event)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
-        part, index = unit.part, unit.part.place[0]  # type: ignore[union-attr]
+        part = unit.part
         assert part is not None
+        index = part.place[0]
         if unit.behind:
             match = self._left.pop(index, None) if unit.finished else None
             if match is None:
@@ -469,7 +472,7 @@ class Choices(Machine):
 
 
 class Blocks(Machine):
-    """A stream whose events have kinds, and that brings one message in parts. A stop in one of them ends the message."""
+    """A stream whose events have kinds, and that brings one message in parts. A stop in one of them ends them all."""
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(api, options, matches)
@@ -490,7 +493,7 @@ class Blocks(Machine):
         return super().passes(other)
 
     def _read(self, event: Any, fed: str | None) -> Out:
-        kind = self.api.kind(event)
+        kind = self.api.kind(event) or ""
         if not self.matches or kind in self.api.over:
             self._memory.learn(event, kind)
         place = self._memory.place(event)
@@ -645,8 +648,8 @@ class Blocks(Machine):
         return [(bare, event)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
-        """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were left
-        out, or the stream is the rest of one. ``None`` if there is none."""
+        """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were
+        left out, or the stream is the rest of one. ``None`` if there is none."""
         for at, piece in leaves(event, dotted(self.api.repeats[kind])):
             text = get(piece, "text")
             if not self.api.is_text(piece) or not isinstance(text, str):
@@ -691,6 +694,6 @@ class Blocks(Machine):
         return self._memory.made(self.api.piece, facts)
 
 
-def machine(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
+def machine_of(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
     """Returns the machine for a stream of the API. ``matches`` is filled as stops fire."""
     return (Blocks if api.each is None else Choices)(api, options, matches)

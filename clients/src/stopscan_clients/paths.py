@@ -59,8 +59,8 @@ def dotted(path: str) -> tuple[str, ...]:
 
 
 def has(tree: Any, sign: str) -> bool:
-    """Returns whether the tree has something at a path such as ``choices.*.delta``: a list if the path ends with ``[]``,
-    or the value that stands behind ``=``. ``&`` joins two signs."""
+    """Returns whether the tree has something at a path such as ``choices.*.delta``: a list if the path ends with
+    ``[]``, or the value that stands behind ``=``. ``&`` joins two signs."""
     if "&" in sign:
         return all(has(tree, one) for one in sign.split("&"))
     path, equals, value = sign.partition("=")

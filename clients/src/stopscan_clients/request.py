@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stopscan import StopSet
+from stopscan.regions import NAMES, begins, read_protect
+from stopscan.repeats import requested
 from stopscan_clients.api import Api
 from stopscan_clients.body import Asked
 from stopscan_clients.framing import dumps
@@ -16,8 +18,6 @@ from stopscan_clients.machine import Options
 from stopscan_clients.native import native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.rows import ANTHROPIC, BEDROCK, CHAT, COHERE, GEMINI, LLAMA, OLLAMA, RESPONSES, camel
-from stopscan.regions import NAMES, begins, read_protect
-from stopscan.repeats import requested
 
 # Where a request has its stops, and how its errors look, its path tells. What its answer is, the answer tells.
 ROUTES: list[tuple[re.Pattern[str], Api]] = [

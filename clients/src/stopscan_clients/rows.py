@@ -6,10 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stopscan_clients.api import Api, Ref, Text, respelled
-from stopscan_clients.beside import Spans, Tokens
-from stopscan_clients.outline import Outline
-from stopscan_clients.paths import get, has, items
 from stopscan.finish import (
     Finish,
     from_gemini,
@@ -23,6 +19,10 @@ from stopscan.finish import (
     to_openai,
     to_responses,
 )
+from stopscan_clients.api import Api, Ref, Text, respelled
+from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.outline import Outline
+from stopscan_clients.paths import get, has, items
 
 URL_CITATIONS = ("url_citation.end_index", "end_index")
 REASONING = ("reasoning", "reasoning_content", "reasoning_details", "thinking", "refusal", "audio")
@@ -130,10 +130,7 @@ BEDROCK = Api(
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
-    closing=(
-        (1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}),
-        (0, {"messageStop": Ref("finish")}),
-    ),
+    closing=((1, {"contentBlockStop": {"contentBlockIndex": Ref("place.0")}}), (0, {"messageStop": Ref("finish")})),
     answer="output.message.content.*",
     stops="inferenceConfig.stopSequences",
     limits="bedrock",
@@ -167,11 +164,7 @@ COHERE = Api(
     places=("index",),
     tokens=Tokens("logprobs", single=True),
     write=to_cohere,
-    piece={
-        "type": "content-delta",
-        "index": Ref("place.0"),
-        "delta": {"message": {"content": {"text": Ref("text")}}},
-    },
+    piece={"type": "content-delta", "index": Ref("place.0"), "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
         (1, {"type": "content-end", "index": Ref("place.0")}),
         (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),

@@ -10,19 +10,20 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.machine import Machine, Options, machine
+from stopscan_clients.machine import Machine, Options, machine_of
 from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import Steps, arun, run
 from stopscan_clients.whole import cut
 
-E = TypeVar("E")  # the caller's own type of an event, a dict
+E = TypeVar("E", bound=Mapping[str, Any])  # the caller's own type of an event, a dict
 BUSY = "the stream is in use by another thread or task"
 
 
 def instead(value: Any) -> str:
-    """Returns what to use for something that is no dict."""
+    """Returns what to use for something that is not a dict."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return (
-        f"{type(value).__module__}.{type(value).__qualname__} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
+        f"{kind} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
         "or give stopscan.scan the texts alone"
     )
 
@@ -74,7 +75,7 @@ class _Events(Generic[E]):
             if api is None:
                 self._ready.append(event)
                 return
-            self._machine = machine(api, self._options, self._matches)
+            self._machine = machine_of(api, self._options, self._matches)
         self._ready.extend([out for out, _ in self._machine.feed(event)])
         self._closing = self._machine.ended and not self._options.drain
 
@@ -298,7 +299,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     api = api_of_answer(response)
     if api is None or not len(options.stops) or response.get("error"):
         return response
-    left: Any = cut(api, options, response)[0]
+    left: E = cut(api, options, response)[0]
     return left
 
 

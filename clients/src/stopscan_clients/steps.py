@@ -1,5 +1,5 @@
-"""Steps that are to be waited for, said once for sync and async: a generator yields what is to be waited for, and is sent
-what came of it."""
+"""Steps that are to be waited for, said once for sync and async: a generator yields what is to be waited for, and is
+sent what came of it."""
 
 from __future__ import annotations
 

@@ -212,8 +212,8 @@ class _Stream:
             out = body.end() if data is None else body.feed(data)
             if body.ended:
                 run(self._shut("close"))
-            elif out is data and not body.matches:
-                yield out  # most events
+            elif data is not None and out is data and not body.matches:
+                yield data  # most events
                 continue
             yield from body.told(out)
 
@@ -233,8 +233,8 @@ class _Stream:
             out = body.end() if data is None else body.feed(data)
             if body.ended:
                 await arun(self._shut("aclose"))
-            elif out is data and not body.matches:
-                yield out
+            elif data is not None and out is data and not body.matches:
+                yield data
                 continue
             for piece in body.told(out):
                 yield piece

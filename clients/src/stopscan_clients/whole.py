@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from stopscan import StopMatch
+from stopscan.finish import Finish
 from stopscan_clients.api import Api
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.machine import Choices, Entry, Options, Part, Unit, clean
 from stopscan_clients.paths import Path, dotted, get, items, number, without
-from stopscan.finish import Finish
 
 EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
 
@@ -33,8 +33,6 @@ def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMat
 
 class _Text(Part):
     """A text that is there at once. A loop ends behind its first copy."""
-
-    unused = ""
 
     def __init__(self, place: Path, options: Options) -> None:
         super().__init__(place, options)

@@ -7,39 +7,45 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import anthropic
+import httpx
+import httpx2
 import ollama
 import openai
 import pytest
 from server_harness import CountingEngine, served
 
 from stopscan import StopSet
-from stopscan_clients import scan_events
+from stopscan_clients import StopTransport
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "STOP", "hello world", "abc", "b", "aab", "###", "\n", "fox jumps", "é", "世", "ha!", "gap  t"]
 LONG = 1_500
 
-Ask = Callable[[str, str, list[str]], Iterable[Any]]  # url, prompt, the server's own stops
+Ask = Callable[..., Iterable[Any]]  # url, prompt, the server's own stops, and a transport for those of the client
 
 
-def chat(url: str, prompt: str, stop: list[str]) -> Iterable[Any]:
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none")
+def chat(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:
+    http_client = transport and httpx.Client(transport=transport)
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", http_client=http_client)
     messages: Any = [{"role": "user", "content": prompt}]
     return client.chat.completions.create(model="reciter", messages=messages, stream=True, extra_body={"stop": stop})
 
 
-def completions(url: str, prompt: str, stop: list[str]) -> Iterable[Any]:
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none")
+def completions(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:
+    http_client = transport and httpx.Client(transport=transport)
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", http_client=http_client)
     return client.completions.create(model="reciter", prompt=prompt, stream=True, extra_body={"stop": stop})
 
 
-def responses(url: str, prompt: str, stop: list[str]) -> Iterable[Any]:
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none")
+def responses(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:
+    http_client = transport and httpx.Client(transport=transport)
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", http_client=http_client)
     return client.responses.create(model="reciter", input=prompt, stream=True, extra_body={"stop": stop})
 
 
-def messages(url: str, prompt: str, stop: list[str]) -> Iterable[Any]:
-    client = anthropic.Anthropic(base_url=url, api_key="none")
+def messages(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:
+    http_client = transport and httpx2.Client(transport=transport)
+    client = anthropic.Anthropic(base_url=url, api_key="none", http_client=http_client)
     return client.messages.create(
         model="reciter",
         messages=[{"role": "user", "content": prompt}],
@@ -49,8 +55,11 @@ def messages(url: str, prompt: str, stop: list[str]) -> Iterable[Any]:
     )
 
 
-def generate(url: str, prompt: str, stop: list[str]) -> Iterable[Any]:
-    return ollama.Client(host=url).generate(model="reciter", prompt=prompt, stream=True, options={"stop": stop})
+def generate(url: str, prompt: str, stop: list[str], transport: Any = None) -> Iterable[Any]:
+    options = {"transport": transport} if transport else {}
+    return ollama.Client(host=url, **options).generate(
+        model="reciter", prompt=prompt, stream=True, options={"stop": stop}
+    )
 
 
 TEXTS: dict[Ask, Callable[[Any], str | None]] = {
@@ -71,9 +80,10 @@ def test_it_is_what_the_servers_own_stops_give(url: str, ask: Ask) -> None:
     stops = StopSet(STOPS)
     fired = 0
     for name in [name for name in SCRIPTS if not name.startswith("harmony")]:
-        stream = scan_events(ask(url, f"[{name}]", []), stops)
-        assert read(ask, stream) == read(ask, ask(url, f"[{name}]", STOPS)), name
-        fired += bool(stream.matches)
+        told: list[int] = []
+        transport = StopTransport(stops, on_match=lambda choice, match, told=told: told.append(choice))
+        assert read(ask, ask(url, f"[{name}]", [], transport)) == read(ask, ask(url, f"[{name}]", STOPS)), name
+        fired += bool(told)
     assert fired >= 8
 
 
@@ -92,7 +102,7 @@ def long_url(long: CountingEngine) -> Iterator[str]:
 @pytest.mark.parametrize("ask", TEXTS, ids=lambda ask: ask.__name__)
 def test_the_engine_stops_when_the_connection_is_closed(long: CountingEngine, long_url: str, ask: Ask) -> None:
     before = len(long.model.widths)
-    assert read(ask, scan_events(ask(long_url, "[long]", []), "END")) == "word " * 20
+    assert read(ask, ask(long_url, "[long]", [], StopTransport("END"))) == "word " * 20
     deadline = time.monotonic() + 30
     made = -1
     while made != len(long.model.widths) and time.monotonic() < deadline:

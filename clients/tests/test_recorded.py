@@ -1,0 +1,129 @@
+"""Streams in the form in which providers send them (`streams/`), with a text of our own: unchanged without a match, cut
+as brute force does with one, and valid for the types of the API's own client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from events import text_of
+from reference import Reference
+from replay import aws, line, sse
+
+from stopscan import StopSet
+from stopscan_clients.body import Asked, Body
+from stopscan_clients.machine import Options
+
+STREAMS = {path.stem: path for path in sorted((Path(__file__).parent / "streams").glob("*.jsonl"))}
+APIS = {
+    "anthropic": "anthropic",
+    "bedrock": "bedrock",
+    "chat": "chat",
+    "cohere": "cohere",
+    "completions": "completions",
+    "deepseek": "chat",
+    "gemini": "gemini",
+    "llama": "llama",
+    "ollama": "ollama",
+    "openai": "chat",
+}
+DONE = b"data: [DONE]\n\n"
+
+
+def api_of(name: str) -> str:
+    return "responses" if "responses" in name else APIS[name.partition("_")[0]]
+
+
+def recorded(name: str) -> tuple[list[Any], list[bytes]]:
+    """The events, and the pieces of the body."""
+    events = [json.loads(row) for row in STREAMS[name].read_text(encoding="utf-8").splitlines()]
+    form = {"ollama": line, "bedrock": aws}.get(api_of(name), sse)
+    return events, [*map(form, events), *([DONE] if api_of(name) in ("chat", "completions") else [])]
+
+
+def through(pieces: list[bytes], stop: list[str], media: str, **options: Any) -> tuple[bytes, Body]:
+    body = Body(Asked(Options(StopSet(stop), **options), True), media)
+    out = b""
+    for piece in pieces:
+        out += body.feed(piece)
+        if body.ended:
+            return out, body
+    return out + body.end(), body
+
+
+def media_of(name: str) -> str:
+    return "application/vnd.amazon.eventstream" if api_of(name) == "bedrock" else "text/event-stream"
+
+
+def events_in(body: bytes, name: str) -> list[Any]:
+    from stopscan_clients.framing import Aws, Lines, Sse
+
+    form = {"ollama": Lines, "bedrock": Aws}.get(api_of(name), Sse)()
+    payloads = [form.payload(frame) for frame in form.split(body)]
+    return [json.loads(payload) for payload in payloads if payload not in (None, b"[DONE]")]
+
+
+def said(name: str, events: list[Any]) -> str:
+    return "".join(text_of(api_of(name), event) or "" for event in events)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("stop", ["never", "one, two, three, four", "eepsX"])
+def test_without_a_match_the_body_goes_out_as_it_came(name: str, stop: str) -> None:
+    events, pieces = recorded(name)
+    out, body = through(pieces, [stop], media_of(name))
+    assert not body.matches
+    assert said(name, events_in(out, name)) == said(name, events)
+    if stop == "never":
+        assert out == b"".join(pieces)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_cut_is_that_of_brute_force(name: str) -> None:
+    events, pieces = recorded(name)
+    text = said(name, events)
+    joined = b"".join(pieces)
+    for begin in range(len(text) - 4):
+        stop = text[begin : begin + 1 + begin % 4]
+        oracle = Reference([stop])
+        expected = oracle.feed(text) + oracle.flush()
+        for split in (pieces, [joined[at : at + 37] for at in range(0, len(joined), 37)]):
+            out, body = through(split, [stop], media_of(name))
+            assert said(name, events_in(out, name)) == expected
+            assert oracle.match is not None
+            assert (body.matches[0].sequence, body.matches[0].offset) == (stop, oracle.match.offset)
+        drained, _ = through(pieces, [stop], media_of(name), drain=True)
+        assert said(name, events_in(drained, name)) == expected
+
+
+def checker(name: str) -> Callable[[Any], Any]:
+    from pydantic import TypeAdapter
+
+    if api_of(name) == "chat":
+        from openai.types.chat import ChatCompletionChunk as Event
+    elif api_of(name) == "responses":
+        from openai.types.responses import ResponseStreamEvent as Event  # type: ignore[assignment]
+    else:
+        from anthropic.types import RawMessageStreamEvent as Event  # type: ignore[assignment]
+    return TypeAdapter(Event).validate_python
+
+
+@pytest.mark.parametrize(
+    "name", ["openai_chat", "openai_responses", "anthropic_thinking", "anthropic_without_block_ends"]
+)
+@pytest.mark.parametrize("drain", [False, True])
+def test_what_a_stop_has_made_fits_the_types_of_the_apis_own_client(name: str, drain: bool) -> None:
+    events, pieces = recorded(name)
+    check = checker(name)
+    for event in events:
+        if event.get("type") != "ping":
+            check(event)
+    for stop in ("The", "keeper", "three", '"dawn"', "nächste", "夜", "eeps."):
+        out, body = through(pieces, [stop], media_of(name), drain=drain)
+        assert body.matches
+        for event in events_in(out, name):
+            if event.get("type") != "ping":
+                check(event)
