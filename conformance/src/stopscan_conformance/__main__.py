@@ -14,21 +14,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stopscan_conformance import official, reciter
+from stopscan_conformance import official
 from stopscan_conformance import report as reports
 from stopscan_conformance.apis import APIS
 from stopscan_conformance.cases import Case, Result, cases
 from stopscan_conformance.client import Server
 from stopscan_conformance.judge import LEVELS
 from stopscan_conformance.probe import Can
+from stopscan_conformance.reciter import Reciter
 from stopscan_conformance.report import Baseline, Report
 from stopscan_conformance.run import Terminated, run
+from stopscan_conformance.scripts import default_scripts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["reciter"]:
-        reciter.main(arguments[1:])
+        write_checkpoint(arguments[1:])
         return 0
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -98,6 +100,38 @@ def _find(report: Report, options: argparse.Namespace) -> None:
     report.complete = True
     if not report.results:
         raise ValueError(f"none of the {len(report.every)} cases tests {' or '.join(columns)}")
+
+
+def write_checkpoint(arguments: Sequence[str]) -> None:
+    """`stopscan-conformance reciter DIR` writes the default checkpoint."""
+    parser = argparse.ArgumentParser(
+        prog="stopscan-conformance reciter", description="Write a checkpoint that recites the default scripts."
+    )
+    parser.add_argument("directory", type=Path, help="where to write it")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
+    parser.add_argument(
+        "--layers", type=int, default=1, metavar="N", help="so many layers that do nothing: more take longer (1)"
+    )
+    options = parser.parse_args(arguments)
+    if options.layers < 1:
+        parser.error("--layers is at least 1")
+    if options.gguf:
+        try:
+            from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
+        except ImportError:
+            parser.error("--gguf needs the package gguf: install stopscan-conformance[gguf]")
+    reciter = Reciter()
+    try:
+        directory = reciter.write(options.directory, layers=options.layers)
+    except ImportError as error:
+        parser.error(f"the checkpoint needs the package {error.name}: install stopscan-conformance[reciter]")
+    if options.gguf:
+        write_gguf(reciter, directory, options.gguf)
+    size = sum(file.stat().st_size for file in (*directory.iterdir(), *filter(None, [options.gguf])))
+    print(
+        f"wrote {size / 1e6:.1f} MB: {' and '.join(map(str, filter(None, [directory, options.gguf])))}, which "
+        f"{'recite' if options.gguf else 'recites'} {len(default_scripts())} scripts"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -276,7 +276,7 @@ def _together(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
 def _requests(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
     """Several requests, some of which are left; what is left is paced, so that there is something to leave."""
     left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
-    after = plays.in_turn([plays.leaving(left), plays.at_once(_runs(made(TOGETHER)))])
+    after = plays.in_turn([plays.leaving(left), left.run, plays.at_once(_runs(made(TOGETHER)))])
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
@@ -321,7 +321,7 @@ def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, plays.Play]]:
             continue
         # The limit, too, is the same, unless it is what differs.
         asked = [plays.asked_of(point) for point in both]
-        if name != "another-limit":
+        if "limit" not in name:
             asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
         one, other = (plays.exchange(api, point.stream, mine) for point, mine in zip(both, asked, strict=True))
         yield f"{name}-in-turn", plays.on_one_connection([one, other, one, other])

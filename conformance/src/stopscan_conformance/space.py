@@ -351,6 +351,7 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
     "one-more-id": (Point(among="id-first"), Point(place=12, skip=1, length=9)),
     "another-id": (Point(among="id"), Point(place=12, among="id")),
     "another-limit": (Point(place=40), Point(place=40, limit="tight")),
+    "no-limit": (Point(limit="tight"), Point(limit="none")),
     "as-a-stream-and-whole": (Point(place=30), Point(place=30, stream=True)),
 }
 
