@@ -67,7 +67,9 @@ class Engine:
         if told and self._name == HARMONY:
             return [*CHAT]
         if parser is not None and parser.tool_parser_cls and tool_choice != "none":
-            if tool_choice in (None, "auto") or not parser.tool_parser_cls.supports_required_and_named:
+            # Releases that do not say so take every required call for the whole answer.
+            whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
+            if tool_choice in (None, "auto") or not whole:
                 told += ["tool_call"] * bool(self._calls)
             else:
                 told.append(ANSWER)
