@@ -13,18 +13,15 @@ from stopscan.engines import Defaults, Failures, switch
 
 logger = getLogger("sglang.stopscan")
 
-PARAMS = "sglang.srt.sampling.sampling_params.SamplingParams"
-SCHEDULER = "sglang.srt.managers.scheduler.Scheduler"
-DETOKENIZER = "sglang.srt.managers.detokenizer_manager.DetokenizerManager"
-REQ = "sglang.srt.managers.schedule_batch.Req"
-SERVER = "sglang.srt.entrypoints.http_server"
-CHAT = "sglang.srt.entrypoints.openai.serving_chat.OpenAIServingChat"
-RESPONSES = "sglang.srt.entrypoints.openai.protocol.ResponsesRequest"
-ANTHROPIC = "sglang.srt.entrypoints.anthropic.serving.AnthropicServing"
+DETOKENIZER = "srt.managers.detokenizer_manager.DetokenizerManager"
+SERVER = "srt.entrypoints.http_server"
+CHAT = "srt.entrypoints.openai.serving_chat.OpenAIServingChat"
+ANTHROPIC = "srt.entrypoints.anthropic.serving.AnthropicServing"
 
 # What is called or overridden, without a hook around it.
+REQ = "sglang.srt.managers.schedule_batch.Req"
 NEEDED = [f"{REQ}.update_finish_state", f"{REQ}.check_match_stop_str_prefix"]
-NEEDED_BY_ROUTES = [f"{CHAT}._tool_call_parsing_active", f"{CHAT}._encoding_output"]
+NEEDED_BY_ROUTES = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_output"]
 
 
 def register() -> None:
@@ -53,7 +50,7 @@ def register() -> None:
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
     """Returns what stands around each function of sglang, in a process with these defaults."""
     from stopscan.sglang._detokenizer import Detokenizer
-    from stopscan.sglang._guard import Guard
+    from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests
     from stopscan.sglang._routes import Routes
     from stopscan.sglang._scheduler import Scheduler
@@ -61,27 +58,31 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
     guard = Guard(failures or Failures(logger))
     requests = Requests(defaults, guard.failures)
     routes = Routes(requests, guard)
-    carrying = {
-        f"{PARAMS}.normalize": routes.normalize,
-        f"{SCHEDULER}._add_request_to_queue": Scheduler(requests).queued,
+    found: dict[str, Hook] = {
+        "srt.sampling.sampling_params.SamplingParams.normalize": routes.normalize,
+        "srt.managers.scheduler.Scheduler._add_request_to_queue": Scheduler(requests).queued,
         f"{DETOKENIZER}._decode_batch_token_id_output": Detokenizer(guard.failures).decode,
     }
-    of_routes = {
-        f"{SERVER}.serve_generate_request": routes.generate,
-        f"{CHAT}._convert_to_internal_request": routes.chat,
-        f"{CHAT}._generate_stream_content": routes.chat_chunks,
-        f"{RESPONSES}.to_sampling_params": routes.responses,
-        f"{ANTHROPIC}._convert_response": routes.anthropic,
-        f"{ANTHROPIC}._generate_anthropic_stream": routes.anthropic_stream,
-    }
-    found = carrying | (of_routes if _serves() else {})
-    return {target: guard.around(hook) for target, hook in found.items()}
+    if _serves():
+        found |= {
+            f"{SERVER}.serve_generate_request": routes.generate,
+            f"{CHAT}._convert_to_internal_request": routes.chat,
+            f"{CHAT}._generate_stream_content": routes.chat_chunks,
+            "srt.entrypoints.openai.protocol.ResponsesRequest.to_sampling_params": routes.responses,
+            f"{ANTHROPIC}._convert_response": routes.anthropic,
+            f"{ANTHROPIC}._generate_anthropic_stream": routes.anthropic_stream,
+        }
+    return {f"sglang.{target}": guard.around(hook) for target, hook in found.items()}
 
 
 def _serves() -> bool:
     """Whether this process is about to serve HTTP; the offline `Engine` is not to import what that takes."""
     main = getattr(sys.modules["__main__"], "__spec__", None)
-    return SERVER in sys.modules or "sglang.cli" in sys.modules or getattr(main, "name", "") == "sglang.launch_server"
+    return (
+        f"sglang.{SERVER}" in sys.modules
+        or "sglang.cli" in sys.modules
+        or getattr(main, "name", "") == "sglang.launch_server"
+    )
 
 
 def _fitting(defaults: Defaults) -> dict[str, Callable[..., Any]]:

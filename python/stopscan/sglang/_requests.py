@@ -64,7 +64,7 @@ class Requests:
     def concerns(self, stop: Any, patterns: Any, given: Any) -> bool:
         """Returns whether a request could have stops."""
         odd = given is not None and not isinstance(given, dict)
-        return bool(stop or patterns or self.defaults.repeat or odd or beyond(patterns, given))
+        return bool(stop or patterns or self.defaults.repeat or odd or _ours(given))
 
     def on(self, patterns: Any, given: Any) -> bool:
         """Returns whether a request is for stopscan, and not left to sglang after too many faults.
@@ -157,8 +157,11 @@ class Requests:
 def beyond(patterns: Any, given: Any) -> bool:
     """Returns whether a request asks for what sglang cannot keep. Its own ``stop_regex`` leaks, and may take the whole
     server's time."""
-    names = given if isinstance(given, dict) else ()
-    return bool(patterns or (TOLD in names and given[TOLD]) or any(str(name).startswith(PREFIX) for name in names))
+    return bool(patterns or _ours(given) or (isinstance(given, dict) and given.get(TOLD)))
+
+
+def _ours(given: Any) -> bool:
+    return isinstance(given, dict) and any(str(name).startswith(PREFIX) for name in given)
 
 
 def _texts(value: Any) -> bool:

@@ -12,6 +12,9 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import ADDED, TOLD, Requests, serving
 
+# Of a chat's request that is Anthropic's: the stop that its stream ended with.
+NAMED = "stopscan_named"
+
 
 class Routes:
     """The hooks of sglang's parameters, which all requests have, and of its routes."""
@@ -41,9 +44,10 @@ class Routes:
 
             tokenizer, asked = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
             try:
-                for params in asked if isinstance(asked, list) else [asked]:
-                    given = [params.get(name) for name in ("stop", "stop_regex", "custom_params")]
-                    self._requests.check(*given, tokenizer)
+                for params in filter(None, asked if isinstance(asked, list) else [asked]):
+                    self._requests.check(
+                        params.get("stop"), params.get("stop_regex"), params.get("custom_params"), tokenizer
+                    )
             except Refused:
                 obj.stream = False
         yield
@@ -67,13 +71,14 @@ class Routes:
         which stop it was."""
         made = yield
         request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
-        if hasattr(request, "stopscan_matched"):
-            request.stopscan_matched = _matched(content["meta_info"].get("finish_reason")) or request.stopscan_matched
+        matched = (content["meta_info"].get("finish_reason") or {}).get("matched")
+        if NAMED in vars(request) and isinstance(matched, str):
+            vars(request)[NAMED] = matched
         if scores is None or not (request.stop or request.stop_regex or request.custom_params):
             return None
 
         def last(count: int) -> str:
-            from sglang.srt.entrypoints.openai.utils import build_sse_content
+            from sglang.srt.entrypoints.openai.sse_utils import build_sse_content
 
             if count:
                 return ""
@@ -89,16 +94,11 @@ class Routes:
         if isinstance(matched, str) and answer.stop_reason == "end_turn":
             answer.stop_reason, answer.stop_sequence = "stop_sequence", matched
 
-    def anthropic_stream(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
+    def anthropic_stream(self, route: Any, adapted: Any, request: Any, *args: Any) -> Generator[None, Any, Any]:
         """Around Anthropic's stream, which is made of the chat stream of the same request."""
-        request.stopscan_matched = None
+        vars(request)[NAMED] = None
         made = yield
-        return self._guard.stream(made, each=lambda frame: _with_stop(frame, request.stopscan_matched))
-
-
-def _matched(reason: Any) -> str | None:
-    matched = (reason or {}).get("matched")
-    return matched if isinstance(matched, str) else None
+        return self._guard.stream(made, each=lambda frame: _with_stop(frame, vars(request)[NAMED]))
 
 
 def _with_stop(frame: str, matched: str | None) -> str:

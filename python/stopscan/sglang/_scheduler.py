@@ -43,7 +43,8 @@ class Scheduler:
             params = req.sampling_params
             if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
                 req.stopscan = Stops(self._maker.submit(self._made, req), self._requests.failures)
-                req.__class__ = _stopping(type(req))
+                theirs: Any = type(req)
+                req.__class__ = _stopping(theirs)
         yield
 
     def _made(self, req: Any) -> tuple[Spec, Any, Any] | None:
@@ -85,7 +86,7 @@ class Stops:
         return False
 
     def _begin(self, req: Any) -> bool:
-        made, self._made = self._made and self._made.result(), None
+        made, self._made = self._made.result() if self._made else None, None
         if made is None:
             return False
         self.spec, self._make, scanner = made

@@ -73,14 +73,11 @@ class Host:
         )
 
     def ids(self, pieces: Sequence[str | bytes]) -> list[int]:
-        return [number for piece in pieces for number in self._ids(piece)]
-
-    def _ids(self, piece: str | bytes) -> list[int]:
-        try:
-            return self._made.ids([piece])
-        except TypeError:
+        tokens: list[str | bytes] = []
+        for piece in pieces:
             raw = piece.encode() if isinstance(piece, str) else piece
-            return self._made.ids([bytes([byte]) for byte in raw])
+            tokens += [piece] if piece in (*WORDS, *SPECIAL) else [bytes([byte]) for byte in raw]
+        return self._made.ids(tokens)
 
     def run(
         self, streams: Mapping[str, tuple[Sequence[int], dict[str, Any]]], step: int = 1

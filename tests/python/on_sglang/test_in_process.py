@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from threading import current_thread, main_thread
 from typing import Any
@@ -16,6 +17,7 @@ from sglang_harness import first_stop
 
 from stopscan import Repeat
 from stopscan.engines import Defaults, Failures
+from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._plugin import hooks
 from stopscan.sglang._requests import ADDED, TOLD, Requests
 from stopscan.sglang._selftest import Host, installed
@@ -386,11 +388,68 @@ def test_requests_without_stops_stay_sglangs(host: Host) -> None:
     from sglang.srt.managers.schedule_batch import Req
 
     with installed(hooks(Defaults())):
-        plain, other = host._request("a", {}), host._request("b", {"custom_params": {"thinking_budget": 5}})
-        assert (type(plain), plain.sampling_params.stop_strs) == (Req, [])
-        other.output_ids.append(1)
-        other.update_finish_state(1)
-        assert type(other) is Req
+        for custom in (None, {}, {"thinking_budget": 5}, {TOLD: ["reasoning"], ADDED: []}):
+            assert type(host._request("r", {"custom_params": custom})) is Req
+
+
+def before() -> Any:
+    raise LookupError("injected")
+    yield
+
+
+def after() -> Any:
+    yield
+    raise LookupError("injected")
+
+
+def never() -> Any:
+    return
+    yield
+
+
+def other_arguments() -> Any:
+    raise AssertionError("not with these")
+
+
+@pytest.mark.parametrize("hook", [before, after, never, lambda: other_arguments(), lambda wrong: None])
+def test_no_exception_of_ours_leaves_a_hook_and_sglangs_function_runs_once(forgiving: Failures, hook: Any) -> None:
+    calls: list[int] = []
+    guarded = Guard(forgiving).around(hook)
+    assert guarded(lambda: calls.append(1) or "sglang's") == "sglang's"
+    assert (calls, forgiving.count) == ([1], 1)
+
+
+def test_sglangs_own_exceptions_and_refusals_leave_a_hook(forgiving: Failures) -> None:
+    def fine() -> Any:
+        yield
+
+    def refusing() -> Any:
+        raise Refused("stop is wrong")
+        yield
+
+    def theirs() -> None:
+        raise KeyError("sglang's")
+
+    with pytest.raises(KeyError):
+        Guard(forgiving).around(fine)(theirs)
+    with pytest.raises(ValueError, match="stop is wrong"):
+        Guard(forgiving).around(refusing)(theirs)
+    assert forgiving.count == 0
+
+
+def test_a_fault_in_the_middle_of_a_stream_leaves_the_stream_whole(forgiving: Failures) -> None:
+    async def made() -> Any:
+        for item in "abc":
+            yield item
+
+    def each(item: str) -> str:
+        return item.upper() if item != "b" else str(1 / 0)
+
+    async def run() -> list[str]:
+        return [item async for item in Guard(forgiving).stream(made(), each, lambda count: f"{count}")]
+
+    assert asyncio.run(run()) == ["A", "b", "C", "3"]
+    assert forgiving.count == 1
 
 
 @pytest.mark.parametrize("told", [[], ["reasoning"]])
