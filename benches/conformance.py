@@ -31,9 +31,9 @@ from typing import Any
 from conformance_servers import SERVERS, Column
 
 from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
-from stopscan_conformance._run import AT_ONCE, run
 from stopscan_conformance.gguf_file import write_gguf
 from stopscan_conformance.reciter import Reciter
+from stopscan_conformance.run import AT_ONCE, run
 
 sys.path.append(str(Path(__file__).parents[1] / "clients" / "tests"))
 

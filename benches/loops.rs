@@ -13,7 +13,7 @@ const PROSE: &str = concat!(include_str!("../LICENSE"), include_str!("../DESIGN.
 const CODE: &str = concat!(
     include_str!("../rust/stopscan/automaton/mod.rs"),
     include_str!("../rust/stopscan/patterns/threads.rs"),
-    include_str!("../rust/stopscan/text/held.rs"),
+    include_str!("../rust/stopscan/text.rs"),
     include_str!("../rust/stopscan/stream/output.rs"),
     include_str!("../rust/stopscan/graph/mod.rs"),
     include_str!("../rust/stopscan/tokens/decoder.rs"),

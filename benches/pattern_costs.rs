@@ -11,6 +11,7 @@ use arbitrary::{Arbitrary, Unstructured};
 
 #[path = "../tests/rust/random.rs"]
 mod random;
+#[allow(dead_code)] // of the tests
 #[path = "../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import platform
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import date
@@ -18,8 +19,8 @@ from importlib.metadata import version
 from time import thread_time_ns
 from typing import Any
 
-from stopscan._engine.environment import Settings
-from stopscan.sglang._hooks import hooks
+from stopscan.engines import Defaults
+from stopscan.sglang._plugin import hooks
 from stopscan.sglang._selftest import Host, installed
 
 TOKENS, ROWS, ROUNDS = 300, 32, 8
@@ -35,9 +36,10 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
+    ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter).parse_args()
     host = Host()
     ids = (host.ids(PIECES) * TOKENS)[:TOKENS]
-    ways: dict[str, Callable[[], Any]] = {"sglang": nullcontext, "with stopscan": lambda: installed(hooks(Settings()))}
+    ways: dict[str, Callable[[], Any]] = {"sglang": nullcontext, "with stopscan": lambda: installed(hooks(Defaults()))}
     print(f"{date.today()}, Python {platform.python_version()}, sglang {version('sglang')}; CPU ns a token")
     for what, measured in (("scheduler", scheduler), ("detokenizer", detokenizer)):
         times = {(name, way): float("inf") for name in CASES for way in ways}

@@ -1,4 +1,4 @@
-"""vLLM with its own stops and with stopscan's: `OutputProcessor.process_outputs` as a whole, for each token.
+"""vLLM with its own stops and with stopscan's: `process_outputs` as a whole and the detokenizer alone, a token.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_detokenizer.py
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import platform
 import tempfile
 from datetime import date
-from itertools import cycle, islice
+from itertools import cycle, islice, product
 from time import thread_time_ns
 from typing import Any
 
@@ -55,10 +55,9 @@ def stops(count: int) -> list[str]:
     ]
 
 
-def stream(tokenizer: Any, tokens: list[int], stop: list[str], requests: int = 8) -> tuple[float, str]:
-    """The processor time of one token, in nanoseconds, with some requests at once; and the text of the first."""
-    processor = OutputProcessor(tokenizer, log_stats=False)
-    queues = {}
+def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcessor, dict[str, Any]]:
+    """vLLM's output processor with some requests, and their queues."""
+    processor, queues = OutputProcessor(tokenizer, log_stats=False), {}
     for name in map(str, range(requests)):
         params = SamplingParams(stop=stop, output_kind=RequestOutputKind.DELTA)
         queues[name] = RequestOutputCollector(params.output_kind, name)
@@ -67,6 +66,12 @@ def stream(tokenizer: Any, tokens: list[int], stop: list[str], requests: int = 8
             pooling_params=None, arrival_time=0.0, lora_request=None, cache_salt=None, data_parallel_rank=None,
         )  # fmt: skip
         processor.add_request(request, None, queue=queues[name])
+    return processor, queues
+
+
+def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
+    """The processor time of a token in `process_outputs`, in nanoseconds, with 8 requests; the text of one."""
+    processor, queues = added(tokenizer, stop, 8)
     steps = [[EngineCoreOutput(request_id=name, new_token_ids=[token]) for name in queues] for token in tokens]
     pieces, took = [], 0
     for step in steps:
@@ -74,7 +79,18 @@ def stream(tokenizer: Any, tokens: list[int], stop: list[str], requests: int = 8
         processor.process_outputs(step)
         took += thread_time_ns() - start
         pieces += [queue.get_nowait().outputs[0].text for queue in queues.values()][:1]
-    return took / len(tokens) / requests, "".join(pieces)
+    return took / len(tokens) / len(queues), "".join(pieces)
+
+
+def alone(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
+    """The processor time of a token in the detokenizer alone: `update` and `get_next_output_text`."""
+    processor, _ = added(tokenizer, stop, 1)
+    detokenizer, pieces = processor.request_states["0"].detokenizer, []
+    start = thread_time_ns()
+    for token in tokens:
+        detokenizer.update([token], False)
+        pieces.append(detokenizer.get_next_output_text(False, True))
+    return (thread_time_ns() - start) / len(tokens), "".join(pieces)
 
 
 def main() -> None:
@@ -82,19 +98,20 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         tokenizer = get_tokenizer(str(reciter.write(directory)))
     print(f"{date.today()}, {platform.machine()}, CPython {platform.python_version()}, vLLM {vllm.__version__}\n")
-    print("| stops | vLLM, ns a token | with stopscan, ns a token | ratio |\n| ---: | ---: | ---: | ---: |")
     tokens = list(islice(cycle(reciter.token_ids("words")), 1000))
     text = "".join(islice(cycle(WORDS), len(tokens)))
-    for number in (0, 1, 4, 64):
+    print("| measured | stops | vLLM, ns | with stopscan, ns | ratio |\n| --- | ---: | ---: | ---: | ---: |")
+    for measured, number in product((whole, alone), (0, 1, 4, 64)):
         best: dict[bool, float] = {}
         for ours in [False, True] * ROUNDS:  # by turns, so that other processes disturb both
             if ours:
                 install()
-            took, streamed = stream(tokenizer, tokens, stops(number))
+            took, streamed = measured(tokenizer, tokens, stops(number))
             uninstall()
             assert text.startswith(streamed)
             best[ours] = min(took, best.get(ours, took))
-        print(f"| {number} | {best[False]:,.0f} | {best[True]:,.0f} | {best[True] / best[False]:.2f} |")
+        theirs, mine = best[False], best[True]
+        print(f"| {measured.__name__} | {number} | {theirs:,.0f} | {mine:,.0f} | {mine / theirs:.2f} |")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from replay import Replay, replaying
 settings.register_profile(
     "stopscan", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+# Few examples, for a busy machine: `pytest --hypothesis-profile=quick`.
+settings.register_profile("quick", max_examples=10, derandomize=True, database=None, deadline=None)
 settings.load_profile("stopscan")
 
 

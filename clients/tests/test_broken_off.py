@@ -51,12 +51,3 @@ def test_the_dicts_of_a_drained_stream_were_closed_behind_the_error() -> None:
     at = next(number for number, event in enumerate(events) if "END" in repr(event)) + 1
     out = list(scan_events([*events[:at], failed], "END", drain=True))
     assert [event["type"] for event in out[-2:]] == ["response.completed", "error"]
-
-
-def test_an_echo_of_token_ids_was_scanned() -> None:
-    chunks = [{"id": "1", "object": "text_completion", "choices": [{"index": 0, "text": "Q: END A: 4"}]}]
-    server = Server(httpx, map(sse, chunks))
-    client = openai.OpenAI(base_url="http://server/v1", api_key="none", http_client=httpx.Client(transport=server))
-    stream = client.completions.create(model="m", prompt=[1, 2], echo=True, stream=True)
-    with pytest.raises(ValueError, match="echo with a prompt of token ids"):
-        list(scan_events(stream, "END"))

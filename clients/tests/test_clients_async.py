@@ -19,7 +19,7 @@ def test_async_a_stop_closes_the_source_whose_close_is_async() -> None:
         stream = ascan_events(source, "END")
         assert texts([event async for event in stream]) == ["one ", "", None]
         assert source.closed == 1
-        await stream.close()
+        await stream.aclose()
         assert source.closed == 1
 
     asyncio.run(read())

@@ -10,18 +10,16 @@ from typing import Any
 import httpx
 import pytest
 import wire
-from apis import APIS, Api
+from apis import BY_NAME
 from memory import CHAT, Server, events, packages, post, text_in
-from events import field
+from events import field, text_of
 from replay import Recording, Replay, replaying, sse
-from test_clients_close import left
+from through import APIS, asker
 from wholes import PATHS, WHOLES
 
 from stopscan import Repeat, StopMatch, StopSet
-from stopscan_clients import ascan_events, scan_events, truncate_response
-from stopscan_clients._machines.machine import stopped
-from stopscan_clients._native import LIMITS, native_stops
-from stopscan.finish import Finish
+from stopscan_clients import StopTransport, ascan_events, scan_events, truncate_response
+from stopscan_clients.native import LIMITS, native_stops
 
 LOOP = "the same line again\n"
 FOUR = Repeat(4, max_period=100, min_length=32)  # fires with the fourth copy of LOOP
@@ -41,17 +39,18 @@ def loop(api: str) -> Recording:
     return Recording(made, pause=fourth)
 
 
-@pytest.mark.parametrize("api", APIS, ids=str)
-def test_a_looping_stream_is_ended(server: Replay, api: Api) -> None:
-    recording = loop(api.name)
-    stream = scan_events(api.open(server.url, server.record(recording)), StopSet(repeat=FOUR))
-    seen = list(stream)
-    assert left(recording), "nothing is generated after the loop"
-    assert api.read(seen) == LOOP * 4
-    finishes = [api.finish(event) for event in seen if api.finish(event)]
-    assert [finish.reason for finish in finishes if finish] in (["eos"], ["stop_sequence"]), "what the API can say"
-    assert stream.matches == {0: StopMatch(LOOP * 4, 0, period=len(LOOP))}
-    assert stopped(stream.matches[0]) == Finish("repetition", offset=0)
+@pytest.mark.parametrize("api", APIS)
+def test_a_looping_stream_is_ended(server: Replay, api: str) -> None:
+    recording = loop(api)
+    told: dict[int, StopMatch] = {}
+    ask = asker(server.url, api, StopTransport(StopSet(repeat=FOUR), on_match=told.__setitem__))
+    seen = list(ask(server.record(recording)))
+    assert recording.gone.wait(10), "nothing is generated after the loop"
+    assert recording.sent == recording.pause
+    assert "".join(text_of(api, event) or "" for event in seen) == LOOP * 4
+    ends = [end for event in seen if (end := BY_NAME[api].finish(event))]
+    assert [end.reason for end in ends] in (["eos"], ["stop_sequence"]), "what the API can say"
+    assert told == {0: StopMatch(LOOP * 4, 0, period=len(LOOP))}
 
 
 @pytest.mark.parametrize("include_stop", [False, True])

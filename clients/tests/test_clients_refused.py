@@ -3,72 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import anthropic
 import pytest
 import wire
-from huggingface_hub import ChatCompletionStreamOutput, TextGenerationStreamOutput
-from events import MAKERS
+from huggingface_hub import ChatCompletionStreamOutput
+from openai.types.chat import ChatCompletionChunk
 from sources import AsyncSource, Source, chunks
 
-from stopscan_clients import ascan_events, scan_events
+from stopscan_clients import ascan_events, scan_events, truncate_response
 
 
-def test_huggingface_hub_attributes_are_a_copy_of_the_dict() -> None:
-    """To change one side leaks the other: each side of each event says the same, and no text comes twice."""
-    chunks = wire.chat(["one ", "E", "ND two"])
-    events = [ChatCompletionStreamOutput.parse_obj_as_instance(chunk) for chunk in chunks]
-    stream = scan_events(events, "END")
-    out = list(stream)
-    attributes = "".join(event.choices[0].delta.content or "" for event in out)
-    items = "".join(event["choices"][0]["delta"].get("content") or "" for event in out)
-    assert (attributes, items) == ("one ", "one ")
-    assert {type(event) for event in out} == {ChatCompletionStreamOutput}
-    assert (out[-1].choices[0].finish_reason, out[-1].choices[0].matched_stop) == ("stop", "END")
-    assert out[1] is events[1]
-    assert stream.matches[0].offset == 4
-
-
-class Copied(dict[str, Any]):
-    """Its attributes are a copy of its items, and nothing keeps them together."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.choices = self["choices"]
-
-
-def test_an_event_that_still_has_the_old_text_after_a_cut_is_refused_at_the_first() -> None:
-    source = iter([Copied(chunk) for chunk in wire.chat(["one ", "END"], usage=False)])
-    stream = scan_events(source, "END")
-    assert next(stream)["choices"][0]["delta"]["content"] == ""
-    with pytest.raises(TypeError, match="Copied cannot be cut: its text does not change"):
-        next(stream)
-
-
-def test_a_class_of_a_client_that_is_not_known_is_refused() -> None:
-    class Delta(anthropic.BaseModel):
-        type: str
-        delta: Any
-        index: int
-
-    Delta.__module__ = "elsewhere.types"
-    with pytest.raises(TypeError, match=r"elsewhere.types.*Delta cannot be cut: no event types"):
-        next(scan_events([Delta(type="content_block_delta", index=0, delta={})], "END"))
+def test_objects_of_clients_are_refused_and_the_error_says_what_to_use() -> None:
+    chunk = wire.chat(["one END"])[1]
+    objects = [
+        ChatCompletionStreamOutput.parse_obj_as_instance(chunk),  # a dict whose attributes are a copy
+        ChatCompletionChunk.model_validate(chunk),
+        SimpleNamespace(type="ai", content="x"),
+        "one",
+        b"data: {}",
+    ]
+    for event in objects:
+        with pytest.raises(TypeError, match=r"is not a dict: give its client a StopTransport .* or give stopscan.scan"):
+            next(scan_events([event], "END"))
+        with pytest.raises(TypeError, match=f"{type(event).__name__} is not a dict"):
+            truncate_response(event, "END")
 
 
 def test_text_generation_of_tgi_is_no_api_that_is_known() -> None:
-    event = TextGenerationStreamOutput.parse_obj_as_instance({"index": 0, "token": {"id": 1, "text": "x"}})
     with pytest.raises(TypeError, match="no event of an API"):
-        next(scan_events([event], "END"))
+        next(scan_events([{"index": 0, "token": {"id": 1, "text": "x"}}], "END"))
 
 
-@pytest.mark.parametrize("api", MAKERS)
-def test_the_first_text_is_cut_for_trial_and_that_changes_nothing(api: str) -> None:
-    made = [MAKERS[api](event) for event in wire.WIRES[api](["one", "two", "thr"])]
-    assert [id(event) for event in scan_events(made, "END")] == [id(event) for event in made]
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"include_stop": 1}, "include_stop must be True or False"),
+        ({"drain": "no"}, "drain must be True or False"),
+        ({"choices": "2"}, "choices must be"),
+        ({"choices": True}, "choices must be"),
+    ],
+)
+def test_options_of_a_wrong_type(options: Any, words: str) -> None:
+    for scan in (lambda: scan_events([], "END", **options), lambda: ascan_events(AsyncSource(), "END", **options)):
+        with pytest.raises(TypeError, match=words):
+            scan()
+    with pytest.raises(ValueError, match="choices must be"):
+        scan_events([], "END", choices=0)
+    with pytest.raises(TypeError, match="not one dict"):
+        scan_events({}, "END")
 
 
 def test_closes_says_whether_the_source_can_be_closed() -> None:
@@ -106,42 +90,22 @@ def test_ascan_events_takes_choices_too() -> None:
     asyncio.run(read())
 
 
-@dataclass(frozen=True)
-class Frozen:
-    choices: Any
-
-
-@pytest.mark.parametrize("kind", [SimpleNamespace, Frozen])
-def test_objects_that_are_of_no_client_are_refused(kind: Any) -> None:
-    """Nobody knows how to copy them: a guess was a frozen dataclass's error in the middle of the stream."""
-    event = kind(choices=[SimpleNamespace(index=0, delta=SimpleNamespace(content="one END"), finish_reason=None)])
-    with pytest.raises(TypeError, match=f"{kind.__name__} cannot be cut"):
-        next(scan_events([event], "END"))
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda: scan_events(ascan_events(AsyncSource(), "x"), "END"), "use ascan_events"),
         (lambda: scan_events(7, "END"), "no iterable of events"),
         (lambda: ascan_events([], "END"), "no async iterable of events"),
-        (lambda: next(scan_events(["one"], "END")), "builtins.str cannot be cut"),
+        (lambda: next(scan_events(["one"], "END")), "builtins.str is not a dict"),
         (lambda: next(scan_events([{"type": ["text"]}], "END")), "no event of an API"),
-        (lambda: next(scan_events([b"data: {}"], "END")), "builtins.bytes cannot be cut"),
+        (lambda: next(scan_events([b"data: {}"], "END")), "builtins.bytes is not a dict"),
         (lambda: next(scan_events([{"delta": "x"}], "END")), "'delta'"),
         (lambda: next(scan_events([{"message": "Not Found"}], "END")), "'message'"),
-        (lambda: next(scan_events([SimpleNamespace(type="ai", content="x")], "END")), "SimpleNamespace cannot be cut"),
     ],
 )
 def test_what_is_refused(call: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
         call()
-
-
-@pytest.mark.parametrize("kind", ["chunk", "content.delta", "content.done", "refusal.delta", "text"])
-def test_what_a_helper_has_made_is_refused(kind: str) -> None:
-    with pytest.raises(TypeError, match=rf"'{kind}' is made by the client's stream\(\) helper: give the helper itself"):
-        next(scan_events([{"type": kind, "delta": "x"}], "END"))
 
 
 def test_a_bad_stop_is_refused_before_the_stream_is_touched() -> None:

@@ -15,7 +15,7 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
     """`starting_after`: there was no `response.created`, and the first deltas are gone."""
     rest = answer(["one ", "two E", "ND three"])[-12:]
     assert kinds(rest)[0] == "output_text.delta"
-    for made in (rest, [MAKERS["responses"](event) for event in rest]):
+    for made in (rest,):
         stream = scan_events(made, "END")
         out = list(stream)
         assert [field(e, "type").removeprefix("response.") for e in out[-4:]] == [
@@ -31,8 +31,6 @@ def test_the_rest_of_a_stream_that_was_broken_off() -> None:
         assert field(item, "id") == field(made[0], "item_id") == field(out[-4], "item_id") == field(out[-3], "item_id")
         part = field(item, "content", 0)
         assert [field(part, name) for name in ("type", "text", "annotations")] == ["output_text", "two ", []]
-        named = [type(one).__name__ for one in (response, item, part)]
-        assert named == (["dict"] * 3 if made is rest else ["Response", "ResponseOutputMessage", "ResponseOutputText"])
         assert [field(event, "output_index") for event in out[-4:-1]] == [1, 1, 1]
         assert [field(event, "content_index") for event in out[-4:-1]] == [0, 0, None]
 
@@ -50,7 +48,7 @@ def test_llama_cpp_20607_events_that_say_no_index() -> None:
         assert deltas == ["one ", ""]
         assert kinds(out)[:5] == kinds(llama_cpp())[:5]
         assert [kind for kind in kinds(out)[7:] if kind in closing][-4:] == closing
-        assert len(out) == 11 + drain, "the reasoning is done later, the call is not there"
+        assert len(out) == 11, "the call is not there"
         items = [field(out[-2], "item"), field(out[-1], "response", "output", 1)]
         assert [field(item, "id") for item in items] == ["msg_1", "msg_1"]
         assert [field(item, "content", 0, "text") for item in items] == ["one ", "one "]

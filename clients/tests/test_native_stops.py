@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stopscan import StopSet, truncate
 from stopscan_clients import native_stops
-from stopscan_clients._native import LIMITS, Limit
+from stopscan_clients.native import LIMITS, Limit
 
 FIVE = ["a", "b", "c", "d", "e"]
 

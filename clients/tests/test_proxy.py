@@ -16,7 +16,7 @@ from apis import APIS, MESSAGES, client
 from events import field
 from replay import Recording, Replay
 from running import Running, raw_server, running
-from test_clients_close import endless, left
+from through import endless, left
 from test_clients_loops import LOOP, loop
 from wholes import PATHS, WHOLES
 

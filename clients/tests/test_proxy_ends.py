@@ -19,7 +19,7 @@ import wire
 from botocore.eventstream import EventStreamBuffer
 from replay import Recording, Replay
 from running import Running, free_port, raw_server, running, until
-from test_clients_close import endless
+from through import endless
 
 CHAT = "/v1/chat/completions"
 PATHS = {

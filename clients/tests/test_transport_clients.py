@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -10,17 +12,28 @@ import openai
 import pytest
 import trio
 import wire
-from apis import BY_NAME, MESSAGES
+from apis import BY_NAME, MESSAGES, bedrock
 from events import field, text_of
 from reference import Reference
 from replay import Recording, Replay
-from test_clients_close import endless, left
-from test_clients_wire import CASES, chunkings
-from through import APIS, asker, async_asker
+from through import APIS, asker, async_asker, endless, left
 from wholes import PATHS, WHOLES
 
 from stopscan import StopMatch
-from stopscan_clients import AsyncStopTransport, StopTransport
+from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
+
+CASES = [
+    ("aENENDb", ["END"]),
+    ("xabcy", ["abc", "b"]),  # lm15 gives "" for this in one event, and "a" in three
+    ("é\nEN", ["END"]),  # nothing fires, and text is held at the end
+    ("a\n\nb", ["\n\n", "\nb"]),
+]
+
+
+def chunkings(text: str) -> Iterator[list[str]]:
+    for cuts in range(2 ** (len(text) - 1)):
+        places = [0, *[place for place in range(1, len(text)) if cuts >> (place - 1) & 1], len(text)]
+        yield [text[begin:end] for begin, end in pairwise(places)]
 
 
 def check(api: str, events: list[Any], told: dict[int, StopMatch], text: str, stop: list[str]) -> None:
@@ -53,6 +66,22 @@ def test_every_chunking_async(server: Replay, api: str, text: str, stop: list[st
             check(api, [event async for event in stream], told, text, stop)
 
     asyncio.run(read())
+
+
+@pytest.mark.parametrize(("text", "stop"), CASES, ids=str)
+def test_every_chunking_of_boto3s_events(server: Replay, text: str, stop: list[str]) -> None:
+    for deltas in chunkings(text):
+        stream = scan_events(bedrock(server.url, server.record(Recording(wire.bedrock(deltas)))), stop)
+        check("bedrock", list(stream), dict(stream.matches), text, stop)
+
+
+def test_a_stop_in_boto3s_events_ends_the_request(server: Replay) -> None:
+    recording = endless("bedrock")
+    stream = scan_events(bedrock(server.url, server.record(recording)), "END")
+    assert stream.closes
+    event = next(event for event in stream if stream.matches)
+    assert left(recording), "before the first event after the stop is given out"
+    assert len([one for one in (event, *stream) if BY_NAME["bedrock"].finish(one)]) == 1
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -80,19 +80,6 @@ def test_async_clients_that_are_made_like_openais(server: Replay, name: str) -> 
     asyncio.run(read())
 
 
-@pytest.mark.parametrize("name", LIKE_OPENAI)
-def test_scan_events_of_clients_that_are_made_like_openais(server: Replay, name: str) -> None:
-    made = made_like_openai(name, server.url, None)
-    recording, model = recorded(server, wire.chat(TEXTS))
-    stream = scan_events(made.chat.completions.create(model=model, messages=MESSAGES, stream=True), "END")
-    chunks = list(stream)
-    assert chat_text(chunks) == "one "
-    assert {type(chunk) for chunk in chunks} == {type(chunks[0])}
-    assert chunks[-1].choices[0].finish_reason == "stop"
-    assert stream.closes
-    assert left(recording)
-
-
 @pytest.mark.parametrize("which", [httpx, httpx2], ids=["httpx", "httpx2"])
 def test_openai_3_takes_clients_of_both_packages(server: Replay, which: Any) -> None:
     openai = package("openai")

@@ -10,13 +10,26 @@ import httpx
 import httpx2
 import ollama
 import openai
+import wire
 from apis import MESSAGES, genai
+from replay import Recording
 
 from stopscan_clients import AsyncStopTransport, StopTransport
 
 APIS = ("chat", "completions", "responses", "anthropic", "gemini", "ollama", "generate")
 
 Ask = Callable[..., Any]
+
+
+def endless(api: str) -> Recording:
+    """An answer whose third delta completes a stop. The server waits there for the client to leave."""
+    events = wire.WIRES[api](["one E", "N", "D two", *["more"] * 100])
+    last = next(number for number, event in enumerate(events, 1) if "D two" in str(event))
+    return Recording(events, pause=last)
+
+
+def left(recording: Recording) -> bool:
+    return recording.gone.wait(10) and recording.sent == recording.pause
 
 
 def asker(url: str, api: str, transport: StopTransport) -> Ask:

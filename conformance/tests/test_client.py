@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from stopscan_conformance import Server, client
+from stopscan_conformance import Server, cases, client
 from stopscan_conformance.apis import APIS, Part, Request
 from stopscan_conformance.client import Answer, ask
 from stopscan_conformance.wire import Event, Wire
@@ -323,3 +323,26 @@ def test_a_request_says_what_it_says_in_each_api() -> None:
     request = replace(Request("[split]"), said=replace(Request("").said, prefix="long ", parts=True))
     for api in APIS.values():
         assert "long [split]" in str(api.body("m", request))
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_official_clients_read_the_same(staged_url: str, name: str) -> None:
+    server = Server(f"{staged_url}/right", model="reciter", clients=True)
+    for stream in (False, True):
+        for script in ("split", "think", "empty"):
+            prompt = f"[harmony-{script}]" if APIS[name].harmony and script != "think" else f"[{script}]"
+            answer = asyncio.run(ask(server, APIS[name], Request(prompt, stream, {"stop": ["END"]})))
+            assert (answer.read_again, answer.unread) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("defect", "name", "told"),
+    [
+        ("chat: an error in the stream", "openai-chat", None),  # it is told as an error
+        ("anthropic: no names", "anthropic", "the client anthropic reads '', not 'This is the '"),
+    ],
+)
+def test_official_clients_judge(staged_url: str, defect: str, name: str, told: str | None) -> None:
+    server = Server(f"{staged_url}/{defect.replace(' ', '%20')}", model="reciter", clients=True)
+    case = next(one for one in cases(name) if one.stream and one.name == "split")
+    assert case.run(server).findings.get("official-client") == told

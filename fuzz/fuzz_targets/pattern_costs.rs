@@ -3,6 +3,7 @@
 
 #![no_main]
 
+#[allow(dead_code)] // of the tests
 #[path = "../../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 

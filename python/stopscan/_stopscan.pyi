@@ -38,42 +38,84 @@ class _Copied:
 @type_check_only
 class _Set(_Copied):
     @property
-    def stop(self) -> tuple[str, ...]: ...
+    def stop(self) -> tuple[str, ...]:
+        """The hidden stops."""
     @property
-    def visible(self) -> tuple[str, ...]: ...
+    def visible(self) -> tuple[str, ...]:
+        """The visible stops."""
     @property
-    def patterns(self) -> tuple[str, ...]: ...
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns."""
     @property
-    def max_held(self) -> int | None: ...
+    def max_held(self) -> int | None:
+        """The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536."""
     @property
-    def stop_in(self) -> tuple[str, ...]: ...
+    def stop_in(self) -> tuple[str, ...]:
+        """The regions in which stops fire."""
     @property
-    def repeat(self) -> Repeat | None: ...
-    def region_after(self, prefix: str, /) -> str: ...
+    def repeat(self) -> Repeat | None:
+        """The ``Repeat`` of the set, or ``None`` if loops are no stop."""
+    def region_after(self, prefix: str, /) -> str:
+        r"""Returns the name of the region, or of the state of a region, that is open after ``prefix``.
+
+        ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``.
+        Leave the user's words out of ``prefix``.
+
+        >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {}}
+        >>> SegmentSet(markers).region_after("<think>\n")
+        'reasoning'
+        """
 
 @type_check_only
 class _Scanner(_Copied):
     @property
-    def region(self) -> str: ...
+    def region(self) -> str:
+        """The region that is open."""
     @property
-    def match(self) -> StopMatch | None: ...
+    def match(self) -> StopMatch | None:
+        """The match of the stop that fired, or ``None``. Its offset counts all text, markers included."""
     @property
-    def held(self) -> str: ...
-    def reset(self) -> None: ...
-    def copy(self) -> Self: ...
-    def snapshot(self) -> bytes: ...
-    def restore(self, snapshot: bytes) -> None: ...
+    def held(self) -> str:
+        """The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
+        out.
+        """
+    def reset(self) -> None:
+        """Goes back to the start of the stream. Returns nothing."""
+    def copy(self) -> Self:
+        """Returns a copy of the stream. The copy and the stream go on independently."""
+    def snapshot(self) -> bytes:
+        """Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal options,
+        also in another process or on another machine. The bytes do not have the set, the tokenizer or the
+        vocabulary.
+        """
+    def restore(self, snapshot: bytes) -> None:
+        """Puts the state of ``snapshot`` into the stream. Returns nothing.
+
+        Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
+        unknown version. After an error the stream is as before.
+        """
 
 @type_check_only
 class _OfTokens(_Scanner):
     @property
-    def finish(self) -> Finish | None: ...
+    def finish(self) -> Finish | None:
+        """The ``Finish`` of the stream. ``None`` while the stream goes on."""
     @property
-    def tokens_seen(self) -> int: ...
+    def tokens_seen(self) -> int:
+        """How many tokens were fed, for a usage report."""
     @property
-    def tokens_kept(self) -> int: ...
+    def tokens_kept(self) -> int:
+        """How many tokens there are up to the last token that has a part in the emitted text. Cut ids and logprobs
+        there.
+        """
     @property
-    def tokens_in(self) -> dict[str, int]: ...
+    def tokens_in(self) -> dict[str, int]:
+        """The number of tokens of each region, for a usage report. Each call makes a new dict.
+
+        A token counts in the region where its last character lies. Tokens with which a marker ends, tokens that
+        end the stream, and tokens that a stop cuts count in no region. Without regions the dict is
+        ``{"answer": tokens_kept}``.
+        """
 
 @type_check_only
 class _Stream(Iterator[_Out]):
@@ -83,34 +125,59 @@ class _Stream(Iterator[_Out]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.
+
+        If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
+        The ``RuntimeError`` while another thread is in the stream is such an error.
+        """
     @property
-    def match(self) -> StopMatch | None: ...
+    def match(self) -> StopMatch | None:
+        """The stop that fired, or ``None``."""
     @property
-    def held(self) -> str: ...
+    def held(self) -> str:
+        """The text that is withheld because it may be the beginning of a hidden stop or of a marker."""
     @property
-    def unused(self) -> str: ...
+    def unused(self) -> str:
+        """The text after the stop in the delta that completed the stop."""
     @property
-    def region(self) -> str: ...
+    def region(self) -> str:
+        """The region that is open."""
     @property
-    def closes(self) -> bool: ...
+    def closes(self) -> bool:
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes on
+        after a stop.
+        """
 
 @final
 class StopMatch:
+    """The stop that fired and where: ``text[offset:end] == sequence``.
+
+    ``offset`` and ``end`` count code points of the whole text of the stream. Matches are ordered by their place.
+
+    >>> StopMatch("END", 26).end
+    29
+    """
+
     __match_args__: ClassVar[tuple[Literal["sequence"], Literal["offset"]]]
     def __new__(
         cls, sequence: str, offset: int, pattern: str | None = None, period: int | None = None
     ) -> StopMatch: ...
     @property
-    def sequence(self) -> str: ...
+    def sequence(self) -> str:
+        """The stop, as the user gave it, or the text that matched a pattern."""
     @property
-    def pattern(self) -> str | None: ...
+    def pattern(self) -> str | None:
+        """The pattern that matched, ``None`` for a string."""
     @property
-    def period(self) -> int | None: ...
+    def period(self) -> int | None:
+        """The length of the block that a loop repeats, in code points. ``None`` for any other stop."""
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Where the stop begins, in code points."""
     @property
-    def end(self) -> int: ...
+    def end(self) -> int:
+        """Where the stop ends, in code points."""
     def __lt__(self, other: StopMatch, /) -> bool: ...
     def __le__(self, other: StopMatch, /) -> bool: ...
     def __gt__(self, other: StopMatch, /) -> bool: ...
@@ -118,16 +185,58 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
+    r"""A stop that fires at the first character that proves that the text repeats itself.
+
+    The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
+    have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
+    in every region.
+
+    Raises ``ValueError`` for a ``count`` below 3, a ``max_period`` outside of 1 to 65,536 and a ``min_length`` below
+    32.
+
+    >>> StopSet(repeat=Repeat()).find("I will now fix the bug.\n" * 20).period
+    24
+    """
     def __new__(cls, count: int = 4, *, max_period: int = 1024, min_length: int = 256) -> Repeat: ...
     @property
-    def count(self) -> int: ...
+    def count(self) -> int:
+        """How often a block must be written."""
     @property
-    def max_period(self) -> int: ...
+    def max_period(self) -> int:
+        """The greatest length of a block, in code points."""
     @property
-    def min_length(self) -> int: ...
+    def min_length(self) -> int:
+        """The least length of all copies together, in code points."""
 
 @final
 class StopSet(_Set):
+    r"""A compiled set of stops: immutable, hashable, picklable, shared by any number of threads and scanners.
+
+    The stop that completes first fires. If several stops complete at the same character, the longest stop fires.
+
+    - ``stop``: hidden stops, which are cut from the output. A string is one stop. ``StopSet(stops)`` of a ``StopSet``
+      is that set.
+    - ``visible``: stops that stay in the output.
+    - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
+      ``\b``. They are hidden stops. The match that completes first fires.
+    - ``max_held``: how many code points are held for a pattern. A longer match is given up, and its text is released. A
+      pattern that could hold ordinary text for ever needs this limit.
+    - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
+    - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
+      is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
+      opening marker of the pair.
+    - ``stop_in``: the regions in which stops fire. The default is all regions, with ``protect`` the answer alone.
+    - ``repeat``: a ``Repeat`` that makes loops a stop.
+
+    A stop that is given twice counts once.
+
+    Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be taken, more
+    than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
+    ``UnicodeEncodeError`` for a lone surrogate.
+
+    >>> StopSet(["is", "a"]).find("this a")
+    StopMatch('is', 2)
+    """
     def __new__(
         cls,
         stop: StopSet | str | Iterable[str] | None = None,
@@ -141,18 +250,50 @@ class StopSet(_Set):
         repeat: Repeat | None = None,
     ) -> StopSet: ...
     @property
-    def protect(self) -> tuple[tuple[str, str], ...]: ...
+    def protect(self) -> tuple[tuple[str, str], ...]:
+        """The opening and closing markers of the protected regions."""
     @property
-    def regions(self) -> dict[str, dict[str, str]] | None: ...
-    def find(self, text: str, /, *, start_protected: bool = False, region: str | None = None) -> StopMatch | None: ...
+    def regions(self) -> dict[str, dict[str, str]] | None:
+        """The graph of regions that was given, or ``None``. Each call makes a new dict."""
+    def find(self, text: str, /, *, start_protected: bool = False, region: str | None = None) -> StopMatch | None:
+        """Returns the match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
+
+        >>> StopSet(["b", "ab"]).find("xab")
+        StopMatch('ab', 1)
+        """
     def truncate(
         self, text: str, /, *, include_stop: bool = False, start_protected: bool = False, region: str | None = None
-    ) -> tuple[str, StopMatch | None]: ...
+    ) -> tuple[str, StopMatch | None]:
+        """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
+
+        A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
+
+        >>> StopSet("END").truncate("The END.")
+        ('The ', StopMatch('END', 4))
+        """
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
 
 @final
 class StopScanner(_Scanner):
+    """Scans one stream: give ``feed`` each delta, emit the text that ``feed`` returns, and call ``flush`` at the end.
+
+    The returned texts, joined, are the text before the stop, or all text if no stop fires.
+
+    - ``stop``: a ``StopSet``, or the stops that make a set.
+    - ``include_stop``: whether every stop stays in the output.
+    - ``start_protected``: whether the stream begins inside the first protected region of the set.
+    - ``region``: the region of the set, or the state of a region, in which the stream begins.
+
+    One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read ``match``,
+    ``held`` and ``region`` meanwhile: it waits until the call has ended.
+
+    >>> scanner = StopScanner(["END"])
+    >>> scanner.feed("The E"), scanner.held
+    ('The ', 'E')
+    >>> scanner.feed("ND."), scanner.match, scanner.unused
+    ('', StopMatch('END', 4), '.')
+    """
     def __new__(
         cls,
         stop: StopSet | str | Iterable[str] | None,
@@ -162,18 +303,57 @@ class StopScanner(_Scanner):
         region: str | None = None,
     ) -> StopScanner: ...
     @property
-    def stops(self) -> StopSet: ...
+    def stops(self) -> StopSet:
+        """The ``StopSet`` of the scanner."""
     @property
-    def unused(self) -> str: ...
-    def feed(self, delta: str, /, *, armed: bool = True) -> str: ...
-    def bypass(self, text: str, /) -> str: ...
-    def flush(self) -> str: ...
+    def unused(self) -> str:
+        """The text after the stop in the delta that completed the stop."""
+    def feed(self, delta: str, /, *, armed: bool = True) -> str:
+        """Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
+
+        After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
+        stop that begins inside ``delta`` and completes later, in armed text, does fire.
+
+        Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
+        error the scanner is as before.
+
+        >>> StopScanner("END").feed("END E", armed=False)
+        'END '
+        """
+    def bypass(self, text: str, /) -> str:
+        """Returns the held text and ``text``, joined, without scanning ``text``.
+
+        Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the beginning
+        of a stop that was held. An open region stays open. After a match the result is ``""``.
+
+        >>> scanner = StopScanner("END")
+        >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
+        ('', 'EN-', 'D')
+        """
+    def flush(self) -> str:
+        r"""Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
+        open region.
+
+        No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
+        ends with ``\b``, may complete here.
+        """
 
 @final
-class StopStream(_Stream[str]): ...
+class StopStream(_Stream[str]):
+    """An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
+
+    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
+    raises, the error reaches the caller, and ``held`` still has the withheld text.
+    """
 
 @disjoint_base
 class Vocabulary(_Copied):
+    """The bytes of each token id, and the ready text of the tokens that are whole characters.
+
+    ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` are the bytes of a
+    ``tokenizer.json``, or a list. In the list a string or bytes are text, an int is a byte of a run, and ``None`` is a
+    gap. Without ``tokens`` the vocabulary is not native.
+    """
     def __new__(
         cls,
         tokens: list[str | bytes | int | None] | bytes | None,
@@ -185,11 +365,47 @@ class Vocabulary(_Copied):
         special_ends_character: bool = False,
     ) -> Self: ...
     @property
-    def native(self) -> bool: ...
-    def _parts(self) -> tuple[list[Any], dict[str, Any]]: ...
+    def native(self) -> bool:
+        """Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes."""
+    def _parts(self) -> tuple[list[Any], dict[str, Any]]:
+        """What makes this vocabulary once more."""
 
 @final
 class TokenScanner(_OfTokens):
+    """Scans one stream of token ids: ``feed`` returns the text that is safe to emit, and ``finish`` says why the stream
+    ended.
+
+    The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``stop``, ``include_stop``,
+    ``start_protected`` and ``region`` are those of ``StopScanner``.
+
+    - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
+    - ``max_tokens``: how many tokens the stream may have.
+    - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop
+      string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+    - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream, as in an engine that ends
+      its row there.
+    - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` takes it as a
+      token without text: models have more ids than their tokenizers.
+    - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
+      complete their last character.
+    - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is one
+      special token counts all the same. A marker of a special token and text together is a ``ValueError``: pass
+      ``skip_special_tokens=False``.
+
+    A pickle has the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
+    tokenizer, use ``snapshot``: that has no vocabulary.
+
+    If a token brings several ends, ``finish`` reports the first of: stop, stop token, EOS, ``max_tokens``. The text is
+    the text of the tokenizer's ``decode`` of all ids. The text of a token that ends the stream is neither scanned nor
+    emitted: a stop fires there only if it is the token's whole text. A token that is all of a live marker is one step:
+    no stop fires inside it.
+
+    >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
+    >>> for token_id in generate(prompt):
+    ...     print(scanner.feed(token_id), end="")
+    ...     if scanner.finish:
+    ...         break
+    """
     def __new__(
         cls,
         tokenizer_or_vocabulary: Any,
@@ -208,12 +424,42 @@ class TokenScanner(_OfTokens):
         unknown_ids: Literal["refuse", "count"] = "refuse",
         eos_ends_early: bool = False,
     ) -> TokenScanner: ...
-    def feed(self, token_id: int, /) -> str: ...
-    def feed_many(self, token_ids: Iterable[int], /) -> str: ...
-    def flush(self, reason: EndReason = "eos") -> str: ...
+    def feed(self, token_id: int, /) -> str:
+        """What is safe to emit after ``token_id``. After the end of the stream the result is empty.
+
+        Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
+        not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
+        tokenizer.
+        """
+    def feed_many(self, token_ids: Iterable[int], /) -> str:
+        """What is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
+
+        Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
+        read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+        """
+    def flush(self, reason: EndReason = "eos") -> str:
+        """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
+        held text.
+
+        ``reason`` is a reason of ``Finish`` that needs no stop and no token id; any other reason raises
+        ``ValueError``. After the end of the stream the result is empty, and nothing changes.
+        """
 
 @final
 class TokenSegmenter(_OfTokens):
+    """Cuts one stream of token ids into segments: ``feed`` returns the segments that are safe to emit, and ``finish`` says
+    why the stream ended.
+
+    The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``segments``, ``region`` and
+    ``include_stop`` are those of ``Segmenter``. All other arguments are those of ``TokenScanner``.
+
+    >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    >>> segmenter = TokenSegmenter(tokenizer, markers, eos_token_ids=2)
+    >>> for token_id in generate(prompt):
+    ...     for region, text, part in segmenter.feed(token_id):
+    ...         print(region, text)
+    >>> reasoning_tokens = segmenter.tokens_in["reasoning"]
+    """
     def __new__(
         cls,
         tokenizer_or_vocabulary: Any,
@@ -231,11 +477,30 @@ class TokenSegmenter(_OfTokens):
         unknown_ids: Literal["refuse", "count"] = "refuse",
         eos_ends_early: bool = False,
     ) -> TokenSegmenter: ...
-    def feed(self, token_id: int, /) -> list[tuple[str, str, int]]: ...
-    def feed_many(self, token_ids: Iterable[int], /) -> list[tuple[str, str, int]]: ...
-    def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]: ...
+    def feed(self, token_id: int, /) -> list[tuple[str, str, int]]:
+        """What is safe to emit after ``token_id``. After the end of the stream the result is empty.
 
-def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]: ...
+        Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
+        not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
+        tokenizer.
+        """
+    def feed_many(self, token_ids: Iterable[int], /) -> list[tuple[str, str, int]]:
+        """What is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
+
+        Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
+        read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
+        """
+    def flush(self, reason: EndReason = "eos") -> list[tuple[str, str, int]]:
+        """Ends the stream for ``reason`` and returns the rest of its text: half a character as U+FFFD, and the
+        held text.
+
+        ``reason`` is a reason of ``Finish`` that needs no stop and no token id; any other reason raises
+        ``ValueError``. After the end of the stream the result is empty, and nothing changes.
+        """
+
+def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
+    """The name and the source of each form, and its states with their markers: what ``stopscan.segments.FORMATS`` is made of."""
+
 def scan(
     deltas: Iterable[str],
     /,
@@ -244,7 +509,15 @@ def scan(
     include_stop: bool = False,
     start_protected: bool = False,
     region: str | None = None,
-) -> StopStream: ...
+) -> StopStream:
+    """Returns an iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+
+    As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
+
+    >>> list(scan(["The E", "ast. EN", "D."], "END"))
+    ['The ', 'East. ']
+    """
+
 def truncate(
     text: str,
     /,
@@ -253,10 +526,40 @@ def truncate(
     include_stop: bool = False,
     start_protected: bool = False,
     region: str | None = None,
-) -> tuple[str, StopMatch | None]: ...
+) -> tuple[str, StopMatch | None]:
+    """Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
+
+    ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
+
+    >>> truncate("The END.", "END")
+    ('The ', StopMatch('END', 4))
+    """
 
 @final
 class SegmentSet(_Set):
+    r"""Compiled markers that cut a text into segments, and stops: immutable, hashable, picklable, shared by any number of
+    threads and segmenters.
+
+    - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
+      begins in the first region. ``SegmentSet(segments)`` of a ``SegmentSet`` is that set.
+    - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
+    - ``stop_in``: the regions in which stops fire. The default is all regions.
+
+    Only the markers and stops of the open region count. The marker or stop that completes first counts. If several
+    complete at the same character, the longest counts.
+
+    A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
+    states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
+    of ``tool_call``.
+
+    Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
+    marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
+    Raises ``TypeError`` for a value that is not a string or mapping, and ``UnicodeEncodeError`` for a lone surrogate.
+
+    >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    >>> SegmentSet(markers, stop=["END"], stop_in=["answer"]).region_after("<think>\n")
+    'reasoning'
+    """
     def __new__(
         cls,
         markers: SegmentSet | Mapping[str, Mapping[str, str]],
@@ -270,12 +573,37 @@ class SegmentSet(_Set):
         repeat: Repeat | None = None,
     ) -> SegmentSet: ...
     @property
-    def markers(self) -> dict[str, dict[str, str]]: ...
+    def markers(self) -> dict[str, dict[str, str]]:
+        """For each region and state its markers, and where each marker leads. Each call makes a new dict."""
     @property
-    def regions(self) -> tuple[str, ...]: ...
+    def regions(self) -> tuple[str, ...]:
+        """The names of the regions; a stream begins in the first."""
 
 @final
 class Segmenter(_Scanner):
+    """Cuts one stream into segments: give ``feed`` each delta, emit the segments that ``feed`` returns, and call ``flush``
+    at the end.
+
+    A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
+    the markers between them, joined in order, are the input.
+
+    The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state, from 0
+    at the start of the stream. Text of one part may come in several segments. Join the text of the reasoning and of the
+    answer by region, and the text of calls by part.
+
+    - ``segments``: a ``SegmentSet``, or the markers that make a set.
+    - ``region``: where the stream begins. The default is the first region.
+    - ``include_stop``: whether every stop stays in the output.
+
+    One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
+    ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
+
+    >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
+    >>> segmenter.feed("<think>5?</thi"), segmenter.held
+    ([('reasoning', '5?', 1)], '</thi')
+    >>> segmenter.feed("nk>6."), segmenter.region
+    ([('answer', '6.', 2)], 'answer')
+    """
     def __new__(
         cls,
         segments: SegmentSet | Mapping[str, Mapping[str, str]],
@@ -285,14 +613,37 @@ class Segmenter(_Scanner):
         include_stop: bool = False,
     ) -> Segmenter: ...
     @property
-    def segments(self) -> SegmentSet: ...
+    def segments(self) -> SegmentSet:
+        """The ``SegmentSet`` of the segmenter."""
     @property
-    def unused(self) -> str: ...
-    def feed(self, delta: str, /, *, armed: bool = True) -> list[tuple[str, str, int]]: ...
-    def flush(self) -> list[tuple[str, str, int]]: ...
+    def unused(self) -> str:
+        """The text after the stop in the delta that completed the stop."""
+    def feed(self, delta: str, /, *, armed: bool = True) -> list[tuple[str, str, int]]:
+        """Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and no two
+        neighbours are of one part.
+
+        After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
+        stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
+        too.
+
+        Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
+        error the segmenter is as before.
+        """
+    def flush(self) -> list[tuple[str, str, int]]:
+        r"""Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
+        open region.
+
+        No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
+        ends with ``\b``, may complete here.
+        """
 
 @final
-class SegmentStream(_Stream[tuple[str, str, int]]): ...
+class SegmentStream(_Stream[tuple[str, str, int]]):
+    """An iterator of segments over an iterable of deltas, and a context manager. ``split`` makes it.
+
+    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
+    raises, the error reaches the caller, and ``held`` still has the withheld text.
+    """
 
 def split(
     deltas: Iterable[str],
@@ -301,4 +652,12 @@ def split(
     *,
     region: str | None = None,
     include_stop: bool = False,
-) -> SegmentStream: ...
+) -> SegmentStream:
+    """Returns an iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+
+    As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
+
+    >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
+    >>> list(split(["<thi", "nk>5?</", "think>6."], markers))
+    [('reasoning', '5?', 1), ('answer', '6.', 2)]
+    """

@@ -9,6 +9,8 @@ from typing import Any
 from stopscan import StopSet
 from stopscan.repeats import add_repeat
 
+__all__ = ["add_pairs", "add_stops", "stop_set", "unescaped"]
+
 
 def add_stops(parser: ArgumentParser, loops: str = "end an answer that has fallen into a loop") -> None:
     """Adds the options of stops. Returns nothing. ``loops`` says what ``--repeat`` does."""

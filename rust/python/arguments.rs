@@ -3,14 +3,13 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
 use stopscan::host::Limits;
 use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
-use crate::objects::{collect, list, room};
+use crate::objects::{collect, list, new_string, room, tuple};
 
 /// A list of strings that are named by their place in it: stops, or markers.
 pub(crate) struct Strings<'py> {
@@ -147,10 +146,11 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     let py = string.py();
     if !string.is_exact_instance_of::<PyString>() {
         // A copy as an ordinary string: no method of the subclass runs.
-        let plain = py.get_type::<PyString>().call_method1(intern!(py, "__str__"), (string,))?;
+        let copy = py.get_type::<PyString>().getattr(new_string(py, "__str__")?)?;
+        let plain = copy.call1(tuple(py, [Ok(string.clone())])?)?;
         return with_text(plain.cast_exact::<PyString>()?, action);
     }
-    if string.call_method0(intern!(py, "isascii"))?.is_truthy()? {
+    if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
         return action(string.to_str()?); // it is its own UTF-8
     }
     let bytes = string.encode_utf8()?;

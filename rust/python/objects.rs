@@ -128,18 +128,18 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
 
 /// Makes tuples and lists that differ in few items, for what is made at every delta: a list is filled, copied and emptied.
 /// PyO3's own constructors end the process if there is no memory.
-pub(crate) struct Draft(Py<PyList>);
+pub(crate) struct Template(Py<PyList>);
 
-impl Draft {
-    /// A draft of lists with one item.
-    pub(crate) fn of_list(py: Python<'_>) -> PyResult<Draft> {
-        Ok(Draft(list(py, [Ok(py.None().into_bound(py))])?.unbind()))
+impl Template {
+    /// A template of lists with one item.
+    pub(crate) fn of_list(py: Python<'_>) -> PyResult<Template> {
+        Ok(Template(list(py, [Ok(py.None().into_bound(py))])?.unbind()))
     }
 
-    /// A draft of the segments of a region.
-    pub(crate) fn of_segment(py: Python<'_>, region: &Py<PyString>) -> PyResult<Draft> {
+    /// A template of the segments of a region.
+    pub(crate) fn of_segment(py: Python<'_>, region: &Py<PyString>) -> PyResult<Template> {
         let none = || py.None().into_bound(py);
-        Ok(Draft(list(py, [region.bind(py).as_any().clone(), none(), none()].map(Ok))?.unbind()))
+        Ok(Template(list(py, [region.bind(py).as_any().clone(), none(), none()].map(Ok))?.unbind()))
     }
 
     /// The list of `item`.
@@ -173,7 +173,7 @@ impl Draft {
         }
     }
 
-    /// The segment, if the draft was filled with another one meanwhile: without the GIL by another thread, and with it by a
+    /// The segment, if the template was filled with another one meanwhile: without the GIL by another thread, and with it by a
     /// finalizer that ran within the copy.
     #[cold]
     fn segment_of_its_own<'py>(

@@ -8,23 +8,49 @@ use stopscan::{Emit, Format, Set, SetBuilder, StopSetBuilder, Target, keep};
 use crate::arguments::{Strings, hash, items, options, pairs, read_text, size, string, text, unexpected, with_text};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::matches::StopMatch;
-use crate::objects::{self, Draft, dict, int, new_string, owned, rebuild, room, set_item, some_int};
+use crate::objects::{self, Template, dict, int, new_string, owned, rebuild, room, set_item, some_int};
 
-/// The methods that both classes of sets have. `$example` shows `region_after`.
+/// The methods that both classes of sets have.
 macro_rules! set_methods {
-    ($class:ident, $example:literal) => {
+    ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// The name of the region, or of the state of a region, that is open after ``prefix``.
+            /// Returns the name of the region, or of the state of a region, that is open after ``prefix``.
             ///
             /// ``prefix`` is the assistant's own part of a prompt. Some chat templates end this part with ``<think>``.
             /// Leave the user's words out of ``prefix``.
             ///
-            #[doc = $example]
+            /// >>> markers = {"answer": {"<think>": "reasoning"}, "reasoning": {}}
+            /// >>> SegmentSet(markers).region_after("<think>\n")
+            /// 'reasoning'
             #[pyo3(signature = (prefix, /))]
             fn region_after<'py>(&self, prefix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
                 let region = with_text(string(prefix, "prefix")?, |prefix| Ok(self.core.region_after(prefix)))?;
                 new_string(prefix.py(), region)
+            }
+
+            /// The hidden stops.
+            #[getter]
+            fn stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+                texts(py, self.core.stop())
+            }
+
+            /// The visible stops.
+            #[getter]
+            fn visible<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+                texts(py, self.core.visible())
+            }
+
+            /// The patterns.
+            #[getter]
+            fn patterns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+                texts(py, self.core.patterns())
+            }
+
+            /// The regions in which stops fire.
+            #[getter]
+            fn stop_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+                texts(py, self.core.stop_in())
             }
 
             /// The most code points that are held for a pattern. ``None`` means the limit of the library, 65,536.
@@ -89,21 +115,6 @@ pub(crate) struct StopSet {
     pub(crate) core: stopscan::StopSet,
     /// The name of each node's region.
     pub(crate) names: Vec<Py<PyString>>,
-    /// The hidden stops.
-    #[pyo3(get)]
-    stop: Py<PyTuple>,
-    /// The visible stops.
-    #[pyo3(get)]
-    visible: Py<PyTuple>,
-    /// The patterns.
-    #[pyo3(get)]
-    patterns: Py<PyTuple>,
-    /// The opening and closing markers of the protected regions.
-    #[pyo3(get)]
-    protect: Py<PyTuple>,
-    /// The regions in which stops fire.
-    #[pyo3(get)]
-    stop_in: Py<PyTuple>,
 }
 
 #[pymethods]
@@ -132,11 +143,11 @@ impl StopSet {
                 false => Err(type_error("a StopSet is complete: it takes no other stops or options")),
             };
         }
-        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
+        let mut arguments = SetArguments::new(stop, visible, patterns, max_held, repeat)?;
         let pairs = pairs(protect)?;
         for pair in &pairs {
             let markers = pair.texts()?;
-            given.add(markers.iter().map(|marker| marker.len()).sum(), |set: StopSetBuilder| {
+            arguments.add(markers.iter().map(|marker| marker.len()).sum(), |set: StopSetBuilder| {
                 set.protect([(markers[0], markers[1])])
             })?;
         }
@@ -145,25 +156,31 @@ impl StopSet {
             if !pairs.is_empty() {
                 return Err(value_error("regions and protect exclude each other"));
             }
-            names = given.read_regions(regions, "regions")?;
+            names = arguments.add_regions(regions, "regions")?;
             if names.is_empty() {
                 return Err(value_error("there are no regions"));
             }
         }
-        given.read_stop_in(stop_in)?;
-        Py::new(py, StopSet::of_core(py, given.compile(py)?, &names)?)
+        arguments.add_stop_in(stop_in)?;
+        Py::new(py, StopSet::of_core(py, arguments.compile(py)?, &names)?)
+    }
+
+    /// The opening and closing markers of the protected regions.
+    #[getter]
+    fn protect<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        objects::tuple(py, self.core.protect().map(|(open, close)| texts(py, [open, close].into_iter())))
     }
 
     /// The graph of regions that was given, or ``None``. Each call makes a new dict.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let protects = self.core.protect().next().is_some();
-        // A set that was given no regions has one, without markers.
-        let given = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
-        (given && !protects).then(|| markers(py, &self.core)).transpose()
+        // A set without `regions` has one region, without markers.
+        let has_regions = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
+        (has_regions && !protects).then(|| markers(py, &self.core)).transpose()
     }
 
-    /// The match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
+    /// Returns the match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
     ///
     /// >>> StopSet(["b", "ab"]).find("xab")
     /// StopMatch('ab', 1)
@@ -182,7 +199,7 @@ impl StopSet {
         })
     }
 
-    /// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+    /// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
     ///
     /// A visible stop stays at the end of the text. ``include_stop=True`` makes every stop visible.
     ///
@@ -223,31 +240,20 @@ impl StopSet {
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        set_repr("StopSet", self.stop.bind(py), &self.options(py)?)
+        set_repr("StopSet", self.stop(py)?.as_any(), &self.options(py)?)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let (py, set) = (slf.py(), slf.get());
-        rebuild(slf.get_type(), objects::tuple(py, [Ok(set.stop.bind(py).clone())])?, set.options(py)?, None)
+        rebuild(slf.get_type(), objects::tuple(py, [set.stop(py)])?, set.options(py)?, None)
     }
 }
 
-set_methods!(
-    StopSet,
-    ">>> StopSet(\"END\", protect=[(\"<think>\", \"</think>\")]).region_after(\"<think>\\n\")\n'<think>'"
-);
+set_methods!(StopSet);
 
 impl StopSet {
     fn of_core(py: Python<'_>, core: stopscan::StopSet, keys: &[Bound<'_, PyString>]) -> PyResult<StopSet> {
-        Ok(StopSet {
-            names: names(py, &core, keys)?.0,
-            stop: tuple(py, core.stop())?,
-            visible: tuple(py, core.visible())?,
-            patterns: tuple(py, core.patterns())?,
-            protect: objects::tuple(py, core.protect().map(|pair| pair_of(py, pair)))?.unbind(),
-            stop_in: tuple(py, core.stop_in())?,
-            core,
-        })
+        Ok(StopSet { names: names(py, &core, keys)?.0, core })
     }
 
     /// `stop` itself if it is a set, or the set it makes.
@@ -258,12 +264,12 @@ impl StopSet {
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let options = dict(py)?;
-        set_item(&options, "patterns", &self.patterns)?;
-        set_item(&options, "visible", &self.visible)?;
-        set_item(&options, "protect", &self.protect)?;
+        set_item(&options, "patterns", self.patterns(py)?)?;
+        set_item(&options, "visible", self.visible(py)?)?;
+        set_item(&options, "protect", self.protect(py)?)?;
         set_item(&options, "regions", self.regions(py)?)?;
         if !lives_by_default(&self.core, self.core.protect().next().is_some()) {
-            set_item(&options, "stop_in", &self.stop_in)?;
+            set_item(&options, "stop_in", self.stop_in(py)?)?;
         }
         set_item(&options, "max_held", self.max_held(py)?)?;
         set_item(&options, "repeat", self.repeat())?;
@@ -271,11 +277,7 @@ impl StopSet {
     }
 }
 
-fn pair_of<'py>(py: Python<'py>, (open, close): (&str, &str)) -> PyResult<Bound<'py, PyTuple>> {
-    objects::tuple(py, [new_string(py, open), new_string(py, close)])
-}
-
-/// The text before the stop, and the match. If no stop fires, ``text`` itself and ``None``.
+/// Returns the text before the stop, and the match; or ``text`` itself and ``None`` if no stop fires.
 ///
 /// ``include_stop=True`` keeps the stop at the end of the text. ``stop`` and the options are those of ``StopScanner``.
 ///
@@ -323,21 +325,9 @@ pub(crate) struct SegmentSet {
     /// The name of each node's region.
     pub(crate) names: Vec<Py<PyString>>,
     /// The segments of each node, without their text.
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) templates: Vec<Template>,
     /// A list of one segment, without it.
-    pub(crate) one: Draft,
-    /// The hidden stops.
-    #[pyo3(get)]
-    stop: Py<PyTuple>,
-    /// The visible stops.
-    #[pyo3(get)]
-    visible: Py<PyTuple>,
-    /// The patterns.
-    #[pyo3(get)]
-    patterns: Py<PyTuple>,
-    /// The regions in which stops fire.
-    #[pyo3(get)]
-    stop_in: Py<PyTuple>,
+    pub(crate) one: Template,
 }
 
 #[pymethods]
@@ -360,11 +350,11 @@ impl SegmentSet {
                 false => Err(type_error("a SegmentSet is complete: it takes no stops or options")),
             };
         }
-        let mut given = Given::read(stop, visible, patterns, max_held, repeat)?;
-        let names = given.read_regions(markers, "markers")?;
-        given.read_stop_in(stop_in)?;
+        let mut arguments = SetArguments::new(stop, visible, patterns, max_held, repeat)?;
+        let names = arguments.add_regions(markers, "markers")?;
+        arguments.add_stop_in(stop_in)?;
         let py = markers.py();
-        Py::new(py, SegmentSet::of_core(py, given.compile(py)?, &names)?)
+        Py::new(py, SegmentSet::of_core(py, arguments.compile(py)?, &names)?)
     }
 
     /// The names of the regions; a stream begins in the first.
@@ -390,23 +380,16 @@ impl SegmentSet {
     }
 }
 
-set_methods!(
-    SegmentSet,
-    ">>> SegmentSet({\"answer\": {\"<think>\": \"reasoning\"}, \"reasoning\": {}}).region_after(\"<think>\\n\")\n'reasoning'"
-);
+set_methods!(SegmentSet);
 
 impl SegmentSet {
     fn of_core(py: Python<'_>, core: stopscan::SegmentSet, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {
         let (names, regions) = names(py, &core, keys)?;
         Ok(SegmentSet {
-            drafts: names.iter().map(|name| Draft::of_segment(py, name)).collect::<PyResult<_>>()?,
-            one: Draft::of_list(py)?,
+            templates: names.iter().map(|name| Template::of_segment(py, name)).collect::<PyResult<_>>()?,
+            one: Template::of_list(py)?,
             names,
             regions,
-            stop: tuple(py, core.stop())?,
-            visible: tuple(py, core.visible())?,
-            patterns: tuple(py, core.patterns())?,
-            stop_in: tuple(py, core.stop_in())?,
             core,
         })
     }
@@ -419,11 +402,11 @@ impl SegmentSet {
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let options = dict(py)?;
-        set_item(&options, "stop", &self.stop)?;
-        set_item(&options, "visible", &self.visible)?;
-        set_item(&options, "patterns", &self.patterns)?;
+        set_item(&options, "stop", self.stop(py)?)?;
+        set_item(&options, "visible", self.visible(py)?)?;
+        set_item(&options, "patterns", self.patterns(py)?)?;
         if !lives_by_default(&self.core, false) {
-            set_item(&options, "stop_in", &self.stop_in)?;
+            set_item(&options, "stop_in", self.stop_in(py)?)?;
         }
         set_item(&options, "max_held", self.max_held(py)?)?;
         set_item(&options, "repeat", self.repeat())?;
@@ -458,10 +441,11 @@ impl Repeat {
         min_length: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Repeat> {
         let default = stopscan::Repeat::default();
-        let part = |given: Option<_>, name, default| given.map_or(Ok(default), |given| size(given, name));
-        let count = part(count, "count", default.count())?;
-        let max_period = part(max_period, "max_period", default.max_period())?;
-        let min_length = part(min_length, "min_length", default.min_length())?;
+        let size_or =
+            |argument: Option<_>, name, default| argument.map_or(Ok(default), |argument| size(argument, name));
+        let count = size_or(count, "count", default.count())?;
+        let max_period = size_or(max_period, "max_period", default.max_period())?;
+        let min_length = size_or(min_length, "min_length", default.min_length())?;
         Ok(Repeat(stopscan::Repeat::new(count, max_period, min_length).or_raise()?))
     }
 
@@ -537,8 +521,8 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     Format::all().map(|format| (format.name(), format.source(), states(format))).collect()
 }
 
-/// The arguments of a set, as far as they were read.
-struct Given<E> {
+/// What a set is to be compiled of, and how much it is.
+struct SetArguments<E> {
     set: SetBuilder<E>,
     /// How many bytes of stops there are, and whether there are patterns.
     bytes: usize,
@@ -548,32 +532,32 @@ struct Given<E> {
 /// From so many bytes of stops on, compiling takes long enough to let other threads run.
 const LONG: usize = 16_384;
 
-impl<E: Emit> Given<E> {
-    fn read(
+impl<E: Emit> SetArguments<E> {
+    fn new(
         stop: Option<&Bound<'_, PyAny>>,
         visible: Option<&Bound<'_, PyAny>>,
         patterns: Option<&Bound<'_, PyAny>>,
         max_held: Option<&Bound<'_, PyAny>>,
         repeat: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Given<E>> {
+    ) -> PyResult<SetArguments<E>> {
         let max_held = max_held.map(|max_held| size(max_held, "max_held")).transpose()?;
         let stop = Strings::new(stop, "stop")?;
         let visible = Strings::new(visible, "visible stop")?;
         let patterns = Strings::new(patterns, "pattern")?;
         let (patterns, stop, visible) = (patterns.texts()?, stop.texts()?, visible.texts()?);
         let bytes = stop.iter().chain(&visible).map(|text| text.len()).sum();
-        let mut given = Given { set: SetBuilder::default(), bytes, patterns: !patterns.is_empty() };
+        let mut arguments = SetArguments { set: SetBuilder::default(), bytes, patterns: !patterns.is_empty() };
         let texts = || stop.iter().chain(&visible).chain(&patterns);
         let size = texts().map(|text| text.len() + 2 * size_of::<String>()).sum();
-        given.add(size, |set| {
+        arguments.add(size, |set| {
             let set = set.stop(&stop).visible(&visible).patterns(&patterns);
             max_held.into_iter().fold(set, SetBuilder::max_held)
         })?;
         if let Some(repeat) = repeat {
             let repeat = Repeat::of(repeat)?;
-            given.add(0, |set| set.repeat(repeat))?;
+            arguments.add(0, |set| set.repeat(repeat))?;
         }
-        Ok(given)
+        Ok(arguments)
     }
 
     /// Adds something of so many bytes, which the builder copies.
@@ -584,7 +568,7 @@ impl<E: Emit> Given<E> {
     }
 
     /// Returns the names as they were given.
-    fn read_regions<'py>(&mut self, regions: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyString>>> {
+    fn add_regions<'py>(&mut self, regions: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyString>>> {
         let mut names = Vec::new();
         for (region, leads) in items(regions, name)? {
             let name = text(&region, || "region".into())?;
@@ -596,7 +580,7 @@ impl<E: Emit> Given<E> {
         Ok(names)
     }
 
-    fn read_stop_in(&mut self, stop_in: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn add_stop_in(&mut self, stop_in: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         match stop_in.filter(|stop_in| !stop_in.is_none()) {
             None => Ok(()),
             Some(stop_in) => {
@@ -642,9 +626,9 @@ fn lives_by_default<E: Emit>(set: &Set<E>, protects: bool) -> bool {
 type Names = Vec<Py<PyString>>;
 
 /// The name of each node's region and of each region, as Python strings: the objects that were given, where there are.
-pub(crate) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, given: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
-    let object = |name| match given.iter().find(|given| given.to_str().is_ok_and(|given| given == name)) {
-        Some(given) => Ok(given.clone().unbind()),
+pub(crate) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
+    let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
+        Some(key) => Ok(key.clone().unbind()),
         None => new_string(py, name).map(Bound::unbind),
     };
     let regions = set.regions().map(object).collect::<PyResult<Vec<_>>>()?;
@@ -652,8 +636,8 @@ pub(crate) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, given: &[Bound<'_, Py
     Ok((nodes.collect(), regions))
 }
 
-fn tuple<'a>(py: Python<'_>, texts: impl Iterator<Item = &'a str>) -> PyResult<Py<PyTuple>> {
-    Ok(objects::tuple(py, texts.map(|text| new_string(py, text)))?.unbind())
+fn texts<'a, 'py>(py: Python<'py>, texts: impl Iterator<Item = &'a str>) -> PyResult<Bound<'py, PyTuple>> {
+    objects::tuple(py, texts.map(|text| new_string(py, text)))
 }
 
 fn keep_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {

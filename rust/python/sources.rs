@@ -24,7 +24,7 @@ use crate::turns::{NOBODY, in_use, this_thread};
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
-/// An iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+/// Returns an iterator of the safe text of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
 ///
 /// As soon as a stop fires, the iterator closes ``deltas``. ``stop`` and the options are those of ``StopScanner``.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn scan(
     region: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<StopStream>> {
     let scanner = StopScanner::new(stop, include_stop, start_protected, region)?;
-    let stream = DeltaStream::new(Reader::Text(scanner.stream), deltas, "ascan")?;
+    let stream = DeltaStream::new(DeltaReader::Text(scanner.stream), deltas, "ascan")?;
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn scan(
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
-/// An iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
+/// Returns an iterator of the segments of ``deltas``, with ``match``, ``held``, ``unused``, ``region`` and ``closes``.
 ///
 /// As soon as a stop fires, the iterator closes ``deltas``. ``segments`` and the options are those of ``Segmenter``.
 ///
@@ -67,7 +67,7 @@ pub(crate) fn split(
     include_stop: bool,
 ) -> PyResult<Py<SegmentStream>> {
     let segmenter = Segmenter::new(segments, region, include_stop)?;
-    let stream = DeltaStream::new(Reader::Segments(segmenter.stream, Mutex::default()), deltas, "asplit")?;
+    let stream = DeltaStream::new(DeltaReader::Segments(segmenter.stream, Mutex::default()), deltas, "asplit")?;
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
 }
 
@@ -76,11 +76,11 @@ pub(crate) fn split(
 /// One class with one `__next__`, because then PyO3's way into it is inlined; a second one costs every delta 4 ns.
 #[pyclass(module = "stopscan", frozen, subclass)]
 pub(crate) struct DeltaStream {
-    reader: Reader,
+    reader: DeltaReader,
     source: Source,
 }
 
-pub(crate) enum Reader {
+pub(crate) enum DeltaReader {
     Text(Deltas<Text>),
     /// With the segments that were not given out yet.
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
@@ -95,7 +95,7 @@ impl DeltaStream {
     #[inline]
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let _running = self.source.run()?;
-        if let Reader::Segments(_, ready) = &self.reader
+        if let DeltaReader::Segments(_, ready) = &self.reader
             && let Some(segment) = lock(ready).pop_front()
         {
             return Ok(Some(segment.into_bound(py)));
@@ -107,7 +107,7 @@ impl DeltaStream {
             let delta = delta?;
             let delta = string(&delta, "delta")?;
             let safe = with_text(delta, |text| match &self.reader {
-                Reader::Text(stream) if !text.is_empty() && stream.feed_plain(text).is_some() => {
+                DeltaReader::Text(stream) if !text.is_empty() && stream.feed_plain(text).is_some() => {
                     Ok(Some(delta.clone().into_any()))
                 }
                 _ => self.feed(delta, text),
@@ -144,8 +144,8 @@ impl DeltaStream {
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
         match self.looked_at()? {
-            Reader::Text(stream) => stream.found(py),
-            Reader::Segments(stream, _) => stream.found(py),
+            DeltaReader::Text(stream) => stream.found(py),
+            DeltaReader::Segments(stream, _) => stream.found(py),
         }
     }
 
@@ -153,8 +153,8 @@ impl DeltaStream {
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         match self.looked_at()? {
-            Reader::Text(stream) => stream.held(py),
-            Reader::Segments(stream, _) => stream.held(py),
+            DeltaReader::Text(stream) => stream.held(py),
+            DeltaReader::Segments(stream, _) => stream.held(py),
         }
     }
 
@@ -162,8 +162,8 @@ impl DeltaStream {
     #[getter]
     fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         match self.looked_at()? {
-            Reader::Text(stream) => stream.unused(py),
-            Reader::Segments(stream, _) => stream.unused(py),
+            DeltaReader::Text(stream) => stream.unused(py),
+            DeltaReader::Segments(stream, _) => stream.unused(py),
         }
     }
 
@@ -171,8 +171,8 @@ impl DeltaStream {
     #[getter]
     fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
         match self.looked_at()? {
-            Reader::Text(stream) => stream.region(py),
-            Reader::Segments(stream, _) => stream.region(py),
+            DeltaReader::Text(stream) => stream.region(py),
+            DeltaReader::Segments(stream, _) => stream.region(py),
         }
     }
 
@@ -192,12 +192,12 @@ impl DeltaStream {
 
 impl DeltaStream {
     /// `asynchronous` is the function for an async source.
-    pub(crate) fn new(reader: Reader, deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<DeltaStream> {
+    pub(crate) fn new(reader: DeltaReader, deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<DeltaStream> {
         Ok(DeltaStream { reader, source: Source::new(deltas, asynchronous)? })
     }
 
     /// What reads the text, for a getter. Another thread may look while the source runs; the source itself may not.
-    fn looked_at(&self) -> PyResult<&Reader> {
+    fn looked_at(&self) -> PyResult<&DeltaReader> {
         self.source.refuse_own_thread()?;
         Ok(&self.reader)
     }
@@ -206,11 +206,13 @@ impl DeltaStream {
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
-            Reader::Text(stream) => {
+            DeltaReader::Text(stream) => {
                 let (safe, stopped) = stream.feed_locked(delta, text, true)?;
-                (not_empty(safe), stopped)
+                // A delta of a subclass may have a length of its own, and is not asked.
+                let is_empty = if safe.is(delta) { text.is_empty() } else { safe.len()? == 0 };
+                ((!is_empty).then(|| safe.into_any()), stopped)
             }
-            Reader::Segments(stream, ready) => {
+            DeltaReader::Segments(stream, ready) => {
                 if !text.is_empty()
                     && let Some((node, part)) = stream.feed_plain(text)
                 {
@@ -228,16 +230,13 @@ impl DeltaStream {
 
     fn flush<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match &self.reader {
-            Reader::Text(stream) => Ok(not_empty(stream.flush(py)?)),
-            Reader::Segments(stream, ready) => Ok(first(stream.flush(py)?, ready)),
+            DeltaReader::Text(stream) => {
+                let held = stream.flush(py)?;
+                Ok((held.len()? > 0).then(|| held.into_any()))
+            }
+            DeltaReader::Segments(stream, ready) => Ok(first(stream.flush(py)?, ready)),
         }
     }
-}
-
-/// `text`, unless it is empty. A string is true unless it is empty, whatever its class says.
-fn not_empty(text: Bound<'_, PyString>) -> Option<Bound<'_, PyAny>> {
-    let is_empty = text.to_cow().is_ok_and(|text| text.is_empty());
-    (!is_empty).then(|| text.into_any())
 }
 
 /// The first of `segments`; the others are ready for the next calls.

@@ -22,14 +22,14 @@ macro_rules! stream_methods {
     ($class:ident) => {
         #[pymethods]
         impl $class {
-            /// A copy of the stream. The copy and the stream go on independently.
+            /// Returns a copy of the stream. The copy and the stream go on independently.
             fn copy(&self, py: Python<'_>) -> PyResult<$class> {
                 self.stream.copy(py).map($class::of)
             }
 
-            /// The state of the stream, as bytes. ``restore`` puts the state into a stream of an equal set and equal
-            /// options, in another process or on another machine, too. The set, the tokenizer and the vocabulary are
-            /// not in the bytes.
+            /// Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal options,
+            /// also in another process or on another machine. The bytes do not have the set, the tokenizer or the
+            /// vocabulary.
             fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 bytes(py, self.stream.snapshot(py)?.as_bytes())
             }
@@ -55,7 +55,7 @@ macro_rules! stream_methods {
                 self.stream.found(py)
             }
 
-            /// The text that is withheld because it may be the beginning of a hidden stop, or of a marker that is taken
+            /// The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
             /// out.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
@@ -114,16 +114,16 @@ macro_rules! delta_methods {
 
         #[pymethods]
         impl $class {
-            /// The held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the open
-            /// region.
+            /// Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
+            /// open region.
             ///
-            /// No stop and no marker goes across a flush. A pattern that needs to see the text behind may complete
-            /// here.
+            /// No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
+            /// ends with ``\b``, may complete here.
             fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, $out>> {
                 self.stream.flush(py)
             }
 
-            /// Makes the object ready for another stream. Returns nothing.
+            /// Goes back to the start of the stream. Returns nothing.
             fn reset(&self) -> PyResult<()> {
                 self.stream.reset()
             }
@@ -146,7 +146,8 @@ macro_rules! delta_methods {
 /// - ``start_protected``: whether the stream begins inside the first protected region of the set.
 /// - ``region``: the region of the set, or the state of a region, in which the stream begins.
 ///
-/// Raises ``RuntimeError`` if two threads use a scanner at once.
+/// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read ``match``,
+/// ``held`` and ``region`` meanwhile: it waits until the call has ended.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -177,7 +178,7 @@ impl StopScanner {
         Deltas::new(StopSet::of(stop)?, &options(include_stop, start_protected, region)?).map(StopScanner::of)
     }
 
-    /// The text that is safe to emit after ``delta``. If nothing is held, the text is the object ``delta`` itself.
+    /// Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
     ///
     /// After a match the text is ``""``. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire.
@@ -199,10 +200,10 @@ impl StopScanner {
         self.stream.feed(delta, armed)
     }
 
-    /// The held text and ``text``, joined. ``text`` is not scanned.
+    /// Returns the held text and ``text``, joined, without scanning ``text``.
     ///
-    /// The scanner forgets the beginning of a stop that was held. An open region stays open. After a match the result
-    /// is ``""``. Use ``bypass`` for text that is not to be scanned, such as the arguments of a tool call.
+    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the beginning
+    /// of a stop that was held. An open region stays open. After a match the result is ``""``.
     ///
     /// >>> scanner = StopScanner("END")
     /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -235,7 +236,8 @@ delta_methods!(StopScanner, PyString);
 /// - ``region``: where the stream begins. The default is the first region.
 /// - ``include_stop``: whether every stop stays in the output.
 ///
-/// Raises ``RuntimeError`` if two threads use a segmenter at once.
+/// One thread at a time feeds a segmenter: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
+/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
 ///
 /// >>> segmenter = Segmenter({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
 /// >>> segmenter.feed("<think>5?</thi"), segmenter.held
@@ -265,8 +267,8 @@ impl Segmenter {
         Deltas::new(SegmentSet::of(segments)?, &options(include_stop, false, region)?).map(Segmenter::of)
     }
 
-    /// The list of segments that are safe to emit after ``delta``. No segment is empty, and no two neighbours are of
-    /// one part.
+    /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and no two
+    /// neighbours are of one part.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
     /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
@@ -558,7 +560,7 @@ pub(crate) fn segment<'py>(
     part: u32,
     text: &Bound<'py, PyString>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    set.drafts[node as usize].segment(text, &int(text.py(), part as usize)?)
+    set.templates[node as usize].segment(text, &int(text.py(), part as usize)?)
 }
 
 fn segments<'py>(
@@ -612,7 +614,7 @@ pub(crate) struct Guarded<C> {
     /// How many parts came before the one in which an idle stream is.
     part: AtomicU32,
     /// Whether the core has to see the text that passes.
-    shows_text: bool,
+    needs_text: bool,
     state: Turns<State<C>>,
 }
 
@@ -636,7 +638,7 @@ impl<C: Core> Guarded<C> {
             continued: AtomicUsize::new(0),
             node: AtomicU32::new(NOT_IDLE),
             part: AtomicU32::new(0),
-            shows_text: core.stream().set().needs_text(),
+            needs_text: core.stream().set().needs_text(),
             state: Turns::new(State { core, found }),
         };
         // Nobody else has it yet.
@@ -657,16 +659,16 @@ impl<C: Core> Guarded<C> {
 
     #[inline]
     fn with<T>(&self, mut state: Turn<'_, State<C>>, action: impl FnOnce(&mut State<C>) -> T) -> T {
-        self.tell(state.core.stream_mut());
+        self.close_fast_path(state.core.stream_mut());
         let result = action(&mut state);
         if GIL && state.core.is_idle() {
-            self.open(state.core.stream());
+            self.open_fast_path(state.core.stream());
         }
         result
     }
 
-    /// Tells the core what passed; nothing passes then.
-    fn tell(&self, stream: &mut Stream<C::Emit>) {
+    /// Counts in the core what passed, and lets nothing more pass.
+    fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
         let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
         stream.skip(Place { bytes, code_points: bytes - continued });
         self.passed.store(0, Relaxed);
@@ -675,12 +677,12 @@ impl<C: Core> Guarded<C> {
         self.filter.store(NOTHING_PASSES, Relaxed);
     }
 
-    /// Says what passes a stream that is idle.
-    fn open(&self, stream: &Stream<C::Emit>) {
+    /// Lets text pass in which nothing begins: the stream is idle.
+    fn open_fast_path(&self, stream: &Stream<C::Emit>) {
         let node = stream.node();
         self.node.store(node, Relaxed);
         self.part.store(stream.part(), Relaxed);
-        if !self.shows_text {
+        if !self.needs_text {
             self.let_pass(stream.set().filter(node));
         }
     }
@@ -704,15 +706,15 @@ impl<C: Core> Guarded<C> {
     /// Reads `text`, which is plain and has this length; `false` if it takes more than that.
     #[inline(always)]
     pub(crate) fn pass(&self, text: &str, length: Place) -> bool {
-        if self.shows_text {
-            return self.show(text, length);
+        if self.needs_text {
+            return self.pass_text(text, length);
         }
         self.count(length.bytes, length.bytes - length.code_points);
         true
     }
 
     #[inline(never)]
-    fn show(&self, text: &str, length: Place) -> bool {
+    fn pass_text(&self, text: &str, length: Place) -> bool {
         self.state.if_free(|state| state.core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
@@ -733,7 +735,7 @@ impl<C: Core> Guarded<C> {
 
     /// The node at which an idle stream is, if all that it needs of a text is how long it is.
     pub(crate) fn node_to_count_at(&self) -> Option<u32> {
-        (self.is_idle() && !self.shows_text).then(|| self.node.load(Relaxed))
+        (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
     }
 
     /// Says what passes by its shape.

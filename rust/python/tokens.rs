@@ -50,7 +50,7 @@ macro_rules! token_methods {
                 self.stream.flush(py, reason)
             }
 
-            /// Goes back to the start of the stream, after the prompt. Returns nothing.
+            /// Goes back to the start of the stream. Returns nothing.
             fn reset(&self) -> PyResult<()> {
                 self.stream.reset()
             }

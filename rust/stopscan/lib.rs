@@ -42,6 +42,10 @@
 //!
 //! DESIGN.md, in the repository, says how stopscan works and why.
 
+// The unit tests share code with the others, which name the crate.
+#[cfg(test)]
+extern crate self as stopscan;
+
 mod automaton;
 mod error;
 mod formats;

@@ -109,7 +109,9 @@ class Api:
     words: tuple[str, ...] = ()  # where a choice says that it ends
     finished: Callable[[Any], Any] | None = None  # and whether what it says there means that
     final: bool = True  # and no text of the choice follows such a word
-    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)  # kinds that begin a part; what says that it is one of text
+    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(
+        default_factory=dict
+    )  # kinds that begin a part; what says that it is one of text
     ends: tuple[str, ...] = ()  # kinds that end the parts of their place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that say texts again, and where
@@ -130,7 +132,9 @@ class Api:
     places: tuple[str, ...] = ()  # the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
-    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)  # a fact for ``Ref``: where events say it, and what of it counts
+    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(
+        default_factory=dict
+    )  # a fact for ``Ref``: where events say it, and what of it counts
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
@@ -141,7 +145,9 @@ class Api:
     piece_drops: tuple[str, ...] = ()  # goes from the piece in which a stop fired
     piece_spans: tuple[Spans, ...] = ()
     piece_tokens: Tokens | None = None
-    settled: Mapping[str, Any] = field(default_factory=dict)  # what the objects around that piece say then, if they say anything
+    settled: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # what the objects around that piece say then, if they say anything
     # Requests.
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # how many it asks for
@@ -149,8 +155,9 @@ class Api:
     limits: str = "openai"  # of ``native_stops``
     errors: str = "openai"
 
-    def kind(self, event: Any) -> Any:
-        return next(iter(event), None) if self.kind_is_key else event.get("type")
+    def kind(self, event: Any) -> str | None:
+        kind = next(iter(event), None) if self.kind_is_key else event.get("type")
+        return kind if isinstance(kind, str) else None
 
     def inner(self, event: Any) -> Any:
         """The fields of an event with a kind."""
@@ -189,7 +196,7 @@ class Api:
         if self.each is not None:
             return any(has(event, sign) for sign in self.signs)
         kind = self.kind(event)
-        return isinstance(kind, str) and (
+        return kind is not None and (
             kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1:] == ".")
         )
 

@@ -96,7 +96,9 @@ class Part:
             self._echoed -= len(passed)
             fed = self.scanner.bypass(passed) + self.scanner.feed(text)
         safe = self.scanner.feed(text) if fed is None else fed
-        tokens = [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        tokens = (
+            [*self._tokens, *((len(self.held) + begin, token) for begin, token in tokens)] if tokens else self._tokens
+        )
         self._tokens = [(begin - len(safe), token) for begin, token in tokens if begin >= len(safe)] if tokens else []
         return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
 
@@ -226,11 +228,11 @@ class Machine:
         unit.part = self.current = part
         tokens = api.tokens.read(unit.json, unit.text) if api.tokens is not None else []
         unit.sent = [row for _, row in tokens]
-        if unit.runs:
+        if unit.text:
             part.event, part.unit = entry.event, unit.json
-        elif tokens and part.held:  # half a character behind held text: its tokens wait as well
+        elif not unit.runs and tokens and part.held:  # half a character behind held text: its tokens wait as well
             part.feed("", tokens)
-        else:
+        elif not unit.runs:
             unit.rows = unit.sent
         begin = 0
         for run in unit.runs:
@@ -238,7 +240,7 @@ class Machine:
             mine = [(place - begin, row) for place, row in tokens if begin <= place < end] if tokens else ()
             safe, rows = part.feed(clean(run.text), mine, fed)
             begin = end
-            if run.ended and part.match is None and part.unsettled:
+            if run.ended and part.match is None:
                 rest, more = part.flush()
                 if run.paths:
                     safe, rows = safe + rest, rows + more
@@ -255,7 +257,7 @@ class Machine:
         assert part is not None
         if len(unit.outs) < len(unit.runs) or any(o != run.text for o, run in zip(unit.outs, unit.runs, strict=False)):
             for run, out in zip(unit.runs, unit.outs, strict=False):
-                for at, path in enumerate(run.paths):
+                for at, path in enumerate(run.paths if out != run.text else ()):
                     new = put(new, "" if at else out, *path)
             for copy in api.copies:
                 new = without(new, *dotted(copy))
@@ -489,7 +491,8 @@ class Blocks(Machine):
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event)
-        self._memory.learn(event, kind)
+        if not self.matches or kind in self.api.over:
+            self._memory.learn(event, kind)
         place = self._memory.place(event)
         runs = self.api.runs(event, kind)
         if runs:
@@ -541,11 +544,12 @@ class Blocks(Machine):
             if self._closes:
                 self._ending = entry
                 return self._said(entry.early)
-        return self._queued(kind, place, event, new, entry.early)
+        begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
+        return self._queued(kind, place, event, new, entry.early, begins)
 
-    def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out) -> Out:
-        """An event that brings no text that is safe. One that opens a part of text waits for the first text, and what
-        says nothing of another part waits behind it."""
+    def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out, begins: bool) -> Out:
+        """An event that brings no text that is safe. One that ``begins`` a part of text waits for the first text, and
+        what says nothing of another part waits behind it."""
         api, out = self.api, self._said(early)
         if self._queue:
             assert self._opening is not None
@@ -554,7 +558,7 @@ class Blocks(Machine):
                 self._queue.append((new, event))
                 return out
             out += self._released()
-        if api.begins_text(event, kind):
+        if begins:
             self._opening = place
             self._queue.append((new, event))
             return out

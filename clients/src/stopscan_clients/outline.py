@@ -46,13 +46,15 @@ class Outline(Memory):
 
     def learn(self, event: Any, kind: str) -> None:
         number = event.get("sequence_number")
-        if type(number) is int:
+        if type(number) is int and kind not in self.api.over:
             self.facts["sequence_number"] = number
+        elif type(number) is int:  # of an event in whose place others come
+            self.facts.setdefault("sequence_number", number - 1)
         name = NODES.get(kind)
         if name is not None and isinstance(event.get(name), dict):
-            self._nodes[self.place(event)[: LEVELS[name]]] = event[name]
+            self._nodes[(*self.place(event), 0, 0)[: LEVELS[name]]] = event[name]
         elif kind == "response.output_text.annotation.added":
-            place = self.place(event)
+            place = (*self.place(event), 0, 0)[:2]
             part = self._nodes.get(place, {"type": "output_text"})
             self._nodes[place] = {**part, "annotations": [*items(part.get("annotations")), event.get("annotation")]}
 
@@ -86,7 +88,8 @@ class Outline(Memory):
         for drop in self.api.answer_drops:
             response = without(response, drop)
         response = self._with(response, (), 0, [item] if text or (item_at,) in opened else [], item_at)
-        # What an answer that was cut by its limit says of that is true no more.
+        if response.get("error") is not None:  # behind the stop
+            response["error"] = None
         return {"item_id": item_id, "part": told, "item": item, "response": {**response, **write}}
 
     def _with(self, node: Any, at: Path, level: int, last: list[Any], count: int) -> Any:

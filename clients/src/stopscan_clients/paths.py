@@ -59,12 +59,14 @@ def dotted(path: str) -> tuple[str, ...]:
 
 
 def has(tree: Any, sign: str) -> bool:
-    """Returns whether the tree has something at a path such as ``choices.*.delta``, or the value that stands behind
-    ``=``. ``&`` joins two signs."""
+    """Returns whether the tree has something at a path such as ``choices.*.delta``: a list if the path ends with ``[]``,
+    or the value that stands behind ``=``. ``&`` joins two signs."""
     if "&" in sign:
         return all(has(tree, one) for one in sign.split("&"))
     path, equals, value = sign.partition("=")
-    found = (end for _, end in leaves(tree, dotted(path)))
+    found = [end for _, end in leaves(tree, dotted(path.removesuffix("[]")))]
+    if path.endswith("[]"):
+        return any(isinstance(end, list) for end in found)
     return any(end == value if equals else end is not None for end in found)
 
 

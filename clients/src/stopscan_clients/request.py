@@ -165,7 +165,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any) -> Options:
         own,
         stops=made,
         include_stop=told.get("include_stop", own.include_stop),
-        begin=begins(made, "", told["start_protected"]) if "start_protected" in told else own.begin,
+        begin={"region": begins(made, "", told["start_protected"])} if "start_protected" in told else own.begin,
         echoed=echoed_in(body if len(made) else None),
     )
     options.scanner()  # a beginning that cannot be is the request's error, and not the stream's

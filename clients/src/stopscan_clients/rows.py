@@ -9,7 +9,7 @@ from typing import Any
 from stopscan_clients.api import Api, Ref, Text, respelled
 from stopscan_clients.beside import Spans, Tokens
 from stopscan_clients.outline import Outline
-from stopscan_clients.paths import get, has
+from stopscan_clients.paths import get, has, items
 from stopscan.finish import (
     Finish,
     from_gemini,
@@ -74,7 +74,7 @@ COMPLETIONS = Api(
 ANTHROPIC = Api(
     name="anthropic",
     kinds=("message_start", "message_stop"),
-    answers=("type=message&content",),
+    answers=("type=message&content[]",),
     texts=(
         Text("delta.text", {"type": "content_block_delta", "delta.type": "text_delta"}),
         Text("content_block.text", {"type": "content_block_start", "content_block.type": "text"}),
@@ -84,7 +84,11 @@ ANTHROPIC = Api(
     over=("message_delta", "message_stop"),
     places=("index",),
     write=to_anthropic,
-    piece={"type": "content_block_delta", "index": Ref("place.0"), "delta": {"type": "text_delta", "text": Ref("text")}},
+    piece={
+        "type": "content_block_delta",
+        "index": Ref("place.0"),
+        "delta": {"type": "text_delta", "text": Ref("text")},
+    },
     closing=(
         (1, {"type": "content_block_stop", "index": Ref("place.0")}),
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
@@ -195,7 +199,7 @@ ANNOTATIONS = (Spans("annotations", ("end_index", "index"), lenient=True),)
 RESPONSES = Api(
     name="responses",
     kinds=("response.",),
-    answers=("output.*", "object=response"),
+    answers=("output[]", "object=response"),
     texts=(Text("delta", {"type": "response.output_text.delta"}),),
     opens={
         "response.output_item.added": ("item.type", ("message",)),
@@ -232,7 +236,10 @@ RESPONSES = Api(
                 "sequence_number": Ref("next_number"),
             },
         ),
-        (2, {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")}),
+        (
+            2,
+            {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")},
+        ),
         (
             1,
             {
@@ -364,7 +371,7 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
     """
     for api in TABLE:
         if api.knows(event):
-            return api
+            return _spelled(api, event)
     kind = event.get("type")
     if kind in ("error", *PINGS) or (not isinstance(kind, str) and any(name in event for name in NEUTRAL)):
         return None
@@ -378,11 +385,17 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
     Raises ``TypeError`` for an answer that no row knows.
     """
     found = next((api for api in ANSWERS if any(has(answer, sign) for sign in api.answers)), None)
-    if found is GEMINI and any("_" in name for name in answer):
-        return GEMINI_PYTHON
     if found is None and not has_no_text(answer):
         raise TypeError(f"no answer of an API that is known here: {described(answer)}")
-    return found
+    return found and _spelled(found, answer)
+
+
+def _spelled(api: Api, told: Mapping[str, Any]) -> Api:
+    """The row for the spelling of Gemini's names."""
+    if api is not GEMINI:
+        return api
+    names = [*told, *(name for one in items(told.get("candidates")) if isinstance(one, dict) for name in one)]
+    return GEMINI_PYTHON if any("_" in name for name in names) else GEMINI
 
 
 def has_no_text(answer: Mapping[str, Any]) -> bool:

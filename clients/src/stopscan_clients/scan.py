@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.machine import Machine, Options, machine
-from stopscan_clients.rows import api_of_answer, api_of_event, described
+from stopscan_clients.rows import api_of_answer, api_of_event
+from stopscan_clients.steps import Steps, arun, run
 from stopscan_clients.whole import cut
 
 E = TypeVar("E")  # the caller's own type of an event, a dict
-BUSY = "the stream is in another thread's or task's step"
+BUSY = "the stream is in use by another thread or task"
 
 
 def instead(value: Any) -> str:
     """Returns what to use for something that is no dict."""
     return (
-        f"{described(value)} is no dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
+        f"{type(value).__module__}.{type(value).__qualname__} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
         "or give stopscan.scan the texts alone"
     )
 
@@ -29,19 +30,25 @@ def instead(value: Any) -> str:
 class _Events(Generic[E]):
     """What both streams share: all but the waiting."""
 
+    _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
+    _STOP: ClassVar[type[Exception]]
+
     def __init__(self, source: Any, options: Options) -> None:
-        self._source = source
-        self._options = options
-        self._matches: dict[int, StopMatch] = {}
+        self._source, self._options = source, options
+        self._iterator: Any
+        self._next: Any
         self._machine: Machine | None = None
+        self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()
-        self._over = False
-        self._failure: Exception | None = None  # of the close at a stop: comes behind the closing events
-        self._lock = threading.Lock()  # held for a step
+        self._turn = [None]  # who takes it may read or close; a list's pop is atomic
+        self._closing = False  # a stop has ended the stream, and the source is not closed yet
+        self._closed = False
+        self._over: Exception | None = None  # comes after the events that are ready: the source has no more for us
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """The stops that have fired, by choice: a live mapping."""
+        """The stops that have fired, by choice: a live mapping. The offset is in the text of the choice, or of the
+        content part or block."""
         return MappingProxyType(self._matches)
 
     @property
@@ -52,85 +59,123 @@ class _Events(Generic[E]):
     @property
     def closes(self) -> bool:
         """Whether the source can be closed. One that cannot be, such as a list's iterator, goes on behind a stop."""
-        return self._closing() is not None
+        return any(self._closer(source) is not None for source in (self._iterator, self._source))
 
     def __repr__(self) -> str:
-        state = "over" if self._over else "open"
+        state = "open" if self._over is None else "over"
         return f"<{type(self).__name__} {state}, matches={self._matches}>"
 
-    def _closing(self) -> Any:
-        raise NotImplementedError
-
-    def _feed(self, event: Any) -> bool:
-        """Makes ready what comes out for an event. Returns whether the source is to be closed."""
-        if not isinstance(event, dict):
+    def _feed(self, event: Any) -> None:
+        """Makes ready what comes out for an event."""
+        if type(event) is not dict:  # a client's own may be a dict whose attributes are a copy
             raise TypeError(instead(event))
         if self._machine is None:
             api = api_of_event(event) if len(self._options.stops) else None
             if api is None:
                 self._ready.append(event)
-                return False
+                return
             self._machine = machine(api, self._options, self._matches)
         self._ready.extend([out for out, _ in self._machine.feed(event)])
-        return self._machine.ended and not self._options.drain
+        self._closing = self._machine.ended and not self._options.drain
 
-    def _fail(self) -> None:
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
-
-    def _end(self) -> None:
-        self._over = True
+    def _failed(self, error: Exception) -> None:
+        """The source has ended, or failed: that is raised at once, but after a stop behind the events that are left."""
+        ends = isinstance(error, self._STOP)
+        if self._over is not None or not (ends or self._matches):
+            raise error
+        self._end(error)
         if self._machine is not None:
-            self._ready.extend([out for out, _ in self._machine.end()])
+            left = self._machine.end() if ends else self._machine.broken_off()
+            self._ready.extend([out for out, _ in left])
+
+    def _end(self, error: Exception | None = None) -> None:
+        self._over = error or self._STOP()
+        self._next = self._past
+
+    def _past(self) -> Any:
+        error, self._over = self._over, self._STOP()
+        assert error is not None
+        raise error
+
+    def _after_stop(self) -> Steps:
+        # A cancellation leaves the events ready and the source to be closed with the next step.
+        try:
+            yield from self._shut()
+        except Exception as error:  # the text before the stop comes first
+            self._end(error)
+        else:
+            self._end()
+        self._closing = False
+
+    def _shut(self) -> Steps:
+        if self._closed:
+            return
+        try:
+            yield from self._close_one(self._iterator)
+        finally:
+            if self._source is not self._iterator:
+                yield from self._close_one(self._source)
+        self._closed = True
+
+    def _leave(self) -> Steps:
+        yield from self._shut()
+        if self._over is None:
+            self._end()
+
+    def _close_one(self, source: Any) -> Steps:
+        close = self._closer(source)
+        if close is not None:
+            yield close()
+
+    def _closer(self, source: Any) -> Any:
+        methods = (getattr(source, name, None) for name in self._CLOSERS)
+        return next((method for method in methods if callable(method)), None)
+
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        try:
+            self._turn.pop()
+        except IndexError:
+            raise RuntimeError(BUSY) from None
+        try:
+            yield
+        finally:
+            self._turn.append(None)
 
 
 class EventStream(_Events[E], Iterator[E]):
-    """The events of ``scan_events``: an iterator and a context manager, which closes the source."""
+    """The events of a stream up to a stop: an iterator and a context manager. ``scan_events`` makes it."""
+
+    _CLOSERS, _STOP = ("close",), StopIteration
+
+    def __init__(self, source: Any, options: Options) -> None:
+        super().__init__(source, options)
+        self._iterator = iter(source)
+        self._next = self._iterator.__next__
 
     def __next__(self) -> E:
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(BUSY)
-        try:
-            while not self._ready and not self._over:
+        with self._taken():
+            while not self._ready:
                 try:
-                    event = next(self._source)
-                except StopIteration:
-                    self._end()
-                    continue
-                if self._feed(event):
-                    self._over = True
-                    try:
-                        self._shut()
-                    except Exception as error:
-                        self._failure = error
-            if not self._ready:
-                self._fail()
-                raise StopIteration
+                    event = self._next()
+                except Exception as error:
+                    self._failed(error)
+                else:
+                    self._feed(event)
+                    if self._closing:
+                        run(self._after_stop())
             ready: E = self._ready.popleft()
             return ready
-        finally:
-            self._lock.release()
 
     def close(self) -> None:
-        """Closes the source. What was ready is not given out any more. Another thread's step is a ``RuntimeError``, and
-        the stream goes on."""
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(BUSY)
-        try:
-            self._shut()
-            self._over = True
-            self._ready.clear()
-        finally:
-            self._lock.release()
+        """Closes the source, as a stop does. The stream ends with the events that are ready. Held text stays in
+        ``held``.
 
-    def _shut(self) -> None:
-        close = self._closing()
-        if close is not None:
-            close()
-
-    def _closing(self) -> Any:
-        return getattr(self._source, "close", None)
+        If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
+        The ``RuntimeError`` while another thread is in the stream is such an error.
+        """
+        with self._taken():
+            run(self._leave())
 
     def __enter__(self) -> EventStream[E]:
         return self
@@ -140,51 +185,34 @@ class EventStream(_Events[E], Iterator[E]):
 
 
 class AsyncEventStream(_Events[E], AsyncIterator[E]):
-    """The events of ``ascan_events``: an async iterator and context manager, which closes the source."""
+    """The async twin of ``EventStream``. ``ascan_events`` makes it."""
+
+    _CLOSERS, _STOP = ("aclose", "close"), StopAsyncIteration
+
+    def __init__(self, source: Any, options: Options) -> None:
+        super().__init__(source, options)
+        self._iterator = aiter(source)
+        self._next = self._iterator.__anext__
 
     async def __anext__(self) -> E:
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(BUSY)
-        try:
-            while not self._ready and not self._over:
-                try:
-                    event = await anext(self._source)
-                except StopAsyncIteration:
-                    self._end()
+        with self._taken():
+            while not self._ready or self._closing:
+                if self._closing:
+                    await arun(self._after_stop())
                     continue
-                if self._feed(event):
-                    self._over = True
-                    try:
-                        await self._shut()
-                    except Exception as error:
-                        self._failure = error
-            if not self._ready:
-                self._fail()
-                raise StopAsyncIteration
+                try:
+                    event = await self._next()
+                except Exception as error:
+                    self._failed(error)
+                else:
+                    self._feed(event)
             ready: E = self._ready.popleft()
             return ready
-        finally:
-            self._lock.release()
 
     async def aclose(self) -> None:
-        """Closes the source, as ``EventStream.close`` does."""
-        if not self._lock.acquire(blocking=False):
-            raise RuntimeError(BUSY)
-        try:
-            await self._shut()
-            self._over = True
-            self._ready.clear()
-        finally:
-            self._lock.release()
-
-    async def _shut(self) -> None:
-        close = self._closing()
-        result = close() if close is not None else None
-        if isawaitable(result):
-            await result
-
-    def _closing(self) -> Any:
-        return getattr(self._source, "aclose", None) or getattr(self._source, "close", None)
+        """The async twin of ``EventStream.close``: the error is that of another task in the stream."""
+        with self._taken():
+            await arun(self._leave())
 
     async def __aenter__(self) -> AsyncEventStream[E]:
         return self
@@ -228,7 +256,7 @@ def scan_events(
     if isinstance(events, Mapping | str | bytes):
         raise TypeError(f"scan_events reads an iterable of events, not one {type(events).__name__}")
     options = _options(stop, include_stop, drain, region, choices)
-    return EventStream(_Source(events) if hasattr(events, "close") else iter(events), options)
+    return EventStream(events, options)
 
 
 def ascan_events(
@@ -253,26 +281,7 @@ def ascan_events(
         hint = "await it first" if isawaitable(events) else "it is no async iterable of events"
         raise TypeError(f"ascan_events cannot read {type(events).__name__}: {hint}")
     options = _options(stop, include_stop, drain, region, choices)
-    return AsyncEventStream(_AsyncSource(events), options)
-
-
-class _Source:
-    """An iterable that can be closed, as its own iterator may not be: boto3's stream."""
-
-    def __init__(self, events: Any) -> None:
-        self._next, self.close = iter(events).__next__, events.close
-
-    def __next__(self) -> Any:
-        return self._next()
-
-
-class _AsyncSource:
-    def __init__(self, events: Any) -> None:
-        self._next = aiter(events).__anext__
-        self.aclose = getattr(events, "aclose", None) or getattr(events, "close", None)
-
-    def __anext__(self) -> Any:
-        return self._next()
+    return AsyncEventStream(events, options)
 
 
 def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /, *, include_stop: bool = False) -> E:
@@ -283,7 +292,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
     >>> truncate_response({"choices": [{"index": 0, "message": {"content": "one END two"}}]}, "END")
     {'choices': [{'index': 0, 'message': {'content': 'one '}, 'finish_reason': 'stop', 'matched_stop': 'END'}]}
     """
-    if not isinstance(response, dict):
+    if type(response) is not dict:
         raise TypeError(instead(response))
     options = _options(stop, include_stop, False, None, None)
     api = api_of_answer(response)
@@ -298,7 +307,9 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be True or False, not {flag!r}")
     if choices is not None and (type(choices) is not int or choices < 1):
-        raise (ValueError if type(choices) is int else TypeError)(f"choices must be a number from 1 on, not {choices!r}")
+        raise (ValueError if type(choices) is int else TypeError)(
+            f"choices must be a number from 1 on, not {choices!r}"
+        )
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
     options.scanner()  # a region that is not there is an error now, and not at the first event

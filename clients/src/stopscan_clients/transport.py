@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from inspect import isawaitable
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import MEDIA, Body, media_of
 from stopscan_clients.machine import Options
 from stopscan_clients.native import LIMITS, Name
 from stopscan_clients.request import SIGNED, Plan, error_body, planned, route_of
+from stopscan_clients.steps import Steps, arun, run
 
 if TYPE_CHECKING:
     import httpx
@@ -31,38 +31,9 @@ if TYPE_CHECKING:
 else:  # either may be missing, and both ask for no more than the methods
     _SyncBase = _AsyncBase = object
 
-# Steps that are to be waited for, said once for sync and async: a generator yields what is to be waited for, and is sent
-# what came of it.
-Steps: TypeAlias = Generator[Any, Any, Any]
-
 REFUSALS = (400, 422)
 DECODED = ("", "identity", "gzip", "deflate")  # what both packages always decode
 CANCEL = 8  # RFC 9113, 7
-
-
-def run(steps: Steps) -> Any:
-    """Returns what the steps return, which wait for nothing."""
-    value = None
-    try:
-        while True:
-            value = steps.send(value)
-    except StopIteration as end:
-        return end.value
-
-
-async def arun(steps: Steps) -> Any:
-    """Returns what the steps return, each of which is awaited if it can be."""
-    try:
-        step = steps.send(None)
-        while True:
-            try:
-                value = await step if isawaitable(step) else step
-            except BaseException as error:  # a cancellation, too, still closes what is to be closed
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        return end.value
 
 
 def package_of(request: Any) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from stopscan_conformance import reciter
+from stopscan_conformance import official, reciter
 from stopscan_conformance import report as reports
 from stopscan_conformance.apis import APIS
 from stopscan_conformance.cases import Case, Result, cases
@@ -33,7 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if urlsplit(options.url).scheme not in ("http", "https"):
         parser.error(f"{options.url} is no URL of a server, such as http://127.0.0.1:8000")
-    server = Server(options.url, model=options.model, api_key=options.api_key, timeout=options.timeout)
+    lacking = [name for name in official.PACKAGES.values() if options.clients and find_spec(name) is None]
+    if lacking:
+        parser.error(f"--clients needs the package {lacking[0]}: install stopscan-conformance[clients]")
+    server = Server(
+        options.url, model=options.model, api_key=options.api_key, timeout=options.timeout, clients=options.clients
+    )
     report = Report(server, options.seed, options.level)
     told = None
     try:
@@ -122,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--api-key", metavar="KEY", help="the key that the server wants")
     add("--timeout", type=float, default=30.0, metavar="SECONDS",
         help="how long one answer may take (30); several at once, as many times as long")  # fmt: skip
+    add("--clients", action="store_true", help="the official clients judge, too (the extra `clients`)")
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     add("--quiet", action="store_true", help="a line for a failure only, not for each case")

@@ -12,33 +12,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from stopscan_conformance import clock, space
+from stopscan_conformance import clock, plays, space
 from stopscan_conformance.apis import APIS, Api, Request, Said
 from stopscan_conformance.client import Server
 from stopscan_conformance.judge import LEVELS, RULES, Column, Findings, Level, columns_of
 from stopscan_conformance.oracle import MISSING, Asked, pieces_text
-from stopscan_conformance.plays import (
-    WRONG,
-    Exchange,
-    Generated,
-    NotSupported,
-    Odd,
-    Play,
-    Rows,
-    Wrong,
-    asked_of,
-    at_once,
-    exchange,
-    exchange_of,
-    fits,
-    in_channels,
-    in_turn,
-    leaving,
-    longer_prompt,
-    odd_stops,
-    on_one_connection,
-    the_same,
-)
 from stopscan_conformance.probe import probe, trouble
 from stopscan_conformance.scripts import THINKING, made_scripts, named, plain_vectors
 from stopscan_conformance.space import Point
@@ -108,7 +86,7 @@ class Case:
     topic: str
     name: str
     why: str
-    _play: Play = field(repr=False)
+    _play: plays.Play = field(repr=False)
     timed: bool = False
 
     def __str__(self) -> str:
@@ -117,7 +95,7 @@ class Case:
     @property
     def single(self) -> bool:
         """Whether the case is one request, which others may be beside."""
-        alone = not isinstance(self._play, Generated) or self._play.alone
+        alone = not isinstance(self._play, plays.Generated) or self._play.alone
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
     def run(self, server: Server, /, *, level: Level = "usual") -> Result:
@@ -136,7 +114,7 @@ class Case:
             return Result("not supported", can.missing)
         try:
             found = await self._play(server)
-        except NotSupported as refusal:
+        except plays.NotSupported as refusal:
             return Result("not supported", str(refusal))
         rules = counted(api, level)
         result = result_of(found, rules)
@@ -148,11 +126,11 @@ class Case:
         API key is left out.
         """
         play, api = self._play, APIS[self.api]
-        exchange = getattr(play, "__self__", None) or getattr(play, "exchange", None)
-        if isinstance(play, (Wrong, Rows)):
+        asked = getattr(play, "__self__", None) or getattr(play, "exchange", None)
+        if isinstance(play, (plays.Wrong, plays.Rows)):
             body = play.body(server.model)
-        elif isinstance(exchange, Exchange) and (not isinstance(play, Generated) or play.alone):
-            body = api.body(server.model, exchange.request)
+        elif isinstance(asked, plays.Exchange) and (not isinstance(play, plays.Generated) or play.alone):
+            body = api.body(server.model, asked.request)
         else:
             return None
         content = body if isinstance(body, str) else json.dumps(body)
@@ -164,18 +142,18 @@ class Case:
         """Returns the case of the least request that breaks the rules that `result` breaks, or the case itself if the
         case was not generated.
         """
-        if not isinstance(self._play, Generated):
+        if not isinstance(self._play, plays.Generated):
             return self
         api = self._play.api
 
         def fails(point: Point) -> bool:
-            return fits(api, point) and {*self.at(point).run(server).broken} >= {*result.broken}
+            return plays.fits(api, point) and {*self.at(point).run(server).broken} >= {*result.broken}
 
         return self.at(space.least_failing(self._play.point, fails))
 
     def at(self, point: Point, /) -> Case:
         """The case of another request of the space."""
-        return replace(self, stream=point.stream, name=str(point), _play=Generated(APIS[self.api], point))
+        return replace(self, stream=point.stream, name=str(point), _play=plays.Generated(APIS[self.api], point))
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool = False, seed: int = 0) -> list[Case]:
@@ -228,34 +206,36 @@ def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case
     by_name = {one.name: one for one in every}
     for stream in (False, True):
 
-        def made(names: Sequence[str], stream: bool = stream) -> list[Exchange]:
-            return [exchange(api, stream, by_name[name].asked) for name in names if name in by_name]
+        def made(names: Sequence[str], stream: bool = stream) -> list[plays.Exchange]:
+            return [plays.exchange(api, stream, by_name[name].asked) for name in names if name in by_name]
 
-        def case(topic: str, name: str, why: str, play: Play, *, timed: bool = False, stream: bool = stream) -> Case:
+        def case(
+            topic: str, name: str, why: str, play: plays.Play, *, timed: bool = False, stream: bool = stream
+        ) -> Case:
             return Case(api.name, stream, topic, name, why, play, timed)
 
         for one in every:
-            yield case(one.topic, one.name, one.why, exchange(api, stream, one.asked, one.said).run)
+            yield case(one.topic, one.name, one.why, plays.exchange(api, stream, one.asked, one.said).run)
         for name, why, play in _together(api, stream, made):
             yield case("together", name, why, play)
         if api.harmony:
             continue
         for name, why, play in chain(_requests(api, stream, made), _wrong(api, stream, made)):
-            yield case("wrong" if isinstance(play, (Wrong, Odd)) else "together", name, why, play)
+            yield case("wrong" if isinstance(play, (plays.Wrong, plays.Odd)) else "together", name, why, play)
         for name, why, play in _rows(api, stream, made):
             yield case("rows", name, why, play)
         for name, play in _pairs(api, stream):
             yield case("pairs", name, "requests that differ in one field alone have their own answers", play)
         for name, among in PACED.items() if stream and api.stops else ():
             point = Point(script="paced", place=None, among=among, stream=True)
-            play = clock.Pace(exchange_of(api, point))
+            play = clock.Pace(plays.exchange_of(api, point))
             yield case("pace", name, "text comes as soon as it is safe", play, timed=True)
         for name, why, play in _costs(api, stream):
             yield case("cost", name, why, play, timed=True)
     why = "the stop that completes first ends the answer, whatever else the request says"
     for point in points if api.stops else dict.fromkeys(map(_without_stops, points)):
-        if fits(api, point):
-            yield Case(api.name, point.stream, "generated", str(point), why, Generated(api, point))
+        if plays.fits(api, point):
+            yield Case(api.name, point.stream, "generated", str(point), why, plays.Generated(api, point))
 
 
 def _without_stops(point: Point) -> Point:
@@ -270,51 +250,51 @@ def _fits(api: Api, one: Named) -> bool:
     if not api.stops and (one.asked.stop is not MISSING or one.asked.stop_pieces):
         return False
     if api.harmony:
-        return in_channels(one.asked) and not one.said.options
+        return plays.in_channels(one.asked) and not one.said.options
     if api.raw and OPENING in b"".join(one.asked.pieces):
         return False  # a server may take reasoning there for text like any other, in which a stop fires
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
 
 
-NamedPlay = tuple[str, str, Play]  # its name, and what it is about
+NamedPlay = tuple[str, str, plays.Play]  # its name, and what it is about
 Made = Any  # the exchanges of some named cases; others, if it is a stream or not
 
 
-def _runs(exchanges: Sequence[Exchange]) -> list[Play]:
+def _runs(exchanges: Sequence[plays.Exchange]) -> list[plays.Play]:
     return [one.run for one in exchanges]
 
 
 def _together(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
     together = _runs(made(TOGETHER))
     mixed = [*together[: len(together) // 2], *_runs(made(TOGETHER, not stream))[len(together) // 2 :]]
-    yield "at-once", "requests at the same time do not know of each other", at_once(together)
-    yield "at-once-mixed", "streams and whole answers go together", at_once(mixed)
-    yield "one-prompt", "requests for one prompt with different stops are apart", at_once(_runs(made(ONE_PROMPT)))
-    yield "in-turn", "nothing of a request is left for the next one", in_turn(_runs(made(IN_TURN)))
+    yield "at-once", "requests at the same time do not know of each other", plays.at_once(together)
+    yield "at-once-mixed", "streams and whole answers go together", plays.at_once(mixed)
+    yield "one-prompt", "requests for one prompt with different stops are apart", plays.at_once(_runs(made(ONE_PROMPT)))
+    yield "in-turn", "nothing of a request is left for the next one", plays.in_turn(_runs(made(IN_TURN)))
 
 
 def _requests(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
     """Several requests, some of which are left; what is left is paced, so that there is something to leave."""
-    left = exchange_of(api, Point(script="paced", place=None, stream=True))
-    after = in_turn([leaving(left), at_once(_runs(made(TOGETHER)))])
+    left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
+    after = plays.in_turn([plays.leaving(left), plays.at_once(_runs(made(TOGETHER)))])
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
-    lasting = [exchange_of(api, point).run for point in others]
-    beside = at_once([leaving(left, 4), *lasting, *_runs(made(LASTING))])  # when all have begun
+    lasting = [plays.exchange_of(api, point).run for point in others]
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # when all have begun
     yield "after-leaving", "a client that goes away leaves nothing", after
     yield "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])
-    yield "prompt-tokens", "a longer prompt has more tokens", longer_prompt(plain)
-    yield "twice-the-same", "a second answer has another id, and else is the same", the_same(plain)
+    yield "prompt-tokens", "a longer prompt has more tokens", plays.longer_prompt(plain)
+    yield "twice-the-same", "a second answer has another id, and else is the same", plays.the_same(plain)
 
 
 def _wrong(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
     (plain,) = made(["as-encoded"] if api.stops else [PLAIN])
-    for name, change in WRONG.items() if not stream else ():
+    for name, change in plays.WRONG.items() if not stream else ():
         if (name == "no-content" and api.name.startswith("ollama")) or ("stop" in name and not api.stops):
             continue  # the first loads the model
-        yield name, "a wrong request gets a 4xx", Wrong(api, plain.request, change)
-    for name, odd in odd_stops(plain) if api.stops else ():
+        yield name, "a wrong request gets a 4xx", plays.Wrong(api, plain.request, change)
+    for name, odd in plays.odd_stops(plain) if api.stops else ():
         yield name, "a stop that is none is refused, or the others count", odd
 
 
@@ -322,24 +302,30 @@ def _rows(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
     rule = "each row has its own stop and end"
     if api.name in ("openai-chat", "openai-completions"):
         (row,) = made(["as-encoded"])
-        yield "two-rows", rule, Rows(api, [row, row])
+        yield "two-rows", rule, plays.Rows(api, [row, row])
     if api.name == "openai-completions":
         # The stop of the first row does not come in the second, which ends at the limit.
-        stopped = asked_of(Point())
+        stopped = plays.asked_of(Point())
         other = replace(stopped, script="paced", pieces=made_scripts()["paced"])
-        yield "two-prompts", rule, Rows(api, [exchange(api, stream, one) for one in (stopped, other)], prompts=True)
+        yield (
+            "two-prompts",
+            rule,
+            plays.Rows(api, [plays.exchange(api, stream, one) for one in (stopped, other)], prompts=True),
+        )
 
 
-def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, Play]]:
+def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, plays.Play]]:
     for name, pair in space.PAIRS.items():
         both = [replace(point, stream=point.stream != stream) for point in pair]
-        if not all(fits(api, point) for point in both):
+        if not all(plays.fits(api, point) for point in both):
             continue
         # The limit, too, is the same, unless it is what differs.
-        limits = {} if name == "another-limit" else {"max_tokens": LIMIT_OF_PAIRS}
-        one, other = (exchange(api, point.stream, replace(asked_of(point), **limits)) for point in both)
-        yield f"{name}-in-turn", on_one_connection([one, other, one, other])
-        yield f"{name}-at-once", at_once(_runs([one, other] * 3))
+        asked = [plays.asked_of(point) for point in both]
+        if name != "another-limit":
+            asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
+        one, other = (plays.exchange(api, point.stream, mine) for point, mine in zip(both, asked, strict=True))
+        yield f"{name}-in-turn", plays.on_one_connection([one, other, one, other])
+        yield f"{name}-at-once", plays.at_once(_runs([one, other] * 3))
 
 
 def _costs(api: Api, stream: bool) -> Iterator[NamedPlay]:
@@ -361,5 +347,5 @@ def _left(api: Api) -> Iterator[tuple[str, Request]]:
     pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
     yield "held", Request(f"[{LONG}]", True, {"stop": [pieces_text(pieces[2:]) + "#"]}, 300)
     thinking = Point(script="thought", place=None, limit="all", stream=True)
-    if fits(api, thinking):
-        yield "reasoning", exchange_of(api, thinking).request
+    if plays.fits(api, thinking):
+        yield "reasoning", plays.exchange_of(api, thinking).request

@@ -19,6 +19,7 @@ from typing import Any
 
 import httpx
 
+from stopscan_conformance import official
 from stopscan_conformance.apis import Api, End, Part, Request
 from stopscan_conformance.wire import Wire
 
@@ -27,7 +28,7 @@ TICK = 0.001
 SLEPT = 0.004  # this process was kept from running for longer than a tick needs
 
 
-@dataclass
+@dataclass(eq=False)
 class Flight:
     """A request under way, and how many there were beside it at most."""
 
@@ -38,18 +39,27 @@ class Server:
     """A server at `url` (without `/v1`).
 
     `model` is by default the first model that `/v1/models` lists. `api_key` goes with each request. An answer may take
-    `timeout` seconds; several that are asked for at once, as many times as long.
+    `timeout` seconds; several that are asked for at once, as many times as long. With `clients`, the official clients
+    judge too.
 
     >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000")).outcome
     'pass'
     """
 
     def __init__(
-        self, url: str, /, *, model: str | None = None, api_key: str | None = None, timeout: float = 30.0
+        self,
+        url: str,
+        /,
+        *,
+        model: str | None = None,
+        api_key: str | None = None,
+        timeout: float = 30.0,
+        clients: bool = False,
     ) -> None:
         self.url = url.rstrip("/").removesuffix("/v1")
         self.timeout = timeout
         self.api_key = api_key
+        self.clients = clients
         self.named = model
         self.alias: Any = None  # by which answers call the model
         self.probed: dict[str, Any] = {}  # what `probe` found, by API
@@ -116,6 +126,8 @@ class Answer:
     error: str | None = None
     timed_out: bool = False
     faults: list[str] = field(default_factory=list)
+    read_again: bool = False  # by the official client, for which `unread` is wrong
+    unread: str | None = None
     began: float = 0.0
     first: float = 0.0
     last: float = 0.0
@@ -203,9 +215,12 @@ async def ask(
             answer.seconds = perf_counter() - begin
     if answer.timed_out:
         answer.error = f"no end of the answer in {server.timeout * flight.most:g} s"
-    elif (error := task.exception()) is not None:
-        answer.error = _described(error, answer.wire)
+    elif (failed := task.exception()) is not None:
+        answer.error = _described(failed, answer.wire)
     _read(server, api, request, answer, leave)
+    if server.clients and answer.wire.status == 200 and not (leave or answer.error):
+        answer.unread = await official.fault(api, request, answer.wire, answer.text)
+        answer.read_again = True
     return answer
 
 

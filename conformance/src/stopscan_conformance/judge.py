@@ -79,6 +79,7 @@ _RULES = (
     Rule("same-step", "finish", "usual", "a stop, or the model's own end, in the last token beats the limit",
          f"{VLLM}: stops and end tokens are looked for before the limit"),
     Rule("form", "form", "documented", "the answer has the form of its API", STREAMS),
+    Rule("official-client", "form", "documented", "the official client of the API reads the same answer", STREAMS),
     Rule("wrong-request", "form", "documented", "a wrong request gets a 4xx", ERRORS),
     Rule("odd-stops", "form", "usual", "a stop that is none is refused, or the others count", f"{VLLM} and {SGLANG}"),
     Rule("refusal", "form", "advice", "a refusal of stops says that it is the stops",
@@ -116,6 +117,8 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
     if answer.error is not None and not answer.timed_out and not answer.chunks and answer.end is None:
         return {expected.text: f"no answer: {answer.error}"}
     found: dict[str, str | None] = {"form": "; ".join([*filter(None, [answer.error]), *answer.faults]) or None}
+    if answer.read_again:
+        found["official-client"] = answer.unread
     said = (answer.text, answer.reasoning)
     lesser = next((rule for rule, answers in expected.also.items() if said in answers), None)
     wrong = None if said in expected.answers else _other_text(answer, expected)

@@ -116,33 +116,19 @@ class Reciter:
         size = -len(self.tokens) // 64 * -64
         files = {
             "config.json": {
-                "architectures": ["LlamaForCausalLM"],
-                "model_type": "llama",
-                "vocab_size": size,
-                "hidden_size": CODE_BITS,
-                "intermediate_size": 64,
-                "num_hidden_layers": layers,
-                "num_attention_heads": 1,
-                "num_key_value_heads": 1,
-                "head_dim": 64,
-                "max_position_embeddings": MAX_TOKENS,
-                "rms_norm_eps": 1e-5,
-                "rope_theta": 10000.0,
-                "hidden_act": "silu",
-                "tie_word_embeddings": False,
-                "dtype": "float32",
-                "bos_token_id": None,
+                "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": size,
+                "hidden_size": CODE_BITS, "intermediate_size": 64, "num_hidden_layers": layers,
+                "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 64,
+                "max_position_embeddings": MAX_TOKENS, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+                "hidden_act": "silu", "tie_word_embeddings": False, "dtype": "float32", "bos_token_id": None,
                 "eos_token_id": self.eos_token_id,
             },
             "generation_config.json": {"eos_token_id": self.eos_token_id, "do_sample": False},
             "tokenizer_config.json": {
-                "tokenizer_class": "PreTrainedTokenizerFast",
-                "eos_token": EOS,
-                "clean_up_tokenization_spaces": False,
-                "model_max_length": MAX_TOKENS,
-                "chat_template": CHAT_TEMPLATE,
+                "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": EOS, "clean_up_tokenization_spaces": False,
+                "model_max_length": MAX_TOKENS, "chat_template": CHAT_TEMPLATE,
             },
-        }
+        }  # fmt: skip
         for file, content in files.items():
             (path / file).write_text(json.dumps(content, indent=2))
         self._tokenizer().save(str(path / "tokenizer.json"))

@@ -80,47 +80,15 @@ FAR = 4200
 LENGTHS = (1, 2, 3, 6, 12, 30, 60, 140, 400, 1100)
 SKIPS = (0, 1, 2)
 AMONG = (
-    "alone",
-    "decoys-3",
-    "decoys-40",
-    "decoys-63",
-    "begun",
-    "continued",
-    "ends-another",
-    "later-first",
-    "twice",
-    "nul",
-    "equal-joined",
-    "case-twin",
-    "none",
-    "id",
-    "id-first",
-)
+    "alone", "decoys-3", "decoys-40", "decoys-63", "begun", "continued", "ends-another", "later-first", "twice",
+    "nul", "equal-joined", "case-twin", "none", "id", "id-first",
+)  # fmt: skip
 LIMITS = ("enough", "none", "at-the-stop", "one-after", "one-before", "within", "tight")
 SAYS = (
-    "nothing",
-    "temperature",
-    "greedy",
-    "penalties",
-    "seed",
-    "top-p",
-    "top-k",
-    "logprobs",
-    "response-format",
-    "tools",
-    "user",
-    "newer-limit",
-    "both-limits",
-    "echo",
-    "parts",
-    "system",
-    "system-with-the-stop",
-    "turns",
-    "turns-with-the-stop",
-    "long-prompt",
-    "long-message",
-    "prompt-begins-the-stop",
-)
+    "nothing", "temperature", "greedy", "penalties", "seed", "top-p", "top-k", "logprobs", "response-format", "tools",
+    "user", "newer-limit", "both-limits", "echo", "parts", "system", "system-with-the-stop", "turns",
+    "turns-with-the-stop", "long-prompt", "long-message", "prompt-begins-the-stop",
+)  # fmt: skip
 USAGES = ("asked", "not-asked", "false")
 COMPANIES = (1, 3, 12, 40, 64)
 KEPT = (0, 1, 8, 11)
@@ -143,8 +111,10 @@ SMALL = 700  # tokens of an answer, at most, in the cases that are not deep
 
 
 def small(seed: int) -> list[Point]:
-    """Each value of each dimension by itself, the borders, and points at random, without long answers."""
-    return [point for point in deep(seed) if point.longest <= SMALL]
+    """Each value of each dimension by itself, the borders, and points at random, without long answers but three: stops
+    across two large borders, and one behind them."""
+    far = (Point(place=1022, length=12), at_character(65533, 8, stream=True), Point(place=FAR))
+    return [point for point in deep(seed) if point.longest <= SMALL or point in far]
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
@@ -413,14 +383,14 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "echo": ({"echo": True}, ("openai-completions",)),
 }
 NEWER = "max_completion_tokens"
-LIMITS: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
+LIMIT_NAMES: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
     """What `says` is in the words of `api`; None if that has no words for it."""
     if says in OPTIONS:
         options, apis = OPTIONS[says]
-        return Said(options, limits=LIMITS.get(says, Said.limits)) if not apis or api in apis else None
+        return Said(options, limits=LIMIT_NAMES.get(says, Said.limits)) if not apis or api in apis else None
     if says == "logprobs":
         words = {"openai-chat": {"logprobs": True, "top_logprobs": 1}, "openai-completions": {"logprobs": 1}}
         return Said(words[api]) if api in words else None

@@ -114,7 +114,7 @@ class Checkpoint:
 AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> StopSet:
     graph = {state: dict(markers) for state, markers in frozen}
     closed = known(graph, default) if protect is None else protect

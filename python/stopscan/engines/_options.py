@@ -188,7 +188,7 @@ def _asked(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> di
     return asked
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
     """The set of these, shared by requests that ask for the same: patterns take milliseconds to compile."""
     return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)

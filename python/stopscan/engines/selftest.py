@@ -36,6 +36,7 @@ class Tokenizer:
         found: Any = self.backend.token_to_id(_spell(piece.encode() if isinstance(piece, str) else piece))
         if found is None and isinstance(piece, str):
             found = self.backend.token_to_id(piece)
+        assert found is not None, piece
         return int(found)
 
 

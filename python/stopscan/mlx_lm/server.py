@@ -8,6 +8,7 @@ everywhere). If a stop ended it, the last choice has a ``matched_stop``; the usa
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
@@ -22,18 +23,20 @@ from typing import Any
 from mlx_lm import server
 
 from stopscan import StopSet
-from stopscan.engines import CHAT, Defaults, StopOptions, add_defaults, read_options
+from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._versions import SERVER, require
 
 require("server", SERVER)
 
+failures = Failures(logging.getLogger("stopscan.mlx_lm"))
+
 
 class _Row(RowScanner):
     """A row that also ends when its client has gone, and counts the tokens of its regions."""
 
-    left = False
+    left = failed = False
 
     def __init__(self, tokenizer: Any, stops: _Stops, prompt: Any, *, inside: bool) -> None:
         checkpoint = checkpoint_of(tokenizer)
@@ -47,9 +50,14 @@ class _Row(RowScanner):
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
-        if self.counter is not self.scanner:
-            self.counter.feed(token_id)
-        return super().advance(token_id) or self.left
+        try:
+            if self.counter is not self.scanner:
+                self.counter.feed(token_id)
+            return super().advance(token_id) or self.left
+        except BaseException as error:  # in the thread that makes all answers
+            failures.note(error, "ended with an error")
+            self.failed = True
+            return True
 
 
 @dataclass
@@ -76,18 +84,26 @@ class _ResponseGenerator(server.ResponseGenerator):
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
+        if failures.off and _only_stop(stops.options):
+            return tokenized  # mlx-lm's own stops do
         try:
+            if failures.off:
+                raise ValueError("stopscan has failed and is off: of its options only `stop` is left")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
             # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
             if stops.options.asks or isinstance(error, ValueError):
                 stops.refusal = str(error)
                 raise
+        except BaseException as error:
+            failures.note(error, "was refused")
+            raise RuntimeError("stopscan failed in this request") from error
         return tokenized
 
     def _make_state_machine(self, model_key: Any, tokenizer: Any, stops: Any) -> Any:
-        stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, ())
-        return stop_sequences if stops.row is None else stops.row, text_machine
+        words = stops.options.stops.stop if stops.row is None else ()
+        stop_sequences, text_machine = super()._make_state_machine(model_key, tokenizer, words)
+        return stops.row or stop_sequences, text_machine
 
     def generate(self, request: Any, generation_args: Any, progress_callback: Any = None) -> Any:
         stops = generation_args.stop_words
@@ -106,6 +122,10 @@ class _ResponseGenerator(server.ResponseGenerator):
             stops.row.left = True
 
 
+def _only_stop(asked: StopOptions) -> bool:
+    return not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)
+
+
 def _told_apart(tokenizer: Any) -> tuple[str, ...]:
     """The regions that mlx-lm tells from the answer of a chat."""
     parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
@@ -115,31 +135,26 @@ def _told_apart(tokenizer: Any) -> tuple[str, ...]:
 
 def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
     for response in responses:
-        _check(connection)
+        with suppress(BlockingIOError):
+            # Raises if the client has reset the connection: mlx-lm writes a whole answer only at its end. A client that
+            # has closed its own half may still read.
+            connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
+        if row.failed:
+            raise RuntimeError("stopscan failed in this request")
         # At a "stop", mlx-lm drops the last text and what it still withholds.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
 
 
-def _check(connection: socket) -> None:
-    """Raises ``ConnectionError`` if the client has reset the connection: mlx-lm writes a whole answer only at its end.
-    A client that has closed its own half may still read."""
-    with suppress(BlockingIOError):
-        connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
-
-
 class _Handler(server.APIHandler):
+    defaults: Defaults
     _stops: _Stops
-
-    def __init__(self, *args: Any, defaults: Defaults, **options: Any) -> None:
-        self._defaults = defaults
-        super().__init__(*args, **options)  # which serves the request
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
         generator: _ResponseGenerator = self.response_generator
         try:
             self._stops = stops = self._read_stops(request)
         except ValueError as error:
-            self._refuse(error)
+            self._end_with(400, error)
             return
         # mlx-lm asks for this field of it after the last chunk.
         told = self.body.get("stream_options")
@@ -148,14 +163,16 @@ class _Handler(server.APIHandler):
         try:
             super().handle_completion(request, stops)
         except _Refused as error:
-            self._refuse(error)
+            self._end_with(400, error)
+        except RuntimeError as error:  # a fault of ours, or of mlx-lm's thread
+            self._end_with(500, error)
         except ConnectionError:
             self.close_connection = True  # the client has gone
         finally:
             generator.end(stops)
 
     def _read_stops(self, request: Any) -> _Stops:
-        options, default = read_options(self.body, self._defaults), self._defaults.protect
+        options, default = read_options(self.body, self.defaults), self.defaults.protect
         if default is None and request.request_type != "chat":
             default = ()
         if options.min_tokens > self.max_tokens:
@@ -168,11 +185,17 @@ class _Handler(server.APIHandler):
                 checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
         return _Stops(options, default, self.connection)
 
-    def _refuse(self, error: BaseException) -> None:
-        self._set_completion_headers(400)
+    def _end_with(self, status: int, error: BaseException) -> None:
+        """Answers with an error. A stream that has begun gets it as an event."""
+        kind = "invalid_request_error" if status == 400 else "server_error"
+        body = json.dumps({"error": {"message": str(error), "type": kind, "param": None, "code": None}}).encode()
+        if status != 400 and self.stream:
+            self.wfile.write(b"data: " + body + b"\n\n")
+            return
+        self._headers_buffer: list[bytes] = []  # a whole answer's, which are not sent before it is complete
+        self._set_completion_headers(status)
         self.end_headers()
-        body = {"message": str(error), "type": "invalid_request_error", "param": None, "code": None}
-        self.wfile.write(json.dumps({"error": body}).encode())
+        self.wfile.write(body)
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
         """mlx-lm's chunk or whole response; the last one says what ended the generation."""
@@ -216,7 +239,7 @@ def main() -> None:
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()
     try:
-        handler = partial(_Handler, defaults=Defaults.from_arguments(own))
+        handler = type("Handler", (_Handler,), {"defaults": Defaults.from_arguments(own)})
     except ValueError as error:
         parser.error(str(error))
     server.ResponseGenerator = _ResponseGenerator

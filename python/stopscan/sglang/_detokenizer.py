@@ -3,143 +3,102 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Generator, Sequence
 from copy import copy
 from typing import Any
 
-from stopscan.sglang._everywhere import Everywhere
-from stopscan.sglang._requests import KEY, Requests
-from stopscan.sglang._spec import Spec
-from stopscan.tokens import TokenScanner
+from sglang.srt.managers.io_struct import unwrap_from_pickle, wrap_as_pickle
+
+from stopscan.engines import Failures
+from stopscan.sglang._scheduler import KEY
+from stopscan.sglang._spec import Everywhere, Spec
+from stopscan.tokens import TokenScanner, Vocabulary
 
 # As many as sglang keeps.
 MAX_ROWS = 1 << 16
 
 
 class Row:
-    """One request: its scanner, and what sglang has to be told to take it over."""
+    """One request: its spec, its scanner, and what is needed if a fault of ours leaves its text to the tokenizer."""
 
-    def __init__(self, spec: Spec, decoded: str, decode_ids: Sequence[int], offset: int) -> None:
+    def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.scanner: TokenScanner | Everywhere | None = None
-        self.decoded = decoded
-        self.decode_ids = list(decode_ids)
-        self.offset = offset
+        self.ids: list[int] = []
         # How many characters clients have.
         self.given = 0
-        # Since the scanner failed: sglang's text, which has no hold. None before.
-        self.text: str | None = None
+        self.failed = False
+
+    def feed(self, manager: Any, ids: Sequence[int], reason: Any) -> str:
+        """The row's new text."""
+        if self.scanner is None:
+            self.scanner = self.spec.scanner(Vocabulary(manager.tokenizer))
+        text = self.scanner.feed_many(ids)
+        if reason and self.scanner.finish is None:
+            text += self.scanner.flush("abort" if reason["type"] == "abort" else "length")
+        return text
+
+    def rest(self, manager: Any, **shown: bool) -> str:
+        """What clients do not have of the whole text, up to the stop."""
+        prompt = self.spec.options["prompt_token_ids"]
+        text = manager.tokenizer.decode([*prompt, *self.ids], **shown)[len(manager.tokenizer.decode(prompt, **shown)) :]
+        return str(text[self.given : self.spec.end_of(text)])
 
 
 class Detokenizer:
-    """The hook of the detokenizer. No exception of ours leaves it: it would end the whole server."""
+    """The hook of the detokenizer. A fault of ours concerns one row, so that it is caught there."""
 
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
         self._rows: OrderedDict[str, Row] = OrderedDict()
 
-    def decode(self, original: Callable[..., Any], manager: Any, recv: Any) -> list[str]:
+    def decode(self, manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
         """Around `_decode_batch_token_id_output`: the new text of each row."""
-        try:
-            self._learn(manager, recv)
-        except BaseException as error:
-            # What is left in it would go on to clients.
-            recv.customized_info = None
-            self._requests.circuit.note(error, "goes on with sglang's own text")
-        if not self._rows:
-            texts: list[str] = original(manager, recv)
-            return texts
-        rows = [self._rows.get(rid) for rid in recv.rids]
-        ours = [self._text(manager, recv, place, row) if row else None for place, row in enumerate(rows)]
-        theirs = [place for place, text in enumerate(ours) if text is None]
-        if theirs:
-            failed = {place: row for place, row in enumerate(rows) if row and ours[place] is None}
-            part = _part(recv, theirs) if failed or len(theirs) < len(ours) else recv
-            for place, row in failed.items():
-                self._hand_over(part, theirs.index(place), row)
-            for place, text in zip(theirs, original(manager, part), strict=True):
-                ours[place] = text
-            for place, row in failed.items():
-                ours[place] = self._own(row, ours[place] or "", recv.finished_reasons[place])
-        for rid, reason in zip(recv.rids, recv.finished_reasons, strict=True):
-            if reason is not None:
-                self._rows.pop(rid, None)
-        return [text or "" for text in ours]
+        if recv.customized_info is not None:
+            self._learn(recv)
+        rows = [self._rows.get(rid) for rid in recv.rids] if self._rows else []
+        if not any(rows):
+            yield None
+            return None
+        ours = [self._text(row, manager, recv, place) if row else "" for place, row in enumerate(rows)]
+        theirs = [place for place, row in enumerate(rows) if row is None]
+        for place, text in zip(theirs, (yield (manager, _part(recv, theirs))), strict=True):
+            ours[place] = text
+        return ours
 
-    def _learn(self, manager: Any, recv: Any) -> None:
+    def _learn(self, recv: Any) -> None:
         """Takes the specs out of the message: what is left in it goes on to the client."""
-        if recv.customized_info is None:
-            return
-        from sglang.srt.managers.io_struct import unwrap_from_pickle, wrap_as_pickle
-
         info = unwrap_from_pickle(recv.customized_info)
-        specs = info.pop(KEY, None)
-        if specs is None:
-            return
+        specs = info.pop(KEY, None) or ()
         recv.customized_info = wrap_as_pickle(info) if info else None
-        for place, (rid, values) in enumerate(zip(recv.rids, specs, strict=True)):
-            if values is not None:
-                self._rows[rid] = self._row(manager, recv, place, Spec(*values))
+        for rid, values in zip(recv.rids, specs, strict=False):
+            if values and values[0] is not None:
+                self._rows[rid] = Row(Spec(*values[0]))
         while len(self._rows) > MAX_ROWS:
             self._rows.popitem(last=False)
 
-    def _row(self, manager: Any, recv: Any, place: int, spec: Spec) -> Row:
-        offset = recv.read_offsets[place]
-        prompt = recv.decode_ids[place][:offset]
-        row = Row(spec, recv.decoded_texts[place], prompt, offset)
-        try:
-            row.scanner = spec.scanner(self._requests.vocabulary(manager.tokenizer), prompt)
-        except BaseException as error:
-            self._requests.circuit.note(error, "gets sglang's own text at its end")
-        return row
-
-    def _text(self, manager: Any, recv: Any, place: int, row: Row) -> str | None:
-        """The row's new text; ``None`` if sglang is to make it."""
-        if row.text is not None:
-            return None
+    def _text(self, row: Row, manager: Any, recv: Any, place: int) -> str:
         ids, reason = list(recv.output_ids[place]), recv.finished_reasons[place]
-        row.decode_ids += ids
-        if row.scanner is None:
-            return None
-        try:
-            if reason and ids and isinstance(reason.get("matched"), int):
+        if reason:
+            del self._rows[recv.rids[place]]
+            if ids and isinstance(reason.get("matched"), int):
                 ids = manager.trim_matched_stop(ids, reason, recv.no_stop_trim[place])
-            text = row.scanner.feed_many(ids)
-            if reason and row.scanner.finish is None:
-                text += row.scanner.close("abort" if reason["type"] == "abort" else "length")
-            row.given += len(text)
-            return text
-        except BaseException as error:
-            row.scanner = None
-            self._requests.circuit.note(error, "gets sglang's own text at its end")
-            return None
-
-    @staticmethod
-    def _hand_over(part: Any, place: int, row: Row) -> None:
-        """Lets sglang decode the row: at first all of it, as in a message that begins the request.
-
-        sglang is not told the string that matched: it would cut at the first one, which may stand in the reasoning.
-        """
-        if row.text is None:
-            part.decode_ids[place] = row.decode_ids
-            part.read_offsets[place] = row.offset
-            part.decoded_texts[place] = row.decoded
-            row.text = ""
-        reason = part.finished_reasons[place]
-        if reason and isinstance(reason.get("matched"), str):
-            part.finished_reasons[place] = {**reason, "matched": None}
-
-    def _own(self, row: Row, text: str, reason: Any) -> str:
-        """What clients do not have of sglang's text: all at the end, where the stop is known."""
-        row.text = (row.text or "") + text
-        if reason is None:
-            return ""
+        row.ids += ids
+        text = ""
         try:
-            end = row.spec.end_of(row.text)
+            if not row.failed:
+                text = row.feed(manager, ids, reason)
         except BaseException as error:
-            end = len(row.text)
-            self._requests.circuit.note(error, "has the stop in its text")
-        return row.text[row.given : end]
+            row.failed = True
+            self._failures.note(error, "gets the rest of its text at its end")
+        if row.failed and reason:
+            names = ("skip_special_tokens", "spaces_between_special_tokens")
+            try:
+                text = row.rest(manager, **{name: getattr(recv, name)[place] for name in names})
+            except BaseException as error:
+                self._failures.note(error, "lacks the end of its text")
+        row.given += len(text)
+        return text
 
 
 def _part(recv: Any, places: Sequence[int]) -> Any:

@@ -2,101 +2,186 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from stopscan._engine.circuit import Circuit
-from stopscan._engine.environment import Settings
-from stopscan._engine.graphs import Frozen, frozen
-from stopscan._engine.options import options
-from stopscan.regions import NAMES, Graph, graph_of, with_reasoning
-from stopscan.sglang._spec import Spec, by_default
-from stopscan.tokens import Vocabulary
+from stopscan import StopSet
+from stopscan.engines import CHAT, Checkpoint, Defaults, Failures, StopOptions, read_options
+from stopscan.regions import Graph, graph_of, region_name, restricted, with_reasoning
+from stopscan.sglang._guard import Refused
+from stopscan.sglang._spec import Spec
 
-# In `custom_params`: the request came on a chat route, and the stops that sglang added to those of the user. The same
-# name is used in `customized_info`, which the scheduler alone makes and sglang's routers split by row.
-KEY = "__stopscan"
+PREFIX = "stopscan_"
+FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
+# In `custom_params`, from a chat route: the regions that it tells from the content, and the stops that sglang added.
+TOLD, ADDED = "__stopscan_told", "__stopscan_added"
+# The end of a prompt: where regions are looked for, and what the first token's text may depend on.
+PROMPT_TOKENS, LAST_TOKENS = 32, 8
+OFF = "stop_regex, regions and stopscan's options are off here, because stopscan failed repeatedly"
+
+
+class Model:
+    """The regions of a tokenizer's model, as the checkpoint and the server's reasoning parser know them."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._detector = _detector()
+        start, end = (getattr(self._detector, f"think_{name}_token", None) for name in ("start", "end"))
+        own: Graph | None = {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
+        self._graph: Graph = with_reasoning(graph_of(tokenizer), own) or {}
+        # Whether the parser takes the answers of requests that think for reasoning from their first character.
+        self.inside = bool(getattr(self._detector, "force_reasoning", False))
+        self._checkpoints: dict[frozenset[Any], Checkpoint] = {}
+
+    def regions(self) -> str:
+        """Returns the names of the regions, each with what begins it."""
+        opened = {region_name(to): mark for markers in self._graph.values() for mark, to in markers.items()}
+        return ", ".join(f"{name} ({opened[name]})" for name in CHAT if name in opened) or "none"
+
+    def checkpoint(self, protect: Iterable[Any]) -> Checkpoint:
+        """Returns the checkpoint for answers that are told apart into these regions. Others are text."""
+        names = frozenset(CHAT).intersection(entry for entry in protect if isinstance(entry, str))
+        if names not in self._checkpoints:
+            self._checkpoints[names] = Checkpoint(self._tokenizer, graph=restricted(self._graph, names))
+        return self._checkpoints[names]
 
 
 class Requests:
-    """The requests of one process: their specs, vocabularies and graphs, and how often stopscan failed."""
+    """The requests of one process: the server's defaults, the models, and how often stopscan failed."""
 
-    def __init__(self, settings: Settings, logger: logging.Logger) -> None:
-        self._settings = settings
-        self.circuit = Circuit(logger)
-        self._vocabularies: WeakKeyDictionary[Any, Vocabulary] = WeakKeyDictionary()
-        self._graphs: WeakKeyDictionary[Any, Frozen] = WeakKeyDictionary()
+    def __init__(self, defaults: Defaults, failures: Failures) -> None:
+        self.defaults, self.failures = defaults, failures
+        self._models: WeakKeyDictionary[Any, Model] = WeakKeyDictionary()
 
-    def vocabulary(self, tokenizer: Any) -> Vocabulary:
-        """The vocabulary of a tokenizer, made once."""
-        if tokenizer not in self._vocabularies:
-            self._vocabularies[tokenizer] = Vocabulary(tokenizer)
-        return self._vocabularies[tokenizer]
+    def model(self, tokenizer: Any) -> Model:
+        """Returns the model of a tokenizer, made once."""
+        if tokenizer not in self._models:
+            self._models[tokenizer] = Model(tokenizer)
+        return self._models[tokenizer]
 
-    def spec(self, params: Any, tokenizer: Any, *, thinks: bool, prompt_end: Callable[[], str]) -> Spec | None:
-        """What a request asks for; ``None`` if it has no stop. Raises ``ValueError`` that begins with what is wrong.
+    def concerns(self, stop: Any, patterns: Any, given: Any) -> bool:
+        """Returns whether a request could have stops."""
+        odd = given is not None and not isinstance(given, dict)
+        return bool(stop or patterns or self.defaults.repeat or odd or beyond(patterns, given))
 
-        ``thinks``: whether sglang tells reasoning from the answer in it. ``prompt_end`` has the prompt's last words.
+    def on(self, patterns: Any, given: Any) -> bool:
+        """Returns whether a request is for stopscan, and not left to sglang after too many faults.
+
+        Raises ``Refused`` if sglang could not keep it.
         """
-        given = params.custom_params
-        asked = options(given, self._settings.limits, self._settings.repeat)
-        own = (given or {}).get(KEY)
-        everywhere = tuple(stop for stop in params.stop_strs if stop and isinstance(own, list) and stop in own)
-        stop = tuple(stop for stop in params.stop_strs if stop and stop not in everywhere)
-        patterns = (*params.stop_regex_strs, *asked.patterns)
-        if not (stop or everywhere or patterns or asked.repeat):
+        if self.failures.off and beyond(patterns, given):
+            raise Refused(OFF, HTTPStatus.SERVICE_UNAVAILABLE)
+        return not self.failures.off
+
+    def read(self, stop: Any, patterns: Any, given: Any) -> StopOptions:
+        """Returns what a request asks in ``stop``, ``stop_regex`` and ``custom_params``, whatever a client sent.
+
+        Raises ``Refused`` that begins with what is wrong.
+        """
+        if not isinstance(given, dict | None):
+            raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
+        try:
+            asked = read_options(given, self.defaults, prefix=PREFIX, fields=FIELDS)
+            if stop or patterns:
+                # Of sglang's own fields and ours. sglang knows an empty stop, and never finds it.
+                patterns = [*_listed(patterns), *asked.stops.patterns] if _texts(patterns) else patterns
+                stop = [text for text in _listed(stop) if text] if _texts(stop) else stop
+                own = {"stop": stop or None, "patterns": patterns or None}
+                asked = read_options(given, self.defaults, prefix=PREFIX, fields=FIELDS, own=own)
+        except ValueError as error:
+            told = str(error)
+            raise Refused(told.replace("patterns", "stop_regex", 1) if told.startswith("patterns") else told) from None
+        return asked
+
+    def check(self, stop: Any, patterns: Any, given: Any, tokenizer: Any) -> None:
+        """Raises ``Refused`` for a request with which something is wrong, or that sglang alone could not keep while
+        stopscan is off."""
+        if not self.concerns(stop, patterns, given):
+            return
+        asked = self.read(stop, patterns, given)
+        if not self.on(patterns, given):
+            return
+        if tokenizer is not None:
+            self._stops(asked, given, tokenizer, thinks=False)
+
+    def spec(self, params: Any, tokenizer: Any, prompt: Sequence[int], *, thinks: bool) -> Spec | None:
+        """Returns the stops of a request in the scheduler, ``None`` if it has none. ``thinks`` is sglang's word that
+        its answer has reasoning.
+
+        Raises ``Refused`` that begins with what is wrong.
+        """
+        asked = self.read(params.stop_strs, params.stop_regex_strs, params.custom_params)
+        if not self.on(params.stop_regex_strs, params.custom_params) or not len(asked.stops):
             return None
-        protect, graph = asked.protect, self._graph(tokenizer)
-        if protect is None:
-            default = self._settings.protect
-            protect = by_default(graph, (NAMES if thinks or own is not None else ()) if default is None else default)
-        spec = Spec(
-            stop,
-            everywhere,
-            patterns,
-            asked.max_held,
-            asked.repeat,
-            protect,
-            graph if protect else (),
-            include_stop=params.no_stop_trim,
-            stop_token_ids=() if params.ignore_eos else tuple(params.stop_token_ids or ()),
-            skip_special_tokens=params.skip_special_tokens,
-        )
-        if not protect and not asked.start_protected:
-            return spec
-        forced = thinks and bool(self._detector and self._detector.force_reasoning)
-        return spec.beginning_after(prompt_end(), asked.start_protected, forced=forced)
+        model, added = self.model(tokenizer), (params.custom_params or {}).get(ADDED)
+        everywhere = StopSet([stop for stop in asked.stops.stop if isinstance(added, list) and stop in added])
+        checkpoint, stops = self._stops(asked, params.custom_params, tokenizer, thinks=thinks)
+        options: dict[str, Any] = {
+            "include_stop": params.no_stop_trim,
+            "stop_token_ids": () if params.ignore_eos else tuple(params.stop_token_ids or ()),
+            "skip_special_tokens": params.skip_special_tokens,
+            "prompt_token_ids": list(prompt[-LAST_TOKENS:]),
+        }
+        start = asked.start_protected
+        if stops.regions is None and not stops.protect:  # also if a stop is the marker, which counts more
+            start = None
+        region = checkpoint.begins(stops, list(prompt[-PROMPT_TOKENS:]), start, inside=thinks and model.inside)
+        spec = Spec.of(stops, everywhere, region, **options)
+        try:
+            spec.scanner(checkpoint.vocabulary)
+        except ValueError as error:
+            # A marker that `skip_special_tokens` hides in part: an error only for who asked for the regions.
+            if asked.protect is not None:
+                raise Refused(f"{PREFIX}{error}") from None
+            spec = Spec.of(asked.stops, everywhere, None, **options)
+        return spec
 
-    @cached_property
-    def _detector(self) -> Any:
-        from sglang.srt.parser.reasoning_parser import ReasoningParser
-
-        name = _serving("reasoning_parser")
-        # On chat routes, sglang makes its parsers so for the requests of which it says that they think.
-        return ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
-
-    def _graph(self, tokenizer: Any) -> Frozen:
-        """The regions of the model's answers: the checkpoint's, and the reasoning of the parser, which decides."""
-        if tokenizer is None:
-            return ()
-        if tokenizer not in self._graphs:
-            self._graphs[tokenizer] = frozen(with_reasoning(graph_of(tokenizer), _reasoning(self._detector)))
-        return self._graphs[tokenizer]
-
-
-def _reasoning(detector: Any) -> Graph | None:
-    start, end = getattr(detector, "think_start_token", None), getattr(detector, "think_end_token", None)
-    return {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
+    def _stops(self, asked: StopOptions, given: Any, tokenizer: Any, *, thinks: bool) -> tuple[Checkpoint, StopSet]:
+        """The set of a request, in the regions that it protects: its own, the server's, or those of its route."""
+        told = (given or {}).get(TOLD)
+        # A route that could not say so, because its process has no plugins, still says that the answer has reasoning.
+        names = [name for name in told if name in CHAT] if isinstance(told, list) else ["reasoning"] * thinks
+        default: Sequence[Any] = names if self.defaults.protect is None else self.defaults.protect
+        protect = default if asked.protect is None else asked.protect
+        if asked.start_protected and not protect:
+            raise Refused(f"{PREFIX}start_protected needs the markers of a region in {PREFIX}protect")
+        checkpoint = self.model(tokenizer).checkpoint(protect)
+        try:
+            return checkpoint, checkpoint.stops(asked.stops, asked.protect, default)
+        except ValueError as error:
+            raise Refused(f"{PREFIX}{error}") from None
 
 
-def _serving(name: str) -> Any:
-    """An argument of the server; ``None`` where there is no server, as in a test."""
+def beyond(patterns: Any, given: Any) -> bool:
+    """Returns whether a request asks for what sglang cannot keep. Its own ``stop_regex`` leaks, and may take the whole
+    server's time."""
+    names = given if isinstance(given, dict) else ()
+    return bool(patterns or (TOLD in names and given[TOLD]) or any(str(name).startswith(PREFIX) for name in names))
+
+
+def _texts(value: Any) -> bool:
+    return value is None or isinstance(value, str | list | tuple)
+
+
+def _listed(value: Any) -> list[Any]:
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def serving(name: str) -> Any:
+    """Returns an argument of the server; ``None`` where there is no server, as in a test."""
     try:
         from sglang.srt.runtime_context import get_serving
 
         return getattr(get_serving(), name, None)
     except Exception:
         return None
+
+
+def _detector() -> Any:
+    """The server's reasoning parser, as chat routes make it for requests of which sglang says that they think."""
+    from sglang.srt.parser.reasoning_parser import ReasoningParser
+
+    name = serving("reasoning_parser")
+    return ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None

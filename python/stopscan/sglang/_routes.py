@@ -1,138 +1,124 @@
-"""In the process that answers HTTP: a wrong request is a 400, chat is noted, Anthropic's clients hear of stops."""
+"""In the process that answers HTTP: a wrong request is a 400, chat is noted, Anthropic's clients hear of stops.
+
+With several tokenizer workers, sglang loads no plugins there.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from types import SimpleNamespace
+from collections.abc import Generator, Iterable
 from typing import Any
 
-from stopscan.sglang._requests import KEY, Requests
+from stopscan.sglang._guard import Guard, Refused
+from stopscan.sglang._requests import ADDED, TOLD, Requests, serving
 
 
 class Routes:
-    """The hooks of the tokenizer manager and of the routes. With several tokenizer workers, sglang has none of them."""
+    """The hooks of sglang's parameters, which all requests have, and of its routes."""
 
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
+    def __init__(self, requests: Requests, guard: Guard) -> None:
+        self._requests, self._guard = requests, guard
 
-    def refuse(self, original: Callable[..., Any], manager: Any, *args: Any, **options: Any) -> Any:
-        """Around the making of a request, where a ``ValueError`` is a 400: raises one for what no scanner takes."""
-        made = original(manager, *args, **options)
-        params = getattr(made, "sampling_params", None)
-        if hasattr(params, "stop_strs"):
-            try:
-                self._check(params, manager.tokenizer)
-            except ValueError:
-                raise
-            except BaseException as error:
-                self._requests.circuit.note(error, "goes on")
-        return made
+    def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
+        """Around `SamplingParams.normalize`, where an error is a 400. sglang reads patterns as Python's there, and
+        takes fewer stops."""
+        if tokenizer is None:  # the server makes no text
+            yield
+            return
+        stop, patterns = params.stop_strs, params.stop_regex_strs
+        self._requests.check(stop, patterns, params.custom_params, tokenizer)
+        params.stop_strs = params.stop_regex_strs = None
+        yield
+        params.stop_strs, params.stop_regex_strs = [text for text in _listed(stop) if text], _listed(patterns)
+        # For sglang's own search, if a request is left to it: no text has more tokens than bytes.
+        params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
 
-    def _check(self, params: Any, tokenizer: Any) -> None:
-        spec = self._requests.spec(params, tokenizer, thinks=False, prompt_end=str)
-        if spec:
-            _ = spec.stops
-
-    async def refuse_stream(self, original: Callable[..., Any], obj: Any, request: Any) -> Any:
-        """Around a stream of ``/generate``, in which sglang tells of errors in an event: a 400 before it begins."""
+    def generate(self, obj: Any, request: Any) -> Generator[None, Any, None]:
+        """Around `/generate`, where sglang tells of errors in an event of a stream. A wrong stream is answered as a
+        whole: with sglang's own 400."""
         if obj.stream:
-            asked = obj.sampling_params or {}
+            from sglang.srt.entrypoints.http_server import get_global_state
+
+            tokenizer, asked = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
             try:
-                from sglang.srt.entrypoints.http_server import get_global_state
-
-                tokenizer = get_global_state().tokenizer_manager.tokenizer
                 for params in asked if isinstance(asked, list) else [asked]:
-                    self._check(_as_sglang(params), tokenizer)
-            except ValueError as error:
-                from fastapi.responses import JSONResponse
+                    given = [params.get(name) for name in ("stop", "stop_regex", "custom_params")]
+                    self._requests.check(*given, tokenizer)
+            except Refused:
+                obj.stream = False
+        yield
 
-                problem = {"message": str(error), "type": "invalid_request_error", "code": 400}
-                return JSONResponse({"error": problem}, status_code=400)
-            except BaseException as error:
-                self._requests.circuit.note(error, "goes on")
-        return await original(obj, request)
+    def chat(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
+        """Around the making of a chat's request: notes what the route tells from the content."""
+        adapted, _ = yield
+        reads = route._encoding_output() is not None
+        reasons = reads or bool(route.reasoning_parser and request.separate_reasoning)
+        calls = reads or route._tool_call_parsing_active(request)
+        _note(adapted.sampling_params, request, reasons=reasons, calls=calls)
 
-    def chat(self, original: Callable[..., Any], request: Any, *args: Any, **options: Any) -> Any:
-        """Around `to_sampling_params` of the chat routes: notes the route, and the stops that are not the user's."""
-        params = original(request, *args, **options)
-        try:
-            _note_chat(params, set(_listed(params.get("stop"))) - set(_listed(request.stop)))
-        except BaseException as error:
-            self._requests.circuit.note(error, "goes on")
-        return params
+    def responses(self, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
+        """Around `to_sampling_params` of Responses: likewise."""
+        params = yield
+        calls = bool(serving("tool_call_parser") and request.tools and request.tool_choice != "none")
+        _note(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
-    def ollama_chat(self, original: Callable[..., Any], serving: Any, request: Any, *args: Any) -> Any:
-        """Around the answers of `/api/chat`."""
-        try:
-            _note_chat(request.sampling_params, set())
-        except BaseException as error:
-            self._requests.circuit.note(error, "goes on")
-        return original(serving, request, *args)
+    def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
+        """Around the chunks of a chat's step: a step without text keeps its logprobs, and Anthropic's stream learns
+        which stop it was."""
+        made = yield
+        request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
+        if hasattr(request, "stopscan_matched"):
+            request.stopscan_matched = _matched(content["meta_info"].get("finish_reason")) or request.stopscan_matched
+        if scores is None or not (request.stop or request.stop_regex or request.custom_params):
+            return None
 
-    def anthropic_answer(self, original: Callable[..., Any], serving: Any, response: Any) -> Any:
+        def last(count: int) -> str:
+            from sglang.srt.entrypoints.openai.utils import build_sse_content
+
+            if count:
+                return ""
+            told = {"chunk_id": content["meta_info"]["id"], "created": options["created"], "model": request.model}
+            return str(build_sse_content(**told, index=options["index"], content="", logprobs=scores))
+
+        return self._guard.stream(made, last=last)
+
+    def anthropic(self, route: Any, response: Any) -> Generator[None, Any, None]:
         """Around Anthropic's whole answer: names the stop, which sglang leaves out."""
-        answer = original(serving, response)
-        try:
-            matched = response.choices[0].matched_stop if response.choices else None
-            if isinstance(matched, str) and answer.stop_reason == "end_turn":
-                answer.stop_reason, answer.stop_sequence = "stop_sequence", matched
-        except BaseException as error:
-            self._requests.circuit.note(error, "goes on")
-        return answer
+        answer = yield
+        matched = response.choices[0].matched_stop if response.choices else None
+        if isinstance(matched, str) and answer.stop_reason == "end_turn":
+            answer.stop_reason, answer.stop_sequence = "stop_sequence", matched
 
-    async def anthropic_stream(
-        self, original: Callable[..., Any], serving: Any, request: Any, *args: Any
-    ) -> AsyncIterator[str]:
-        """Around Anthropic's stream, which is made from the chat stream of the same request."""
+    def anthropic_stream(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
+        """Around Anthropic's stream, which is made of the chat stream of the same request."""
         request.stopscan_matched = None
-        async for frame in original(serving, request, *args):
-            yield self._with_stop(frame, request.stopscan_matched) if request.stopscan_matched else frame
-
-    def chat_stream(self, original: Callable[..., Any], serving: Any, request: Any, *args: Any) -> Any:
-        """Around a chat stream: notes the stop if it becomes Anthropic's."""
-        made = original(serving, request, *args)
-        return self._noting(made, request) if hasattr(request, "stopscan_matched") else made
-
-    async def _noting(self, made: AsyncIterator[str], request: Any) -> AsyncIterator[str]:
-        async for line in made:
-            if '"matched_stop":"' in line:
-                try:
-                    request.stopscan_matched = json.loads(line.removeprefix("data: "))["choices"][0]["matched_stop"]
-                except BaseException as error:
-                    self._requests.circuit.note(error, "goes on")
-            yield line
-
-    def _with_stop(self, frame: str, matched: str) -> str:
-        if not frame.startswith("event: message_delta\n"):
-            return frame
-        try:
-            head, data = frame.rstrip("\n").split("\ndata: ", 1)
-            event = json.loads(data)
-            if event["delta"]["stop_reason"] == "end_turn":
-                event["delta"] |= {"stop_reason": "stop_sequence", "stop_sequence": matched}
-            return f"{head}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"
-        except BaseException as error:
-            self._requests.circuit.note(error, "goes on")
-            return frame
+        made = yield
+        return self._guard.stream(made, each=lambda frame: _with_stop(frame, request.stopscan_matched))
 
 
-def _note_chat(params: dict[str, Any], own: set[str]) -> None:
-    params["custom_params"] = {**(params.get("custom_params") or {}), KEY: sorted(own)}
+def _matched(reason: Any) -> str | None:
+    matched = (reason or {}).get("matched")
+    return matched if isinstance(matched, str) else None
 
 
-def _listed(value: Any) -> list[str]:
+def _with_stop(frame: str, matched: str | None) -> str:
+    if matched is None or not frame.startswith("event: message_delta\n"):
+        return frame
+    head, data = frame.rstrip("\n").split("\ndata: ", 1)
+    event = json.loads(data)
+    if event["delta"]["stop_reason"] == "end_turn":
+        event["delta"] |= {"stop_reason": "stop_sequence", "stop_sequence": matched}
+    return f"{head}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"
+
+
+def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
+    """Writes into a request's parameters what its route tells apart, and the stops that are not the user's."""
+    told = ["reasoning"] * reasons + ["tool_call"] * calls
+    added = sorted({*_listed(params.get("stop"))} - {*_listed(request.stop)})
+    given = params.get("custom_params")
+    if isinstance(given, dict | None):
+        params["custom_params"] = {**(given or {}), TOLD: told, ADDED: added}
+
+
+def _listed(value: str | Iterable[str] | None) -> list[str]:
     return [value] if isinstance(value, str) else list(value or ())
-
-
-def _as_sglang(params: Mapping[str, Any]) -> Any:
-    """What sglang makes of a request's parameters, as far as a spec reads it."""
-    return SimpleNamespace(
-        stop_strs=_listed(params.get("stop")),
-        stop_regex_strs=_listed(params.get("stop_regex")),
-        custom_params=params.get("custom_params"),
-        ignore_eos=False,
-        stop_token_ids=(),
-        no_stop_trim=False,
-        skip_special_tokens=True,
-    )

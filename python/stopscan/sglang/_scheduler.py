@@ -2,41 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import partial
+from copy import copy
+from functools import cache, partial
+from http import HTTPStatus
+from logging import getLogger
 from typing import Any
 
-from stopscan._engine.options import PREFIX
-from stopscan.sglang._everywhere import Everywhere
-from stopscan.sglang._requests import KEY, Requests
+from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, FINISHED_MATCHED_REGEX
+
+from stopscan.engines import Failures
+from stopscan.sglang._guard import Refused
+from stopscan.sglang._requests import Requests, beyond
 from stopscan.sglang._spec import Spec
-from stopscan.tokens import TokenScanner
+from stopscan.tokens import Vocabulary
 
-PROMPT_TOKENS = 8
+logger = getLogger("sglang.stopscan")
+
+# In a request's `customized_info`, which sglang sends along with its tokens, and its routers split by row.
+KEY = "__stopscan"
 
 
-class Watch:
-    """The scanner of one request, how many ids it has read, and whether text came since the last message."""
+class Scheduler:
+    """The hook of the scheduler, which gives requests with stops a class of their own. The others stay sglang's."""
 
-    def __init__(self, spec: Spec, make: Callable[[Spec], TokenScanner | Everywhere]) -> None:
-        self.spec = spec
-        self._make = make
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        # Sets are compiled beside the scheduler's loop, during the prefill.
+        self._maker = ThreadPoolExecutor(1, "stopscan")
+        self._said = False
+
+    def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
+        """Around the queue of new requests. One that is retracted comes again."""
+        if req.tokenizer is not None and not isinstance(req, Stopping):
+            if not self._said:
+                self._said = True
+                regions = self._requests.model(req.tokenizer).regions()
+                logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
+            params = req.sampling_params
+            if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
+                req.stopscan = Stops(self._maker.submit(self._made, req), self._requests.failures)
+                req.__class__ = _stopping(type(req))
+        yield
+
+    def _made(self, req: Any) -> tuple[Spec, Any, Any] | None:
+        prompt, thinks = list(req.origin_input_ids), bool(req.require_reasoning)
+        spec = self._requests.spec(req.sampling_params, req.tokenizer, prompt, thinks=thinks)
+        if spec is None:
+            return None
+        make = partial(spec.scanner, Vocabulary(req.tokenizer))
+        return spec, make, make()
+
+
+class Stops:
+    """The stops of one request in the scheduler."""
+
+    def __init__(self, made: Future[Any], failures: Failures) -> None:
+        self._made: Future[Any] | None = made
+        self._failures = failures
+        self._theirs: Any = None
+        self.spec: Spec | None = None
+        # `None` before the first token, for a request without stops, and after a fault of ours.
+        self.scanner: Any = None
+        # Whether text came since the last message.
         self.fresh = False
-        self.sent = False
-        self._begin()
 
-    def _begin(self) -> None:
-        self.scanner = self._make(self.spec)
-        self._feed = self.scanner.feed
-        self.seen = 0
-
-    def ends(self, ids: Sequence[int]) -> bool:
-        """Whether the stream is over with the ids that are new. This is all that a step costs, so it is kept short."""
-        size = len(ids)
-        if self.seen > size:
-            # Retraction of a request of embeddings begins anew.
-            self._begin()
+    def end(self, req: Any) -> bool:
+        """Whether the text is over with the ids that are new. This is all that a step costs, so it is kept short."""
+        if self.scanner is None and not self._begin(req):
+            return False
+        ids = req.output_ids
+        size = min(req.sampling_params.max_new_tokens, len(ids))
+        if self.seen > size:  # retraction of a request of embeddings begins anew
+            self._restart(self._make())
         while self.seen < size:
             if self._feed(ids[self.seen]):
                 self.fresh = True
@@ -45,145 +84,83 @@ class Watch:
                 return True
         return False
 
-
-class Scheduler:
-    """The hooks of the scheduler. No exception leaves them: it would end the whole server."""
-
-    def __init__(self, requests: Requests) -> None:
-        self._requests = requests
-        self._compiler = ThreadPoolExecutor(1, "stopscan")
-
-    def prepare(self, original: Callable[..., Any], scheduler: Any, req: Any, *args: Any, **options: Any) -> Any:
-        """Around the queue's new requests: patterns are compiled beside the scheduler's loop, during the prefill."""
-        try:
-            params = req.sampling_params
-            if params.stop_regex_strs or "stopscan_patterns" in (params.custom_params or {}):
-                req._stopscan_ready = self._compiler.submit(self._made, req)
-        except BaseException as error:
-            self._requests.circuit.note(error, "goes on")
-        return original(scheduler, req, *args, **options)
-
-    def check(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
-        """Around `Req._check_str_based_finish`: whether a stop has completed."""
-        watch = req.__dict__.get("_stopscan")
-        if watch is False:
-            return original(req, *args, **options)
-        try:
-            if watch is None:
-                watch = self._watch(req)
-            if watch is not None:
-                return watch.ends(req.output_ids) and self._report(req, watch, watch.seen)
-        except ValueError as error:
-            if watch is None:
-                _abort(req, str(error), 400, "BadRequestError")
-                return True
-            self._fail(req, error)
-        except BaseException as error:
-            self._fail(req, error)
-        return req.finished() or original(req, *args, **options)
-
-    def confirm(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
-        """Around `Req.update_finish_state`: the end of the text may confirm a pattern."""
-        result = original(req, *args, **options)
-        try:
-            watch = req.finished_reason and req.__dict__.get("_stopscan")
-            if watch and watch.scanner.finish is None and _confirms(req.finished_reason):
-                watch.scanner.close("length")
-                self._report(req, watch, req.finished_len or len(req.output_ids))
-        except BaseException as error:
-            self._fail(req, error)
-        return result
-
-    def waits(self, original: Callable[..., Any], req: Any, *args: Any, **options: Any) -> Any:
-        """Around `Req.check_match_stop_str_prefix`: whether a message would bring no text."""
-        watch = req.__dict__.get("_stopscan")
-        if not watch:
-            return original(req, *args, **options)
-        fresh, watch.fresh = watch.fresh, False
-        return not fresh
-
-    def send(self, original: Callable[..., Any], streamer: Any, *args: Any, **options: Any) -> Any:
-        """Around `to_payload`: the first message of a request brings its spec."""
-        try:
-            rows: list[Spec | None] | None = None
-            for place, req in enumerate(streamer.output_reqs):
-                watch = req.__dict__.get("_stopscan")
-                if watch and not watch.sent:
-                    rows = rows or [None] * len(streamer.output_reqs)
-                    rows[place] = tuple(watch.spec)  # type: ignore[call-overload]
-                    watch.sent = True
-            if rows:
-                streamer.customized_info[KEY] = rows
-        except BaseException as error:
-            self._requests.circuit.note(error, "goes on with sglang's own text")
-        return original(streamer, *args, **options)
-
-    def _watch(self, req: Any) -> Watch | None:
-        ready: Future[Watch | None] | None = req.__dict__.pop("_stopscan_ready", None)
-        watch = ready.result() if ready else self._made(req)
-        # `False`: nothing for stopscan.
-        req._stopscan = watch or False
-        return watch
-
-    def _made(self, req: Any) -> Watch | None:
-        params = req.sampling_params
-        if not self._requests.circuit.closed or req.tokenizer is None:
-            return None
-        thinks = bool(req.require_reasoning)
-        spec = self._requests.spec(params, req.tokenizer, thinks=thinks, prompt_end=lambda: _prompt_end(req))
-        if spec is None:
-            return None
-        prompt = list(req.origin_input_ids[-PROMPT_TOKENS:])
-        vocabulary = self._requests.vocabulary(req.tokenizer)
-        make = partial(Spec.scanner, vocabulary=vocabulary, prompt_token_ids=prompt)
-        try:
-            return Watch(spec, make)
-        except ValueError:
-            # A marker that `skip_special_tokens` hides in part: an error only for who asked for the regions.
-            if not spec.protect or "stopscan_protect" in (params.custom_params or {}):
-                raise
-            spec = spec._replace(protect=(), graph=(), begins=())
-            return Watch(spec, make)
-
-    def _report(self, req: Any, watch: Watch, length: int) -> bool:
-        from sglang.srt.managers import schedule_batch
-
-        match = watch.scanner.match
-        if match is None:
+    def _begin(self, req: Any) -> bool:
+        made, self._made = self._made and self._made.result(), None
+        if made is None:
             return False
-        if match.pattern is None:
-            # sglang's APIs have no word for a loop, which has no stop of the user's.
-            matched = match.sequence if match.period is None else None
-            req.finished_reason = schedule_batch.FINISH_MATCHED_STR(matched=matched)
-        else:
-            req.finished_reason = schedule_batch.FINISHED_MATCHED_REGEX(matched=match.pattern)
-        req.finished_len = length
+        self.spec, self._make, scanner = made
+        self._restart(scanner)
+        # sglang is to look for none of them, and sends the spec along with the first tokens.
+        self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
+        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = [], []
+        req.customized_info = {**(req.customized_info or {}), KEY: [tuple(self.spec)]}
         return True
 
-    def _fail(self, req: Any, error: BaseException) -> None:
+    def _restart(self, scanner: Any) -> None:
+        self.scanner, self._feed, self.seen = scanner, scanner.feed, 0
+
+    def settle(self, req: Any) -> None:
+        """Behind sglang's own look at a request: says which stop ended it, if no other end came before."""
+        scanner, reason = self.scanner, req.finished_reason
+        if scanner is None or (reason is not None and reason.to_json()["type"] not in ("stop", "length")):
+            return
+        last = len(req.output_ids) if req.finished_len is None else req.finished_len
+        if scanner.finish is None:
+            scanner.flush("length")  # the end of the text may confirm a pattern
+            self.seen = last
+        match = scanner.match
+        if match is not None and self.seen <= last:
+            # sglang's APIs have no word for a loop, which has no stop of the user's.
+            literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
+            pattern = match.pattern
+            req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)
+            req.finished_len = self.seen
+
+    def failed(self, req: Any, error: BaseException) -> bool:
         """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
-        watch = req.__dict__.get("_stopscan")
-        req._stopscan = False
-        beyond = _beyond(req.sampling_params) or bool(watch and (watch.spec.protect or watch.spec.repeat))
-        self._requests.circuit.note(error, "ends with an error" if beyond else "goes on with sglang's own stops")
-        if beyond and not req.finished():
-            _abort(req, "stopscan failed in this request", 500, "InternalServerError")
+        self.scanner = self._made = None
+        req.sampling_params, self._theirs = self._theirs or req.sampling_params, None
+        if isinstance(error, Refused):
+            req.finished_reason = FINISH_ABORT(str(error), error.status, "BadRequestError")
+            return False
+        params = req.sampling_params
+        ends = beyond(params.stop_regex_strs, params.custom_params) or (self.spec is not None and self.spec.beyond)
+        if ends:
+            words = "stopscan failed in this request"
+            req.finished_reason = FINISH_ABORT(words, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError")
+        self._failures.note(error, "ends with an error" if ends else "goes on with sglang's own stops")
+        return False
 
 
-def _abort(req: Any, message: str, status: int, kind: str) -> None:
-    from sglang.srt.managers.schedule_batch import FINISH_ABORT
+class Stopping:
+    """In front of sglang's class of a request: its stops are found by stopscan. No exception of ours leaves it."""
 
-    req.finished_reason = FINISH_ABORT(message, status, kind)
+    def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
+        if self.finished() or self.to_finish:
+            super().update_finish_state(new_accepted_len)  # type: ignore[misc]
+            return
+        stops = self.stopscan
+        try:
+            ended = stops.end(self)
+        except BaseException as error:
+            ended = stops.failed(self, error)
+        super().update_finish_state(new_accepted_len)  # type: ignore[misc]
+        if ended or self.finished_reason is not None:
+            try:
+                stops.settle(self)
+            except BaseException as error:
+                stops.failed(self, error)
+
+    def check_match_stop_str_prefix(self: Any) -> bool:
+        """Whether a message would bring no text."""
+        stops = self.stopscan
+        if stops.scanner is None:
+            return bool(super().check_match_stop_str_prefix())  # type: ignore[misc]
+        fresh, stops.fresh = stops.fresh, False
+        return not fresh
 
 
-def _beyond(params: Any) -> bool:
-    """Whether sglang cannot keep what is asked; its own `stop_regex` leaks, and may take the whole server's time."""
-    return bool(params.stop_regex_strs) or any(name.startswith(PREFIX) for name in params.custom_params or ())
-
-
-def _confirms(reason: Any) -> bool:
-    return reason.to_json().get("type") in ("stop", "length")
-
-
-def _prompt_end(req: Any) -> str:
-    return str(req.tokenizer.decode(list(req.origin_input_ids[-PROMPT_TOKENS:])))
+@cache
+def _stopping(theirs: type) -> type:
+    """The class of requests that are as ``theirs``, but for their stops."""
+    return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {})

@@ -9,11 +9,14 @@ from __future__ import annotations
 import pickle
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import wraps
+from logging import Logger
 from pkgutil import resolve_name
 from typing import Any, NamedTuple
+from unittest.mock import Mock, patch
 
-from stopscan._engine.environment import Settings
+from stopscan.engines import Defaults, Failures
 from stopscan.engines.selftest import Tokenizer
 
 WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
@@ -103,7 +106,9 @@ class Host:
         return came
 
     def _request(self, rid: str, params: dict[str, Any]) -> Any:
+        from sglang.srt.disaggregation.utils import DisaggregationMode
         from sglang.srt.managers import schedule_batch
+        from sglang.srt.managers.scheduler import Scheduler
         from sglang.srt.sampling.sampling_params import SamplingParams
 
         sampling = SamplingParams(**{"max_new_tokens": 1000, **params})
@@ -111,6 +116,8 @@ class Host:
         size = len(self.tokenizer)
         req = schedule_batch.Req(rid, "", array("q", [1]), sampling, stream=True, vocab_size=size, eos_token_ids=None)
         req.tokenizer = self.tokenizer
+        queue = Mock(disaggregation_mode=DisaggregationMode.NULL)
+        Scheduler._add_request_to_queue(queue, req)
         return req
 
     def _message(self, reqs: Sequence[Any]) -> Any:
@@ -119,11 +126,9 @@ class Host:
         from sglang.srt.managers.scheduler_components import output_streamer
         from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
 
+        flags = dict.fromkeys(["logprob", "hidden_states", "routed_experts", "indexer_topk"], False)
         made = output_streamer._GenerationStreamAccumulator(
-            return_logprob=False,
-            return_hidden_states=False,
-            return_routed_experts=False,
-            return_indexer_topk=False,
+            **{f"return_{name}": value for name, value in flags.items()},
             spec_algorithm=SpeculativeAlgorithm.NONE,
             disaggregation_mode=DisaggregationMode.NULL,
             default_stream_interval=1,
@@ -140,24 +145,15 @@ class Host:
         return io_struct.msgpack_decode(io_struct.msgpack_encode(message))
 
 
-class installed:  # noqa: N801
+@contextmanager
+def installed(hooks: dict[str, Any]) -> Iterator[None]:
     """Hooks in place for as long as a ``with`` lasts, as sglang's registry puts them there."""
-
-    def __init__(self, hooks: dict[str, Any]) -> None:
-        self._hooks = hooks
-        self._before: list[tuple[Any, str, Any]] = []
-
-    def __enter__(self) -> None:
-        for target, hook in self._hooks.items():
+    with ExitStack() as stack:
+        for target, hook in hooks.items():
             owner, _, name = target.rpartition(".")
             found = resolve_name(owner)
-            original = vars(found)[name]
-            self._before.append((found, name, original))
-            setattr(found, name, _around(original, hook))
-
-    def __exit__(self, *error: object) -> None:
-        for owner, name, original in reversed(self._before):
-            setattr(owner, name, original)
+            stack.enter_context(patch.object(found, name, _around(vars(found)[name], hook)))
+        yield
 
 
 def _around(original: Any, hook: Any) -> Any:
@@ -170,13 +166,19 @@ def _around(original: Any, hook: Any) -> Any:
 
 def problems() -> list[str]:
     """What is wrong with stopscan in this sglang; nothing if all is right."""
-    from stopscan.sglang._hooks import hooks
+    from stopscan.sglang._plugin import hooks
 
+    silent = Logger("stopscan self-test")
+    silent.disabled = True
+    failures = Failures(silent)
     try:
-        with installed(hooks(Settings())):
-            return list(_compare(Host()))
+        with installed(hooks(Defaults(), failures)):
+            wrong = list(_compare(Host()))
     except Exception as error:
         return [f"nothing can be told, because the test fails: {error!r}"]
+    if failures.count:
+        wrong.append("stopscan failed in a stream")
+    return wrong
 
 
 def _compare(host: Host) -> Iterator[str]:

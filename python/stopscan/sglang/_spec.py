@@ -1,93 +1,104 @@
-"""What one request asks of stopscan, as plain values that go from the scheduler to the detokenizer."""
+"""The stops of one request, as they go from the scheduler to the detokenizer, and its scanners in both."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from stopscan import Repeat, StopSet
-from stopscan._engine.graphs import Frozen, beginning, thawed
-from stopscan._engine.sets import stop_set
-from stopscan.regions import known, protected
-from stopscan.sglang._everywhere import Everywhere
+from stopscan import StopMatch, StopSet
+from stopscan.finish import EndReason, Finish
 from stopscan.tokens import TokenScanner, Vocabulary
 
 
 class Spec(NamedTuple):
-    """The stops of the user, those that sglang adds, the regions for neither of the user's, and the options of ids."""
+    """Its sets of stops, pickled: all of them, and those that fire in protected regions too. Where the answer begins,
+    and the options of its scanners."""
 
-    stop: tuple[str, ...]
-    everywhere: tuple[str, ...]
-    patterns: tuple[str, ...]
-    max_held: int | None
-    repeat: Repeat | None
-    protect: tuple[Any, ...]
-    graph: Frozen
-    begins: tuple[tuple[str, Any], ...] = ()
-    include_stop: bool = False
-    stop_token_ids: tuple[int, ...] = ()
-    skip_special_tokens: bool = True
+    pickled: bytes
+    region: str | None
+    options: dict[str, Any]
+
+    @classmethod
+    def of(cls, stops: StopSet, everywhere: StopSet, region: str | None, **options: Any) -> Spec:
+        """Returns the spec of these sets. Where nothing is protected, all stops fire everywhere."""
+        protected = stops.regions is not None or stops.protect
+        return cls(pickle.dumps((stops, everywhere if protected else StopSet())), region, options)
 
     @property
-    def stops(self) -> StopSet:
-        """The set of it. Raises ``ValueError`` that begins with what is wrong."""
-        stop = (*self.stop, *self.everywhere)
-        return _stops(stop, self.patterns, self.max_held, self.repeat, self.protect, self.graph)
+    def beyond(self) -> bool:
+        """Whether sglang itself cannot keep these stops."""
+        stops, _ = _sets(self.pickled)
+        return bool(stops.patterns or stops.repeat or stops.regions or stops.protect)
 
-    def beginning_after(self, prompt_end: str, start_protected: bool | None, *, forced: bool) -> Spec:
-        """The same for a prompt that ends with these words; ``forced``: the answer begins in the reasoning anyway."""
-        if not self.protect:
-            return self
-        where = beginning(self.stops, prompt_end, start_protected, forced=forced)
-        return self._replace(begins=tuple(where.items()))
-
-    def scanner(self, vocabulary: Vocabulary, prompt_token_ids: Sequence[int]) -> TokenScanner | Everywhere:
-        """A new scanner for it. Raises ``ValueError`` that begins with what is wrong."""
-        options: dict[str, Any] = {
-            "stop_token_ids": self.stop_token_ids,
-            "include_stop": self.include_stop,
-            "skip_special_tokens": self.skip_special_tokens,
-            "prompt_token_ids": prompt_token_ids,
-        }
-        scanner = TokenScanner(vocabulary, self.stops, **options, **dict(self.begins))
-        if not self.everywhere or not self.protect:
+    def scanner(self, vocabulary: Vocabulary) -> TokenScanner | Everywhere:
+        """Returns a new scanner. Raises ``ValueError`` for a marker that is a special token in part."""
+        stops, everywhere = _sets(self.pickled)
+        scanner = TokenScanner(vocabulary, stops, region=self.region, unknown_ids="count", **self.options)
+        if not len(everywhere):
             return scanner
-        return Everywhere(scanner, TokenScanner(vocabulary, stop_set(self.everywhere, (), (), None), **options))
+        return Everywhere(scanner, TokenScanner(vocabulary, everywhere, unknown_ids="count", **self.options))
 
     def end_of(self, text: str) -> int:
-        """Where a whole text ends for its reader, in code points: at the stop that completes first."""
-        found = [self.stops.find(text, **dict(self.begins))]
-        if self.everywhere and self.protect:
-            found.append(stop_set(self.everywhere, (), (), None).find(text))
+        """Returns where a whole text ends for its reader: at the stop that completes first."""
+        stops, everywhere = _sets(self.pickled)
+        found = [stops.find(text, region=self.region), everywhere.find(text)]
         match = min(filter(None, found), key=lambda match: match.end, default=None)
         if match is None:
             return len(text)
-        return match.end if self.include_stop or match.period else match.offset
+        return match.end if self.options["include_stop"] or match.period else match.offset
 
 
 @lru_cache(maxsize=128)
-def _stops(
-    stop: tuple[str, ...],
-    patterns: tuple[str, ...],
-    max_held: int | None,
-    repeat: Repeat | None,
-    protect: tuple[Any, ...],
-    graph: Frozen,
-) -> StopSet:
-    try:
-        plain = stop_set(stop, patterns, (), max_held, repeat)
-    except ValueError as error:
-        # sglang's own patterns come first in the list.
-        raise ValueError(str(error).replace("stopscan_patterns", "stop_regex or stopscan_patterns", 1)) from error
-    if not protect:
-        return plain
-    try:
-        return protected(plain, thawed(graph), protect)
-    except ValueError as error:
-        raise ValueError(f"stopscan_protect: {str(error).removeprefix('protect').lstrip(': ')}") from error
+def _sets(pickled: bytes) -> tuple[StopSet, StopSet]:
+    sets: tuple[StopSet, StopSet] = pickle.loads(pickled)
+    return sets
 
 
-def by_default(graph: Frozen, protect: Any) -> tuple[Any, ...]:
-    """The regions of ``protect`` that this model has."""
-    return tuple(known(thawed(graph), protect))
+class Everywhere:
+    """A scanner of all stops and one of those that fire everywhere, over the same token ids.
+
+    What is safe is what both call safe; of two that end the stream with one token, the stop that ends first counts.
+    """
+
+    def __init__(self, scanner: TokenScanner, everywhere: TokenScanner) -> None:
+        self._scanners = (scanner, everywhere)
+        # What each of them gave beyond the other.
+        self._ahead = ["", ""]
+        self._won: TokenScanner | None = None
+
+    @property
+    def finish(self) -> Finish | None:
+        return self._won.finish if self._won else None
+
+    @property
+    def match(self) -> StopMatch | None:
+        return self._won.match if self._won else None
+
+    def feed(self, token_id: int, /) -> str:
+        return self._safe([scanner.feed(token_id) for scanner in self._scanners])
+
+    def feed_many(self, token_ids: Iterable[int], /) -> str:
+        return "".join(map(self.feed, token_ids))
+
+    def flush(self, reason: EndReason = "eos") -> str:
+        return self._safe([scanner.flush(reason) for scanner in self._scanners])
+
+    def _safe(self, new: list[str]) -> str:
+        if self._won:
+            return ""
+        self._ahead = [ahead + text for ahead, text in zip(self._ahead, new, strict=True)]
+        ended = [place for place, scanner in enumerate(self._scanners) if scanner.finish]
+        if ended:
+            place = min(ended, key=self._end)
+            self._won = self._scanners[place]
+            return self._ahead[place]
+        size = min(map(len, self._ahead))
+        safe = self._ahead[0][:size]
+        self._ahead = [ahead[size:] for ahead in self._ahead]
+        return safe
+
+    def _end(self, place: int) -> tuple[bool, int]:
+        match = self._scanners[place].match
+        return (match is None, match.end if match else 0)

@@ -84,7 +84,12 @@ def _watch(module: Any) -> None:
             original(self, *args, **options)
             return
         owner.__init__ = original
-        import_module("stopscan.vllm._install").install_as_asked()
+        try:
+            import_module("stopscan.vllm._install").install_as_asked()
+        except ImportError as error:  # of a name that this vLLM has somewhere else
+            if os.environ.get("STOPSCAN_VLLM") != "optional":
+                raise RuntimeError(f"stopscan does not fit this vLLM: {error}") from error
+            getLogger("vllm.stopscan").warning("running without stopscan: stopscan does not fit this vLLM: %s", error)
         owner.__init__(self, *args, **options)
 
     first.stopscan_waits = True  # type: ignore[attr-defined]

@@ -31,7 +31,7 @@ TOLD = f"stopscan told {token_hex(8)}"
 UNLIMITED = Limits(*[2**62] * 4)
 
 
-class Unfit(RuntimeError):  # noqa: N818 - no failure, but an answer
+class UnfitError(RuntimeError):
     """Says what of an engine stopscan cannot use."""
 
 
@@ -70,7 +70,7 @@ class Adapter:
                 self._engines[id(tokenizer)] = processor.stopscan = engine
                 self._say(engine)
         except Exception as error:
-            raise Unfit(f"stopscan cannot use the reasoning parser {name}: {error!r}") from error
+            raise UnfitError(f"stopscan cannot use the reasoning parser {name}: {error!r}") from error
 
     def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
         """Behind ``ParserManager.get_parser``: a server makes the parser of its chat routes here."""

@@ -13,7 +13,7 @@ from vllm.exceptions import VLLMValidationError
 
 from stopscan import Repeat
 from stopscan.engines import Defaults, read_options, switch
-from stopscan.vllm._adapter import PREFIX, Adapter, Unfit, logger
+from stopscan.vllm._adapter import PREFIX, Adapter, UnfitError, logger
 
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
@@ -122,7 +122,7 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
                 after(adapter, result, *args, **options)
             except VLLMValidationError:
                 raise
-            except Unfit as problem:
+            except UnfitError as problem:
                 if not _optional:
                     raise
                 uninstall()

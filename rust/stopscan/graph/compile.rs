@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, TryReserveError};
 
-use super::{ANSWER, Draft, Graph, Lead, Node, Recipe};
+use super::{ANSWER, Graph, Lead, Node, Recipe, StateRecipe};
 use crate::automaton::{Config, DENSE_LIMIT, Words};
 use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
@@ -12,22 +12,22 @@ use crate::room;
 const MARKER: usize = 256;
 
 /// Compiles a graph whose markers `stay` in the text, or not.
-pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
-    let protects = given.regions.is_empty() && stay;
-    if !protects && !given.protect.is_empty() {
+pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
+    let protects = recipe.regions.is_empty() && stay;
+    if !protects && !recipe.protect.is_empty() {
         return Err(ErrorKind::RegionsAndPairs.into());
     }
-    room::ask(given.regions.iter().map(|region| region.markers.len() * MARKER).sum())?;
-    let plans = if protects { of_pairs(&given.protect)? } else { of_regions(&given.regions)? };
-    let live = live(given.stop_in.as_deref(), &plans, protects)?;
-    check_size(given, &plans, &live)?;
+    room::ask(recipe.regions.iter().map(|region| region.markers.len() * MARKER).sum())?;
+    let plans = if protects { of_pairs(&recipe.protect)? } else { of_regions(&recipe.regions)? };
+    let live = live(recipe.stop_in.as_deref(), &plans, protects)?;
+    check_size(recipe, &plans, &live)?;
     // Before the strings: they may be long, and patterns that are refused are to be refused at once.
-    let patterns = given.patterns.distinct()?;
-    let strings = given.stop.iter().chain(&given.visible).map(String::len).sum();
+    let patterns = recipe.patterns.distinct()?;
+    let strings = recipe.stop.iter().chain(&recipe.visible).map(String::len).sum();
     let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
     let mut roles = Roles::default();
-    let hidden = roles.stops(&given.stop, Role::Hidden)?;
-    let visible = roles.stops(&given.visible, Role::Visible)?;
+    let hidden = roles.stops(&recipe.stop, Role::Hidden)?;
+    let visible = roles.stops(&recipe.visible, Role::Visible)?;
     for marker in plans.iter().flat_map(|plan| &plan.markers) {
         roles.add(marker.text, marker.role)?;
     }
@@ -48,7 +48,7 @@ pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError>
         let leads = plan.markers.iter().map(|marker| marker.lead).collect();
         nodes.push(Node { name, region: region as u32, live, plain, automaton, machine, leads });
     }
-    let idle = if live.contains(&true) {
+    let dormant = if live.contains(&true) {
         Words::default()
     } else {
         Words::new(&hidden.texts, &visible.texts, [].into_iter())?
@@ -62,8 +62,8 @@ pub(crate) fn compile(given: &Recipe, stay: bool) -> Result<Graph, StopSetError>
         regions: names.into(),
         indices: hidden.indices_before(visible)?,
         patterns,
-        repeat: given.repeat,
-        idle,
+        repeat: recipe.repeat,
+        dormant,
         protects: protects && plans.len() > 1,
         stay,
     })
@@ -83,8 +83,8 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
 }
 
 /// Stops cost memory at each node where they are live.
-fn check_size(given: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
-    let stops = given.stop.iter().chain(&given.visible).chain(&given.patterns.patterns);
+fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
+    let stops = recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
     let stops: usize = stops.map(String::len).sum();
     let markers = plans.iter().flat_map(|plan| &plan.markers).map(|marker| marker.text.len());
     let live = live.iter().filter(|&&live| live).count();
@@ -175,10 +175,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The nodes of regions that were given.
-pub(super) fn of_regions(regions: &[Draft]) -> Result<Vec<Plan<'_>>, StopSetError> {
+/// The nodes of regions that were recipe.
+pub(super) fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
-    for (number, Draft { name, .. }) in regions.iter().enumerate() {
+    for (number, StateRecipe { name, .. }) in regions.iter().enumerate() {
         if region_of(name).is_empty() {
             return Err(ErrorKind::NamelessRegion { name: name.clone() }.into());
         }
@@ -187,7 +187,7 @@ pub(super) fn of_regions(regions: &[Draft]) -> Result<Vec<Plan<'_>>, StopSetErro
         }
     }
     check_count(regions.len())?;
-    regions.iter().map(|draft| draft.plan(&numbers)).collect()
+    regions.iter().map(|state| state.plan(&numbers)).collect()
 }
 
 /// The nodes of ordinary text and of protected pairs.
@@ -222,7 +222,7 @@ fn check_count(regions: usize) -> Result<(), StopSetError> {
     }
 }
 
-impl Draft {
+impl StateRecipe {
     fn plan(&self, numbers: &HashMap<&str, usize>) -> Result<Plan<'_>, StopSetError> {
         let mut plan = Plan::new(&self.name, region_of(&self.name));
         let mut leads = HashMap::new();
@@ -267,7 +267,7 @@ impl Plan<'_> {
 #[derive(Default)]
 pub(crate) struct Roles<'a>(HashMap<&'a str, Role>);
 
-/// Stops without repetitions, and where each stood in the list that was given.
+/// Stops without repetitions, and where each stood in the list that was recipe.
 pub(crate) struct Distinct<'a> {
     pub(crate) texts: Vec<&'a str>,
     pub(crate) indices: Vec<u32>,

@@ -5,21 +5,16 @@
 //! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
 //! out, or kept as the beginning of the text of the region to which they lead.
 
-use crate::automaton::{Automaton, WordKind, Words};
-use crate::patterns::{Machine, PatternList};
-use crate::repeat::Repeat;
+use crate::automaton::{Automaton, ROOT, State, WordKind, Words};
+use crate::patterns::{Found, Machine, PatternHit, PatternList, Threads};
+use crate::repeat::{Loop, Loops, Repeat};
 use crate::snapshot::Fingerprint;
 use crate::text::{Place, Plain};
 
-mod beside;
 mod compile;
-mod reading;
 
-pub(crate) use beside::Beside;
 pub(crate) use compile::compile;
 pub use compile::{Target, keep};
-pub use reading::Cursor;
-pub(crate) use reading::{Completed, Completion, Word};
 
 /// The name of the one region of a set that was given none.
 pub(crate) const ANSWER: &str = "answer";
@@ -35,7 +30,7 @@ pub struct Graph {
     /// What counts as a loop, if one is a stop.
     repeat: Option<Repeat>,
     /// The stops, if they are live nowhere.
-    idle: Words,
+    dormant: Words,
     /// Whether the nodes behind the first are those of protected pairs.
     protects: bool,
     /// Whether markers stay in the text.
@@ -187,7 +182,7 @@ impl Graph {
 
     /// All stops that are strings, with some markers behind them.
     pub(crate) fn stops(&self) -> &Words {
-        self.nodes.iter().find(|node| node.live).map_or(&self.idle, |node| node.automaton.words())
+        self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
 
     /// The names of the regions in which stops are live.
@@ -214,20 +209,21 @@ impl Graph {
     }
 }
 
+/// What a graph is compiled of: what a builder collects.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recipe {
     pub(crate) stop: Vec<String>,
     pub(crate) visible: Vec<String>,
     pub(crate) patterns: PatternList,
     pub(crate) protect: Vec<(String, String)>,
-    pub(crate) regions: Vec<Draft>,
+    pub(crate) regions: Vec<StateRecipe>,
     pub(crate) stop_in: Option<Vec<String>>,
     pub(crate) repeat: Option<Repeat>,
 }
 
 /// A region, or a state of one: its name, and its markers with where each leads.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub(crate) struct StateRecipe {
     pub(crate) name: String,
     pub(crate) markers: Vec<(String, Target)>,
 }
@@ -281,5 +277,312 @@ impl Graph {
             }
         }
         print
+    }
+}
+
+/// Where reading stands: at which node, and in what state of its automaton.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    #[doc(hidden)]
+    pub node: u32,
+    #[doc(hidden)]
+    pub state: State,
+}
+
+/// A word of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) node: u32,
+    pub(crate) index: u32,
+}
+
+/// What completed.
+pub(crate) enum Completed {
+    Stop(Word),
+    /// A marker that does not stay.
+    Marker(Word),
+    Pattern(PatternHit),
+    Loop(Loop),
+}
+
+/// What completed, and where it ends in the text that was read, in bytes.
+pub(crate) struct Completion {
+    pub(crate) completed: Completed,
+    pub(crate) end: usize,
+}
+
+/// What completes next: nothing that a caller is told if it is a marker that stays.
+struct Next {
+    completed: Option<Completed>,
+    /// Where it ends, and where the character ends with which it completes.
+    end: usize,
+    character: usize,
+}
+
+impl Cursor {
+    /// The start of a node.
+    pub fn start(node: u32) -> Cursor {
+        Cursor { node, state: ROOT }
+    }
+}
+
+impl Graph {
+    /// Reads `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
+    /// that does not stay. Behind a marker, the cursor is where the marker leads.
+    #[inline]
+    pub(crate) fn read(
+        &self,
+        cursor: &mut Cursor,
+        beside: Option<&mut Beside>,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        match beside {
+            None => self.read_words(cursor, text, armed),
+            Some(beside) => self.read_all(cursor, beside, text, place, armed),
+        }
+    }
+
+    /// As `read`, for sets of strings alone.
+    #[inline]
+    pub(crate) fn read_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
+        let mut end = 0;
+        loop {
+            let automaton = &self.node(cursor.node).automaton;
+            let (index, length) = automaton.read(&mut cursor.state, &text[end..], armed)?;
+            end += length;
+            if let Some(completed) = self.arrive(cursor, index) {
+                return Some(Completion { completed, end });
+            }
+        }
+    }
+
+    fn read_all(
+        &self,
+        cursor: &mut Cursor,
+        beside: &mut Beside,
+        text: &str,
+        mut place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        let mut end = 0;
+        loop {
+            let rest = &text[end..];
+            let node = cursor.node;
+            let found = self.find_next(cursor, beside.threads.as_mut(), rest, place, armed);
+            if let Some(loops) = &mut beside.loops {
+                // With the same character, a string, a pattern or a marker comes first.
+                let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
+                let looped = loops.go_on(&rest[..until], armed).filter(|found| first || found.end < until);
+                if let Some(found) = looped {
+                    *cursor = Cursor::start(node);
+                    return Some(Completion { end: end + found.end, completed: Completed::Loop(found) });
+                }
+            }
+            let found = found?;
+            end += found.end;
+            if let Some(completed) = found.completed {
+                return Some(Completion { completed, end });
+            }
+            beside.forget_loops();
+            place.pass(&rest[..found.end]);
+        }
+    }
+
+    /// Reads `text`, which begins at `place`, is all of a live `marker`, and came as one token: no stop, no pattern and no
+    /// other marker completes before its last character. There rule 1 decides.
+    pub(crate) fn read_marker(
+        &self,
+        cursor: &mut Cursor,
+        mut beside: Option<&mut Beside>,
+        (text, marker): (&str, Word),
+        place: Place,
+        armed: bool,
+    ) -> Option<Completion> {
+        let inside = text.char_indices().next_back().map_or(0, |(last, _)| last);
+        let mut threads = beside.as_mut().and_then(|beside| beside.threads.as_mut());
+        let (mut end, mut at) = (0, place);
+        while end < inside {
+            let rest = &text[end..inside];
+            let passed = match self.find_completed(cursor, threads.as_deref_mut(), rest, at, false) {
+                Some(Found::Word { end, .. }) => &rest[..end],
+                _ => rest,
+            };
+            end += passed.len();
+            at.pass(passed);
+        }
+        match self.find_completed(cursor, threads, &text[inside..], at, armed) {
+            Some(Found::Word { index, .. }) if self.words(marker.node).text(index).len() > text.len() => {
+                let completed = self.arrive(cursor, index)?;
+                return Some(Completion { completed, end: text.len() });
+            }
+            Some(Found::Pattern(hit)) if (hit.start.bytes, inside + hit.end) < (place.bytes, text.len()) => {
+                return Some(Completion { end: inside + hit.end, completed: Completed::Pattern(hit) });
+            }
+            _ => {}
+        }
+        if let Some(beside) = beside {
+            beside.forget(text);
+        }
+        let completed = self.arrive(cursor, marker.index as usize)?;
+        Some(Completion { completed, end: text.len() })
+    }
+
+    /// Whether a marker completes if `text` comes next.
+    pub(crate) fn completes_marker(&self, mut cursor: Cursor, text: &str) -> bool {
+        self.node(cursor.node).automaton.read(&mut cursor.state, text, false).is_some()
+    }
+
+    /// The next string, pattern or marker that completes.
+    fn find_next(
+        &self,
+        cursor: &mut Cursor,
+        threads: Option<&mut Threads>,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Next> {
+        Some(match self.find_completed(cursor, threads, text, place, armed)? {
+            Found::Word { index, end } => Next { completed: self.arrive(cursor, index), end, character: end },
+            Found::Pattern(hit) => {
+                Next { completed: Some(Completed::Pattern(hit)), end: hit.end, character: hit.completed }
+            }
+        })
+    }
+
+    /// The next word or pattern that completes. The cursor stays at its node.
+    fn find_completed(
+        &self,
+        cursor: &mut Cursor,
+        threads: Option<&mut Threads>,
+        text: &str,
+        place: Place,
+        armed: bool,
+    ) -> Option<Found> {
+        let Node { automaton, machine, .. } = self.node(cursor.node);
+        match threads {
+            None => automaton.read(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
+            Some(threads) => threads.read_beside(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
+        }
+    }
+
+    /// What it means that a word completes. Behind a marker, the cursor is where the marker leads.
+    #[inline]
+    fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
+        let Node { automaton, leads, .. } = self.node(cursor.node);
+        let word = Word { node: cursor.node, index: index as u32 };
+        let Some(marker) = index.checked_sub(automaton.words().stops()) else {
+            return Some(Completed::Stop(word));
+        };
+        *cursor = Cursor::start(leads[marker].node);
+        (!self.stay).then_some(Completed::Marker(word))
+    }
+
+    /// The node after the assistant's own part of a prompt.
+    pub(crate) fn node_after(&self, prefix: &str) -> u32 {
+        let mut cursor = Cursor::default();
+        let mut rest = prefix;
+        while let Some(marker) = self.read_words(&mut cursor, rest, false) {
+            rest = &rest[marker.end..];
+        }
+        cursor.node
+    }
+}
+
+/// What a stream keeps beside its cursor if its set has patterns or a loop: most sets have neither.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Where matches of the set's patterns have begun.
+    pub(crate) threads: Option<Threads>,
+    /// What the text has repeated, if loops are a stop.
+    pub(crate) loops: Option<Loops>,
+}
+
+impl Beside {
+    /// What streams of a graph begin with.
+    pub(crate) fn new(graph: &Graph) -> Option<Beside> {
+        let threads = (!graph.patterns().patterns.is_empty()).then(Threads::new);
+        let loops = graph.repeat().map(Loops::new);
+        (threads.is_some() || loops.is_some()).then_some(Beside { threads, loops })
+    }
+
+    /// Begins a step.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if let Some(threads) = &mut self.threads {
+            threads.begin();
+        }
+        if let Some(loops) = &mut self.loops {
+            loops.begin();
+        }
+    }
+
+    /// Whether no match has begun.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.threads.as_ref().is_none_or(Threads::is_idle)
+    }
+
+    /// Notes text in which nothing begins, where nothing has begun; the loop that it completes.
+    pub(crate) fn pass(&mut self, text: &str, armed: bool) -> Option<Loop> {
+        if let Some(threads) = &mut self.threads {
+            threads.forget(text);
+        }
+        self.loops.as_mut()?.go_on(text, armed)
+    }
+
+    /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and
+    /// keep that text here.
+    pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
+        self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
+    }
+
+    /// The text since the first thread began, in streams that hide no stop.
+    pub(crate) fn kept_text(&self) -> &str {
+        self.threads.as_ref().map_or("", Threads::text)
+    }
+
+    /// Forgets what has begun; the text before the next character is `text`.
+    pub(crate) fn forget(&mut self, text: &str) {
+        if let Some(threads) = &mut self.threads {
+            threads.forget(text);
+        }
+        self.forget_loops();
+    }
+
+    pub(crate) fn forget_loops(&mut self) {
+        if let Some(loops) = &mut self.loops {
+            loops.forget();
+        }
+    }
+
+    /// What the end of the text confirms.
+    pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
+        self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
+    }
+
+    /// As `pass`, if loops need not be looked for with this text; returns whether it did.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, text: &str) -> bool {
+        if let Some(loops) = &mut self.loops
+            && !loops.add(text)
+        {
+            return false;
+        }
+        if let Some(threads) = &mut self.threads {
+            threads.forget(text);
+        }
+        true
+    }
+
+    /// About how many bytes it has.
+    pub(crate) fn size(&self) -> usize {
+        self.threads.as_ref().map_or(0, Threads::size) + self.loops.as_ref().map_or(0, Loops::size)
+    }
+
+    /// How many bytes it grows by at most with so many bytes of text.
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        self.threads.as_ref().map_or(0, |threads| threads.growth(bytes))
+            + self.loops.as_ref().map_or(0, |loops| 2 * (loops.size() + bytes))
     }
 }

@@ -5,12 +5,12 @@ use std::collections::{HashSet, TryReserveError};
 use super::alphabet::{Alphabet, Kind};
 use super::determinize::determinize;
 use super::dfa::Dfa;
-use super::hold::least_hold;
+use super::hold::{LETTER, least_hold};
 use super::machine::Machine;
 use super::nfa::Nfa;
 use super::syntax::{Parsed, parse};
 use super::work::{
-    MAX_BYTES, MAX_CELLS, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
+    MAX_BYTES, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
 };
 use crate::automaton::{Automaton, Config, Words};
 use crate::error::{ErrorKind, StopSetError};
@@ -20,8 +20,8 @@ use crate::text::Plain;
 /// The tables of fewer characters and classes are small.
 const FEW_POSITIONS: usize = 64;
 
-/// The most bytes of a table, and of that of the least hold.
-const MAX_TABLE: usize = 2 * MAX_CELLS * size_of::<u16>();
+/// The most bytes that compiling patterns takes.
+const MAX_MEMORY: usize = 12 << 20;
 
 /// Compiles regions one after the other.
 pub(crate) struct Compiler<'a> {
@@ -31,19 +31,19 @@ pub(crate) struct Compiler<'a> {
     pruning_work: Work,
 }
 
-/// What a region reads text with.
+/// What a region scans text with.
 pub(crate) struct Compiled {
-    /// What is plain text where nothing has begun, neither a string nor a pattern.
+    /// Text that is plain while neither a string nor a pattern has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
     /// Which words can never complete.
     pub(crate) pruned: Vec<bool>,
-    /// Reads the patterns, where some are live.
+    /// The machine of the patterns, if they are live in the region.
     pub(crate) machine: Option<Machine>,
 }
 
 /// The automaton of a set's patterns, and the machine of a region without strings.
-struct Source {
+pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
     /// A pattern of which ordinary text can keep a match alive for ever.
@@ -58,7 +58,7 @@ impl<'a> Compiler<'a> {
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
             // A string that completes inside a match ends it. These strings are too long to look for that.
-            if strings > MAX_HOLD_WORK {
+            if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
             // The set may still be refused. The answer to that is to come as soon as any other.
@@ -108,7 +108,7 @@ impl<'a> Compiler<'a> {
 }
 
 /// The automaton of all patterns of a list. An error names the one that is wrong or too large.
-fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
+pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);
     let (mut bytes, mut positions) = (0, 0);
@@ -130,7 +130,7 @@ fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
         parsed.push((index, one));
     }
     if positions > FEW_POSITIONS {
-        room::ask(MAX_TABLE)?;
+        room::ask(MAX_MEMORY)?;
     }
     let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
     Source::new(&parsed, list.max_held, &mut costs, work).map_err(|TooLarge| {
@@ -168,11 +168,14 @@ impl Source {
     /// The machine of a region with these strings, and a pattern of which ordinary text can keep a match alive for ever.
     /// It is the machine of the least hold if that holds less and is not too large.
     fn beside(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
+        if self.dfa.is_dead() {
+            return (self.machine.clone(), None); // all patterns are plain text
+        }
         let least = self.least_hold(strings, max_held, work);
         least.unwrap_or_else(|TooLarge| (self.machine.clone(), self.endless))
     }
 
-    fn least_hold(
+    pub(super) fn least_hold(
         &self,
         strings: &Automaton,
         max_held: Option<usize>,
@@ -231,13 +234,13 @@ fn shortest_ends(automaton: &Automaton) -> Result<Box<[u32]>, TryReserveError> {
 /// The error for a pattern that holds text for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
-    list.refused(pattern, "it can hold text for ever; max_held says for how many characters it may".into())
+    list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
 }
 
-/// What has a meaning in a pattern.
+/// Characters with a meaning in patterns.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
-/// The patterns of a set, and how many code points may be held for one.
+/// The patterns of a set, and how many code points may be held for a match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
@@ -265,7 +268,7 @@ impl PatternList {
         Ok(PatternList { patterns, indices, max_held: self.max_held })
     }
 
-    /// The patterns that are plain text, by their index. They are read like strings: nothing of them needs to be parsed.
+    /// The indices of the patterns that are plain text. They are scanned for like strings, so they are not parsed.
     pub(super) fn literals(&self) -> impl Iterator<Item = usize> {
         (0..self.patterns.len()).filter(|&pattern| self.is_literal(pattern))
     }

@@ -57,6 +57,11 @@ impl Dfa {
         self.accepts.len()
     }
 
+    /// Whether nothing can match.
+    pub(super) fn is_dead(&self) -> bool {
+        self.starts == [DEAD; 4]
+    }
+
     /// Adds a state that accepts nothing yet.
     pub(super) fn add_state(&mut self, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;

@@ -9,6 +9,9 @@ use super::machine::Table;
 use super::work::{Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
+/// The units for a byte of the strings, whose characters are sorted.
+pub(super) const LETTER: usize = 8;
+
 /// The automaton of the threads that may still be the first to complete, out of the automaton of all threads, and its
 /// alphabet: that of all threads with the characters of the strings apart.
 pub(super) fn least_hold(
@@ -20,7 +23,7 @@ pub(super) fn least_hold(
 ) -> Result<(Dfa, Alphabet), TooLarge> {
     let mut letters = Vec::new();
     for word in strings.words().with_literals() {
-        work.spend(2 * word.len())?;
+        work.spend(LETTER * word.len())?;
         letters.extend(word.chars());
     }
     letters.sort_unstable();

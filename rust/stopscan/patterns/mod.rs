@@ -1,9 +1,10 @@
 //! Regular expressions as stops.
 //!
-//! regex-syntax reads a pattern. What is made of it is a deterministic automaton over classes of characters, for matches
-//! that begin at one place (`dfa`); where other stops can complete first, beside all that has begun later (`least`).
-//! `Places` are where matches may have begun in a stream, `reader` reads text for them, and `Threads` are what a stream
-//! keeps and asks. Patterns come from the users of servers: what they cost is counted before it is spent (`work`).
+//! regex-syntax parses a pattern (`syntax`). It becomes a nondeterministic automaton (`nfa`), and a deterministic one over
+//! classes of characters, for matches that begin at one place (`determinize`, `dfa`). If other stops can complete first,
+//! `hold` makes an automaton that also knows what has begun later. Streams use it as a table (`machine`). `Places` are
+//! the threads of a stream, and `Threads` all that a stream keeps for its patterns. Patterns come from the users of
+//! servers, so what they cost is counted before it is spent (`work`).
 
 mod alphabet;
 mod compile;
@@ -13,13 +14,13 @@ mod hold;
 mod machine;
 mod nfa;
 mod places;
-mod reader;
 mod syntax;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod work;
 
-pub(crate) use compile::PatternList;
-pub(crate) use compile::{Compiled, Compiler};
+pub(crate) use compile::{Compiled, Compiler, PatternList};
 pub(crate) use machine::Machine;
-pub(crate) use threads::SavedThreads;
-pub(crate) use threads::{Found, PatternHit, Threads};
+pub(crate) use places::PatternHit;
+pub(crate) use threads::{Found, SavedThreads, Threads};

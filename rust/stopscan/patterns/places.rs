@@ -1,39 +1,70 @@
-//! Where in a stream matches may have begun.
+//! The threads of a stream, and how text moves them.
 //!
-//! A *thread* is a place in the text where a match may have begun, with the state that the table is in since. Threads in
-//! one state have the same future. They become a group. The root of the group is its latest thread, which is the
-//! last to grow too long. So the group lives as long as its root. The earliest thread that is not too long matches.
+//! A *thread* is a place in the text where a match may have begun, with the state of the table since then. Threads in one
+//! state have the same future. They become a group. The root of the group is its latest thread, which is the last to grow
+//! too long. So the group lives as long as its root. The earliest thread that is not too long matches.
 
 use super::alphabet::Kind;
-use super::dfa::StateId;
+use super::dfa::{DEAD, StateId};
 use super::machine::Machine;
-use super::threads::{Begun, OVER};
 use crate::text::Place;
 
-/// So many roots are read on before equal states are looked for.
+/// Threads in equal states are merged only above this many roots. Below it, merging costs more than it saves.
 const FEW: usize = 12;
 
-/// So many places that are over are kept before they are dropped.
+/// Places that are over are dropped only above this many: dropping them moves all others.
 const SPARE: usize = 64;
 
-/// The places where a match may have begun, the earliest first.
+/// The root of a thread that is over.
+const OVER: u32 = u32::MAX;
+
+/// A place where a match may have begun.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    /// Where it is in code points, modulo 2^32.
+    code_points: u32,
+    /// Where it is in bytes, modulo 2^30, and the kind of what stands before in the last two bits.
+    bytes_and_kind: u32,
+    /// The index of a later thread in the same state, or its own if it is the latest; or `OVER`.
+    root: u32,
+}
+
+impl Begun {
+    fn new(here: Place, before: Kind, root: u32) -> Begun {
+        Begun { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
+    }
+
+    /// The place. It is so near before `end` that the numbers tell it.
+    fn place(self, end: Place) -> Place {
+        let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
+        let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
+        Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
+    }
+
+    /// What stands before it.
+    fn before(self) -> Kind {
+        Kind::ALL[(self.bytes_and_kind & 3) as usize]
+    }
+}
+
+/// The threads of a stream, the earliest first.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     /// What stands before the next character.
     pub(super) before: Kind,
-    /// Where reading stands.
-    pub(super) here: Place,
-    pub(super) begun: Vec<Begun>,
-    /// What began before this index is over.
+    /// The place of the next character.
+    here: Place,
+    begun: Vec<Begun>,
+    /// The threads before this index are over.
     first: usize,
-    /// The roots of the groups, in order, and the state of each: 0 if it ended and was not dropped yet.
-    pub(super) roots: Vec<u32>,
+    /// The roots of the groups, in order, and the state of each: `DEAD` if it ended and was not dropped yet.
+    roots: Vec<u32>,
     states: Vec<StateId>,
-    /// From so many roots on, equal states are looked for.
+    /// Above this many roots, threads in equal states are merged.
     merge_at: usize,
     /// Whether some state may have ended.
     ended: bool,
-    /// Whether a state may wait to be confirmed.
+    /// Whether a state may accept something.
     pub(super) waits: bool,
 }
 
@@ -54,8 +85,8 @@ impl Places {
 
     /// The pattern that the end of the text confirms, and where its match begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
-        let told = |state| machine.table.confirmed(state, Kind::Edge);
-        self.earliest(told).map(|(pattern, begun)| (pattern, begun.place(self.here)))
+        let pattern_of = |state| machine.table.confirmed(state, Kind::Edge);
+        self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
     /// Ends every thread; the text before the next character is `text`.
@@ -67,7 +98,7 @@ impl Places {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.begun.clear();
         self.first = 0;
         self.roots.clear();
@@ -80,13 +111,13 @@ impl Places {
         self.roots.is_empty()
     }
 
-    /// Ends what began at the place of a root or earlier. Returns that place, if the text ends at `end`.
-    pub(super) fn end_through_root(&mut self, root: usize, end: Place) -> Place {
+    /// Ends the threads that began at the place of a root or earlier. Returns that place. The text ends at `end`.
+    fn end_through_root(&mut self, root: usize, end: Place) -> Place {
         self.end_before(root + 1);
         self.begun[root].place(end)
     }
 
-    /// How many bytes were read since the first thread began.
+    /// How many bytes ago the first thread began.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
@@ -96,7 +127,7 @@ impl Places {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// How many bytes were read since each thread began that goes on.
+    /// For each thread that goes on, how many bytes ago it began.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
@@ -117,7 +148,7 @@ impl Places {
         roots.into_iter()
     }
 
-    /// Ends what began at `start`, in bytes of the stream, or earlier.
+    /// Ends the threads that began at `start`, in bytes of the stream, or earlier.
     pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
         let later = |begun: &Begun| begun.place(self.here).bytes > start;
         let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
@@ -125,8 +156,8 @@ impl Places {
         self.settle(self.here, machine);
     }
 
-    /// Ends what began before the index `first`.
-    pub(super) fn end_before(&mut self, first: usize) {
+    /// Ends the threads before the index `first`.
+    fn end_before(&mut self, first: usize) {
         self.first = self.first.max(first);
         let over = self.roots.partition_point(|&root| (root as usize) < self.first);
         for root in self.roots.drain(..over) {
@@ -135,7 +166,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// The root of the group of a place; halves the way to it for the next time.
+    /// The root of the group of a thread. Halves the path to it for the next time.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -148,9 +179,9 @@ impl Places {
         }
     }
 
-    /// Drops what is over, so that the first thread is one that goes on. Reading stands at `here`. A thread whose match
-    /// would have to hold more than the machine's limit is over before it has so much.
-    pub(super) fn settle(&mut self, here: Place, machine: &Machine) {
+    /// Drops the threads that are over, so that the first one goes on. The next character is at `here`. A thread that must
+    /// hold more than the machine's limit before it can match is over.
+    fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         self.drop_ended();
         while !self.roots.is_empty() && self.is_over(self.first, machine) {
@@ -164,7 +195,7 @@ impl Places {
         }
     }
 
-    /// Whether the thread at an index has ended, or is to be longer than the limit before it can match.
+    /// Whether the thread at an index has ended, or must be longer than the limit before it can match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let Ok(group) = self.roots.binary_search(&root) else {
@@ -192,7 +223,7 @@ impl Places {
             return;
         }
         for (&root, &state) in self.roots.iter().zip(&self.states) {
-            if state == 0 {
+            if state == DEAD {
                 self.begun[root as usize].root = OVER;
             }
         }
@@ -203,23 +234,23 @@ impl Places {
         let mut kept = 0;
         for index in 0..self.states.len() {
             (self.states[kept], self.roots[kept]) = (self.states[index], self.roots[index]);
-            kept += usize::from(self.states[index] != 0);
+            kept += usize::from(self.states[index] != DEAD);
         }
         self.states.truncate(kept);
         self.roots.truncate(kept);
     }
 
-    /// Moves every thread over a character; `column` is where its class leads to from each state. Returns the greatest
-    /// state: the states that tell something are the greatest ones.
+    /// Moves every thread over a character. `column` is where its class leads to from each state. Returns the greatest
+    /// state: the states that accept something are the greatest ones.
     #[inline]
-    pub(super) fn advance(&mut self, column: &[StateId]) -> StateId {
-        let (mut greatest, mut least) = (0, StateId::MAX);
+    fn advance(&mut self, column: &[StateId]) -> StateId {
+        let (mut greatest, mut least) = (DEAD, StateId::MAX);
         for state in &mut self.states {
             *state = column[*state as usize];
             (greatest, least) = (greatest.max(*state), least.min(*state));
         }
-        self.ended |= least == 0;
-        if greatest == 0 && !self.states.is_empty() {
+        self.ended |= least == DEAD;
+        if greatest == DEAD && !self.states.is_empty() {
             self.clear();
         }
         greatest
@@ -227,7 +258,7 @@ impl Places {
 
     /// Begins a thread at `here`, in the state behind its first character.
     #[inline]
-    pub(super) fn begin(&mut self, here: Place, state: StateId) {
+    fn begin(&mut self, here: Place, state: StateId) {
         let index = self.begun.len() as u32;
         self.begun.push(Begun::new(here, self.before, index));
         match (self.roots.last_mut(), self.states.last()) {
@@ -245,9 +276,9 @@ impl Places {
         }
     }
 
-    /// Ends what began more than `most` code points before `here`.
+    /// Ends the threads that began more than `most` code points before `here`.
     #[inline]
-    pub(super) fn limit(&mut self, here: Place, most: usize) {
+    fn limit(&mut self, here: Place, most: usize) {
         let too_long = |begun: &Begun| (here.code_points as u32).wrapping_sub(begun.code_points) as usize > most;
         let over = self.begun[self.first..].iter().take_while(|begun| too_long(begun)).count();
         if over > 0 {
@@ -258,13 +289,13 @@ impl Places {
         }
     }
 
-    /// Makes one group of those in one state. The latest is its root.
-    pub(super) fn merge(&mut self) {
+    /// Makes one group of the groups in one state. The latest root is its root.
+    fn merge(&mut self) {
         self.drop_ended();
         if self.roots.len() * 5 <= self.merge_at * 4 {
             return; // those that ended made room
         }
-        // A state above, its group below: one word is sorted in half of the code that a pair takes.
+        // The state in the upper half, the group in the lower. Sorting words takes half of the code of sorting pairs.
         let mut order: Vec<u64> =
             self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
@@ -272,27 +303,28 @@ impl Places {
         for pair in order.windows(2).filter(|pair| state(pair[0]) == state(pair[1])) {
             let (earlier, later) = (group(pair[0]), group(pair[1]));
             self.begun[self.roots[earlier] as usize].root = self.roots[later];
-            self.states[earlier] = 0;
+            self.states[earlier] = DEAD;
         }
         self.drop_empty();
         self.merge_at = (self.roots.len() + self.roots.len() / 4).max(FEW);
     }
 
-    /// The earliest place for whose state `told` says a pattern, its index plus one; and that pattern's index.
-    pub(super) fn earliest(&self, told: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
-        if !self.states.iter().any(|&state| told(state) != 0) {
+    /// The index of the pattern that `pattern_of` names for the state of a thread, as its index plus one, and the earliest
+    /// such thread.
+    fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
+        if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
         }
         self.groups().zip(&self.begun[self.first..]).find_map(|(root, &begun)| {
             let group = self.roots.binary_search(&root).ok()?;
-            let pattern = told(self.states[group]).checked_sub(1)?;
+            let pattern = pattern_of(self.states[group]).checked_sub(1)?;
             Some((pattern as usize, begun))
         })
     }
 
-    /// The latest root for whose state `told` says a pattern.
-    pub(super) fn latest(&self, told: impl Fn(StateId) -> u32) -> Option<usize> {
-        let group = self.states.iter().rposition(|&state| told(state) != 0)?;
+    /// The latest root for whose state `pattern_of` names a pattern.
+    fn latest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
+        let group = self.states.iter().rposition(|&state| pattern_of(state) != 0)?;
         Some(self.roots[group] as usize)
     }
 }
@@ -311,4 +343,174 @@ impl Places {
         let places = self.begun.len() + bytes.min(MOST);
         if places > self.begun.capacity() { 2 * places * size_of::<Begun>() } else { 0 }
     }
+}
+
+/// A match that completes. Its places in the text are in bytes of the text that was scanned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PatternHit {
+    pub(crate) pattern: usize,
+    /// Where the match begins in the stream.
+    pub(crate) start: Place,
+    /// Where the match ends: before the character that confirms it, if one does.
+    pub(crate) end: usize,
+    /// Where the character ends that completes the match.
+    pub(crate) completed: usize,
+}
+
+/// The next character.
+#[derive(Clone, Copy)]
+struct Next<'a> {
+    kind: Kind,
+    /// How many bytes it has.
+    length: usize,
+    /// Where its class leads to from each state.
+    column: &'a [StateId],
+}
+
+struct Scan<'a> {
+    places: &'a mut Places,
+    machine: &'a Machine,
+    text: &'a str,
+    /// How many bytes were scanned.
+    at: usize,
+    /// The place in the stream behind them.
+    here: Place,
+}
+
+/// Scans `text`, which begins at `place`, up to the character that completes a match.
+pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
+    let mut scan = Scan { places, machine, text, at: 0, here: place };
+    let mut hit = None;
+    while let Some(next) = scan.next() {
+        hit = scan.confirmed(next).or_else(|| scan.step(next));
+        if hit.is_some() {
+            break;
+        }
+    }
+    scan.places.settle(scan.here, machine);
+    hit
+}
+
+/// Scans all of unarmed `text`, which begins at `place`. A match that completes ends only the threads whose match would
+/// contain it. Returns where the latest match that completed began, in bytes of the stream.
+pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
+    let mut scan = Scan { places, machine, text, at: 0, here: place };
+    let mut latest = None;
+    while let Some(next) = scan.next() {
+        let confirmed = scan.end_through(|state| machine.table.confirmed(state, next.kind));
+        scan.advance(next);
+        let matched = scan.end_through(|state| machine.table.matched(state));
+        latest = latest.max(confirmed).max(matched);
+        scan.limit();
+    }
+    scan.places.settle(scan.here, machine);
+    latest
+}
+
+impl<'a> Scan<'a> {
+    /// The next character that matters. Text in which no match begins is skipped while there are no threads.
+    fn next(&mut self) -> Option<Next<'a>> {
+        if self.places.is_empty() {
+            let rest = &self.text[self.at..];
+            let skipped = &rest[..self.machine.count_plain(rest.as_bytes())];
+            if !skipped.is_empty() {
+                self.here.pass(skipped);
+                self.at += skipped.len();
+                self.places.forget(skipped);
+            }
+        }
+        let character = self.text[self.at..].chars().next()?;
+        Some(Next {
+            kind: Kind::of(character),
+            length: character.len_utf8(),
+            column: self.machine.table.column(self.machine.alphabet.class(character)),
+        })
+    }
+
+    /// The match that the next character confirms. A match that began earlier and completes with that character comes first.
+    fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
+        if !self.places.waits {
+            return None;
+        }
+        let table = &self.machine.table;
+        let (pattern, begun) = self.places.earliest(|state| table.confirmed(state, next.kind))?;
+        let (start, completed) = (begun.place(self.here), self.at + next.length);
+        let confirmed = PatternHit { pattern, start, end: self.at, completed };
+        match self.places.earliest(|state| table.matched(next.column[state as usize])) {
+            Some((pattern, begun)) if begun.place(self.here).bytes < start.bytes => {
+                Some(PatternHit { pattern, start: begun.place(self.here), end: completed, completed })
+            }
+            _ => Some(confirmed),
+        }
+    }
+
+    /// Moves the threads over the next character. Returns the match that it completes.
+    fn step(&mut self, next: Next<'_>) -> Option<PatternHit> {
+        self.advance(next);
+        let table = &self.machine.table;
+        if self.places.waits
+            && let Some((pattern, begun)) = self.places.earliest(|state| table.matched(state))
+        {
+            return Some(PatternHit { pattern, start: begun.place(self.here), end: self.at, completed: self.at });
+        }
+        self.limit();
+        None
+    }
+
+    #[inline]
+    fn advance(&mut self, next: Next<'_>) {
+        let mut greatest = self.places.advance(next.column);
+        let begins = next.column[self.machine.table.start(self.places.before) as usize];
+        if begins != DEAD {
+            greatest = greatest.max(begins);
+            self.places.begin(self.here, begins);
+        }
+        self.places.waits = self.machine.table.accepts(greatest);
+        self.places.before = next.kind;
+        self.here = Place { code_points: self.here.code_points + 1, bytes: self.here.bytes + next.length };
+        self.at += next.length;
+    }
+
+    /// Ends the threads whose match would contain one for whose state `pattern_of` names a pattern. Returns where the latest
+    /// such match begins.
+    fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
+        if !self.places.waits {
+            return None;
+        }
+        let root = self.places.latest(pattern_of)?;
+        Some(self.places.end_through_root(root, self.here).bytes)
+    }
+
+    fn limit(&mut self) {
+        self.places.limit(self.here, self.machine.max_held);
+    }
+}
+
+/// Scans `text`, which begins at `place`, with threads that begin at `starts`, in bytes of the text, and nowhere else.
+/// `None` if one of them ends.
+pub(super) fn replay(
+    places: &mut Places,
+    machine: &Machine,
+    text: &str,
+    mut place: Place,
+    starts: &[usize],
+) -> Option<()> {
+    let mut left = starts.iter().copied().peekable();
+    for (at, character) in text.char_indices() {
+        let column = machine.table.column(machine.alphabet.class(character));
+        let mut greatest = places.advance(column);
+        if left.next_if_eq(&at).is_some() {
+            let state = column[machine.table.start(places.before) as usize];
+            if state == DEAD {
+                return None;
+            }
+            greatest = greatest.max(state);
+            places.begin(place, state);
+        }
+        places.waits = machine.table.accepts(greatest);
+        places.before = Kind::of(character);
+        place = Place { code_points: place.code_points + 1, bytes: place.bytes + character.len_utf8() };
+    }
+    places.settle(place, machine);
+    (left.next().is_none() && places.all().count() == starts.len()).then_some(())
 }

@@ -1,4 +1,4 @@
-//! Reads a pattern: the syntax of the regex crate, with ASCII classes, as far as a stream can be scanned for it.
+//! Parses a pattern: the syntax of the regex crate with ASCII classes. Refuses what a stream cannot be scanned for.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,10 @@ use regex_syntax::ast::{
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-/// How deep groups and repetitions may nest. This file recurses as deep.
+const UNSUPPORTED_LOOK: &str =
+    "look-around is not supported, except ^, $, \\A, \\z, \\b and \\B; use \\b for a word boundary";
+
+/// How deep groups and repetitions may nest. The functions of this file recurse as deep.
 const NESTING: u32 = 50;
 
 /// A pattern that was parsed.
@@ -19,11 +22,11 @@ const NESTING: u32 = 50;
 pub(super) struct Parsed {
     ast: Ast,
     pub(super) hir: Hir,
-    /// How many characters and classes it has, repetitions written out.
+    /// How many characters and classes it has with its repetitions written out.
     pub(super) positions: usize,
 }
 
-/// The pattern as the automaton is built from it. What its classes take is spent of `class_work`. An error says what is wrong with it.
+/// Parses a pattern. Its classes spend from `class_work`. An error says what is wrong with the pattern.
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
     let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
     let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
@@ -34,7 +37,7 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     let hir = hir.map_err(|error| explained(&error.kind().to_string()))?;
     match least_length(&hir) {
         None => Err("it can never match".into()),
-        Some(0) => Err("it can match the empty string; let it need a character, as a+ does where a* needs none".into()),
+        Some(0) => Err("it can match the empty string; make it need a character: write a+ instead of a*".into()),
         Some(_) => {
             check_looks(&hir, true)?;
             Ok(Parsed { positions: positions(&ast), ast, hir })
@@ -42,8 +45,8 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     }
 }
 
-/// The least length of a match in characters, looks left aside; `None` if there is none. The properties of an alternation
-/// know none if one of its branches has none.
+/// The least length of a match, or `None` if nothing matches. Looks have no length. `Hir::properties` does not tell: it
+/// knows no least length of an alternation with a branch that never matches.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -57,10 +60,10 @@ fn least_length(hir: &Hir) -> Option<usize> {
     }
 }
 
-/// What the parser says, and what to write instead.
+/// The error of the parser, and what to write instead.
 fn explained(problem: &str) -> String {
     if problem.starts_with("look-around") {
-        return format!("{problem}; write \\b, (?m)^ or (?m)$, or what stands there as part of the pattern");
+        return format!("{problem}; use \\b, (?m)^ or (?m)$, or make the text around it a part of the pattern");
     }
     if problem.starts_with("backreferences") {
         return format!("{problem}; write the alternatives out, such as (aa|bb)");
@@ -71,7 +74,7 @@ fn explained(problem: &str) -> String {
     problem.into()
 }
 
-/// Makes `\d`, `\s`, `\w` and `\b` ASCII: the automata of the Unicode ones are a hundred times as large, and their
+/// Makes `\d`, `\s`, `\w` and `\b` ASCII. The automata of the Unicode classes are a hundred times as large, and their
 /// tables would be half of the library.
 fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     match ast {
@@ -98,10 +101,10 @@ fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses the flag that makes line ends of carriage returns, too: `$` and `.` would have to look ahead.
+/// Refuses the flag `R`. It makes a carriage return the end of a line, so `$` and `.` would have to look ahead.
 fn check_flags(flags: Option<&Flags>) -> Result<(), String> {
     match flags.is_some_and(|flags| flags.flag_state(Flag::CRLF) == Some(true)) {
-        true => Err("(?R) is not taken; write \\r?\\n".into()),
+        true => Err("(?R) is not supported; write \\r?\\n".into()),
         false => Ok(()),
     }
 }
@@ -122,8 +125,8 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // `\S` and its like are most of all characters. Beside them everything gets brackets of its own: under
-            // `(?i)` each pair of brackets is folded by itself, before it is negated.
+            // Under `(?i)` each pair of brackets is folded by itself, before it is negated. A negated class such as `\S`
+            // is expensive to fold, so if there is one, every item gets its own brackets.
             let is_wide = |item: &ClassSetItem| matches!(item, ClassSetItem::Perl(class) if class.negated);
             let wide = union.items.iter().any(is_wide);
             union.items.iter_mut().try_for_each(make_item_ascii)?;
@@ -149,19 +152,19 @@ fn ascii(class: &ClassPerl) -> ClassBracketed {
 
 #[cold]
 fn no_properties() -> String {
-    "\\p{…} is not taken; write the ranges, such as [а-яё]".into()
+    "\\p{…} is not supported; write the ranges, such as [а-яё]".into()
 }
 
-/// Whether a stream can decide what looks around: the end of the text only if nothing is to follow, which `last` says.
+/// Refuses looks that a stream cannot decide. `$` and `\z` are supported only if nothing follows, which `last` says.
 fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
         HirKind::Look(Look::End) if !last => {
-            Err("$ and \\z are taken at the end of a pattern or branch only; (?m)$ is the end of a line".into())
+            Err("$ and \\z are supported only at the end of a pattern or branch; (?m)$ is the end of a line".into())
         }
         HirKind::Look(
             Look::Start | Look::End | Look::StartLF | Look::EndLF | Look::WordAscii | Look::WordAsciiNegate,
         ) => Ok(()),
-        HirKind::Look(_) => Err("of what looks around, only ^, $, \\A, \\z, \\b and \\B are taken; write \\b".into()),
+        HirKind::Look(_) => Err(UNSUPPORTED_LOOK.into()),
         HirKind::Capture(capture) => check_looks(&capture.sub, last),
         HirKind::Repetition(repetition) => check_looks(&repetition.sub, last && repetition.max == Some(1)),
         HirKind::Alternation(branches) => branches.iter().try_for_each(|branch| check_looks(branch, last)),
@@ -173,7 +176,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     }
 }
 
-/// Says which part of a pattern is too large.
+/// Refuses a pattern with too many characters and classes, and names the part that has them.
 pub(super) fn check_size(pattern: &str, ast: &Ast) -> Result<(), String> {
     match positions(ast) > MAX_POSITIONS {
         true => {
@@ -193,8 +196,8 @@ impl Parsed {
             None => {
                 let (part, positions) = (quoted(pattern, self.ast.span()), self.positions);
                 format!(
-                    "its automaton is too large: {part:?} is {positions} characters long; give its alternatives as \
-                     stops, or as patterns of their own: those without meta characters cost what stops cost"
+                    "its automaton is too large: {part:?} is {positions} characters long; pass its alternatives as \
+                     stops or as separate patterns: a pattern without meta characters costs as little as a stop"
                 )
             }
         }
@@ -204,8 +207,8 @@ impl Parsed {
 fn too_large(pattern: &str, part: &Span, positions: usize) -> String {
     let part = quoted(pattern, part);
     format!(
-        "its automaton is too large: {part:?} alone is {positions} characters long, written out; repeat less often, or \
-         without a limit, as in [a-z]+, with max_held"
+        "its automaton is too large: {part:?} alone is {positions} characters long when its repetitions are written \
+         out; lower the counts, or use a repetition without a limit, such as [a-z]+, with max_held"
     )
 }
 
@@ -214,7 +217,7 @@ fn quoted(pattern: &str, part: &Span) -> String {
     if part.len() > 60 { part.chars().take(40).chain(['…']).collect() } else { part.into() }
 }
 
-/// How many characters and classes a pattern has, repetitions written out.
+/// How many characters and classes a pattern has with its repetitions written out.
 pub(super) fn positions(ast: &Ast) -> usize {
     match ast {
         Ast::Empty(_) | Ast::Flags(_) => 0,
@@ -250,7 +253,7 @@ fn children(ast: &Ast) -> impl Iterator<Item = &Ast> {
     one.into_iter().chain(many)
 }
 
-/// The smallest part that is too large alone.
+/// The smallest part that is too large by itself.
 fn large_part(ast: &Ast) -> (&Span, usize) {
     match children(ast).find(|child| positions(child) > MAX_POSITIONS) {
         Some(child) => large_part(child),
@@ -258,21 +261,21 @@ fn large_part(ast: &Ast) -> (&Span, usize) {
     }
 }
 
-/// The part with a bounded repetition that is the longest, written out.
+/// The bounded repetition that is the longest when it is written out.
 fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     let bounded = matches!(ast, Ast::Repetition(repetition) if matches!(repetition.op.kind, RepetitionKind::Range(_)));
     let own = bounded.then(|| (ast.span(), positions(ast)));
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// Refuses classes that take long to make: under `(?i)` each of their code points is folded, and each item of a class
-/// is compared with all before.
+/// Refuses classes that take long to make. Under `(?i)` each of their code points is folded, and each item of a class is
+/// compared with all items before it.
 pub(super) fn check_classes(ast: &Ast, work: &mut Work) -> Result<(), String> {
     work.spend(class_work(ast, &mut false))
-        .map_err(|TooLarge| "its classes are too large; write fewer characters, or no range of many under (?i)".into())
+        .map_err(|TooLarge| "its classes are too large; use fewer characters, or no large range under (?i)".into())
 }
 
-/// How many steps the classes take. `folds` says whether `(?i)` is on, and is changed by what turns it on or off.
+/// How many steps the classes take. `folds` says whether `(?i)` is on. Flags in the pattern change it.
 fn class_work(ast: &Ast, folds: &mut bool) -> usize {
     match ast {
         Ast::Flags(flags) => {
@@ -298,20 +301,20 @@ fn set_fold(flags: &Flags, folds: &mut bool) {
     }
 }
 
-/// A class: what it takes to make, and about how many code points it has.
+/// The steps that a class takes, and about how many code points it has.
 struct Class {
     work: usize,
     width: usize,
-    /// Whether it is folded already where it is part of another.
+    /// Whether it is folded before it becomes a part of another class.
     folded: bool,
 }
 
 const ALL: usize = char::MAX as usize;
 
-/// Ideographs and what is between them: a range of those is not folded one by one.
+/// Ideographs and the blocks between them. A range of those is not folded code point by code point.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
-/// What a class takes to make, however small it is; and a letter under `(?i)`.
+/// The steps of the smallest class, and of a letter under `(?i)`.
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 

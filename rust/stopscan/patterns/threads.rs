@@ -1,9 +1,8 @@
-//! What a stream knows of its set's patterns, and how a text is read for them and for strings together.
+//! What a stream keeps for its set's patterns, and how text is scanned for them and for strings together.
 
 use super::alphabet::Kind;
 use super::machine::Machine;
-use super::places::Places;
-use super::reader::{Hit, read, read_unarmed, replay};
+use super::places::{PatternHit, Places, replay, scan, scan_unarmed};
 use crate::automaton::{Automaton, State, Words};
 use crate::text::{Held, Place};
 
@@ -12,8 +11,8 @@ pub(crate) struct Threads {
     pub(super) places: Places,
     /// The text since the first thread began, for streams that hide no stop and so hold none of it.
     pub(super) text: Held,
-    /// Where the strings would stand if no match had completed in unarmed text, if that is elsewhere: such a match ends
-    /// the stops that contain it, and no marker.
+    /// The state of the strings as if no match had completed in unarmed text, if it is another one. Such a match ends the
+    /// stops that contain it, but not the markers.
     pub(super) markers: Option<State>,
     /// How many bytes are held for those markers.
     held_for_markers: usize,
@@ -23,24 +22,13 @@ pub(crate) struct Threads {
 
 /// What completes first.
 pub(crate) enum Found {
-    /// A marker or a stop that is a string: its index among the region's words, and where it ends in the text that was
-    /// read, in bytes.
+    /// A marker, or a stop that is a string: its index among the region's words, and where it ends in the text that was
+    /// scanned, in bytes.
     Word {
         index: usize,
         end: usize,
     },
     Pattern(PatternHit),
-}
-
-/// A pattern that matched, where its match begins in the stream, and where it ends in the text that was read, in bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PatternHit {
-    pub(crate) pattern: usize,
-    pub(crate) start: Place,
-    /// It is before the character that confirms it.
-    pub(crate) end: usize,
-    /// Where the character ends with which it completes.
-    pub(crate) completed: usize,
 }
 
 impl Threads {
@@ -59,8 +47,8 @@ impl Threads {
         self.text.begin();
     }
 
-    /// Reads `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
-    /// `machine` is that of the region's patterns, `state` where its strings stand.
+    /// Scans `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
+    /// `machine` is that of the region's patterns, `state` the state of its strings.
     pub(crate) fn read_beside(
         &mut self,
         automaton: &Automaton,
@@ -73,7 +61,7 @@ impl Threads {
         let mut stops_begin = None;
         let word = match (machine, armed) {
             (Some(machine), false) => {
-                let (latest, marker) = pass_stops(automaton, machine, state, text, place);
+                let (latest, marker) = scan_unarmed_stops(automaton, machine, state, text, place);
                 stops_begin = latest;
                 marker
             }
@@ -84,14 +72,13 @@ impl Threads {
         let seen = &text[..word.map_or(text.len(), |(_, end)| end)];
         match machine {
             Some(machine) if armed => {
-                let hit = read(&mut self.places, machine, seen, place);
+                let hit = scan(&mut self.places, machine, seen, place);
                 if let Some(hit) = hit.filter(|hit| word.is_none_or(|word| beats(hit, machine, words, word, place))) {
-                    let Hit { pattern, start, end, completed } = hit;
-                    return Some(Found::Pattern(PatternHit { pattern, start, end, completed }));
+                    return Some(Found::Pattern(hit));
                 }
             }
             Some(machine) => {
-                let matches_begin = read_unarmed(&mut self.places, machine, seen, place);
+                let matches_begin = scan_unarmed(&mut self.places, machine, seen, place);
                 if let Some(start) = stops_begin {
                     self.places.end_through(start, machine);
                 }
@@ -126,7 +113,7 @@ impl Threads {
         })
     }
 
-    /// The strings would stand at `state` if no match had completed in unarmed text.
+    /// Notes that the strings would be in `state` if no match had completed in unarmed text.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);
@@ -154,7 +141,7 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Ends the stops that began so many bytes ago or earlier: a match that began there completed in unarmed text.
+    /// Ends the stops that began `length` bytes ago or earlier, because a match that began there completed in unarmed text.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;
@@ -175,12 +162,12 @@ impl Threads {
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether nothing has begun: text in which nothing begins changes nothing but what stands before the next character.
+    /// Whether nothing has begun. Then text in which nothing begins only changes what stands before the next character.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
 
-    /// Forgets what has begun; the text before the next character is `text`.
+    /// Ends everything that has begun. The text before the next character is `text`.
     pub(crate) fn forget(&mut self, text: &str) {
         self.places.forget(text);
         self.text = Held::default();
@@ -189,8 +176,8 @@ impl Threads {
         self.begun_by_literals = 0;
     }
 
-    /// How many bytes of the text, of which `delta` is the end, are to be held. A stream that hides no stop holds none
-    /// for a match; its text is kept here.
+    /// How many bytes at the end of the text, which ends with `delta`, are to be held. A stream that hides no stop holds
+    /// none for a match. The text of its matches is kept here.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         if hides_stops {
             return self.places.held().max(self.held_for_markers);
@@ -199,7 +186,7 @@ impl Threads {
         self.held_for_markers
     }
 
-    /// How many bytes were read since the first match began, of an expression or of plain text.
+    /// How many bytes ago the first match began, of an expression or of plain text.
     pub(super) fn begun_bytes(&self) -> usize {
         self.places.held().max(self.begun_by_literals)
     }
@@ -209,22 +196,22 @@ impl Threads {
         self.text.as_str()
     }
 
-    /// The text that is held for a marker although a match in it ended the strings.
+    /// The text that is held for a marker although a match that completed in it ended the strings.
     pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
         let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
     }
 
-    /// Keeps `text`, of which so many bytes may be the beginning of a pattern that is plain text.
+    /// Keeps `text`. Its last `begun_by_literals` bytes may be the beginning of a pattern that is plain text.
     pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
         self.begun_by_literals = begun_by_literals;
         self.text.pass(text, text.len());
     }
 }
 
-/// Reads unarmed text up to a marker. Returns where the latest stop begins that completes in it, in bytes of the stream;
+/// Scans unarmed text up to a marker. Returns where the latest stop that completes in it begins, in bytes of the stream,
 /// and the marker.
-fn pass_stops(
+fn scan_unarmed_stops(
     automaton: &Automaton,
     machine: &Machine,
     state: &mut State,
@@ -244,10 +231,10 @@ fn pass_stops(
     (latest, None)
 }
 
-/// Whether a match comes before a string that completes, too. What completes first comes first. If both complete with
-/// the same character, what began first comes first. If both began at the same place, what ended before that character
-/// comes first.
-fn beats(hit: &Hit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
+/// Whether a match comes before a string that also completes. The one that completes first comes first. If both complete
+/// with the same character, the one that began first does. If both began at the same place, the one that ended before
+/// that character does.
+fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // Of one and the same match, a string comes before the patterns, and they in their order.
     let rank = |pattern: usize| pattern + 1;
@@ -256,50 +243,18 @@ fn beats(hit: &Hit, machine: &Machine, words: &Words, (index, end): (usize, usiz
 }
 
 impl Threads {
-    /// About how many bytes the threads have.
+    /// About how many bytes the threads take.
     pub(crate) fn size(&self) -> usize {
         self.places.size() + self.text.len()
     }
 
-    /// How many bytes they grow by at most with so many bytes of text.
+    /// How many bytes they grow by at most with `bytes` of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
     }
 }
 
-/// The root of what is over.
-pub(super) const OVER: u32 = u32::MAX;
-
-/// A place where a match may have begun.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    /// Where it is in code points, modulo 2^32.
-    pub(super) code_points: u32,
-    /// Where it is in bytes, modulo 2^30, and the kind of what stands before in the last two bits.
-    bytes_and_kind: u32,
-    /// A later one in the same state, or itself if it is the latest of them, by its index; or `OVER`.
-    pub(super) root: u32,
-}
-
-impl Begun {
-    pub(super) fn new(here: Place, before: Kind, root: u32) -> Begun {
-        Begun { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
-    }
-
-    /// The place, which is before `end`: by less than those numbers can say.
-    pub(super) fn place(self, end: Place) -> Place {
-        let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
-        let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
-        Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
-    }
-
-    /// What stands before it.
-    pub(super) fn before(self) -> Kind {
-        Kind::ALL[(self.bytes_and_kind & 3) as usize]
-    }
-}
-
-/// What a stream's patterns have begun.
+/// The threads of a stream in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SavedThreads {
@@ -315,8 +270,8 @@ impl Threads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// The kinds of what stands before the next character and before the first thread, four bytes for each thread that
-    /// say how many bytes of text it has read, and what has begun of the markers.
+    /// The kinds of what stands before the next character and before the first thread, the count of the threads, for each
+    /// in four bytes how many bytes ago it began, and what has begun of the markers.
     pub(crate) fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let before = self.places.before;
         let mut bytes = vec![before as u8, self.places.before_first().unwrap_or(before) as u8];
@@ -327,7 +282,7 @@ impl Threads {
         bytes
     }
 
-    /// The threads of a stream that stands at `end`, or `None` if none of such a region gives these bytes.
+    /// The threads of a stream whose text ends at `end`. `None` if no stream in a region of these machines gives such bytes.
     pub(crate) fn resume(
         automaton: &Automaton,
         machine: Option<&Machine>,

@@ -17,7 +17,7 @@ pub(super) const MAX_POSITIONS: usize = 3_072;
 /// 200 steps besides, and a letter under `(?i)` 100.
 pub(super) const MAX_CLASS_WORK: usize = 300_000;
 
-/// The budget for the automaton of a set. One unit is about ten instructions.
+/// The budget for the automaton of a set. One unit is ten to twenty instructions.
 pub(super) const MAX_WORK: usize = 600_000;
 
 /// The budget for the automata of the least hold, all regions together.

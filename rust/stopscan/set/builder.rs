@@ -2,7 +2,7 @@ use std::marker::PhantomData;
 
 use super::Set;
 use crate::error::StopSetError;
-use crate::graph::{Draft, Recipe, Target, compile};
+use crate::graph::{Recipe, StateRecipe, Target, compile};
 use crate::repeat::Repeat;
 use crate::stream::{Emit, Segmented, Text};
 
@@ -151,7 +151,7 @@ impl<E: Emit> SetBuilder<E> {
         markers: impl IntoIterator<Item = (M, T)>,
     ) -> SetBuilder<E> {
         let owned = |(marker, target): (M, T)| (marker.as_ref().to_owned(), target.into());
-        self.recipe.regions.push(Draft { name: name.into(), markers: markers.into_iter().map(owned).collect() });
+        self.recipe.regions.push(StateRecipe { name: name.into(), markers: markers.into_iter().map(owned).collect() });
         self
     }
 

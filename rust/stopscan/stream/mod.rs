@@ -9,12 +9,9 @@ use crate::text::{Held, Place, Released};
 
 mod output;
 mod snapshot;
-mod stop_match;
 
-pub use output::{Emit, Output, Segment, Segmented, Segments, Text};
-pub(crate) use output::{Settled, SettledText};
-pub use stop_match::StopMatch;
-pub(crate) use stop_match::{Fired, FiredStop};
+pub use output::{Emit, Output, Segment, Segmented, Segments, StopMatch, Text};
+pub(crate) use output::{Fired, FiredStop, Settled, SettledText};
 
 /// One stream of text: `feed` it each delta, emit what comes out, `flush` at the end. `E` is what it emits.
 ///

@@ -6,12 +6,12 @@ use crate::snapshot::{Fingerprint, Reader, Writer};
 use crate::stream::{Emit, Stream};
 use crate::vocabulary::{Strays, TokenKind, UnknownToken, Vocabulary};
 
-/// What decoding makes of what is no character.
+/// The replacement character: stands for bytes that are not valid UTF-8.
 pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
-/// Decodes one stream of token ids: what it returns, joined, is the text of all of them decoded at once.
+/// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// It withholds only the beginning of a character that the next token may complete.
+/// Only half a character is withheld, until the next token completes it or does not.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -34,7 +34,7 @@ pub struct TokenDecoder {
 }
 
 impl TokenDecoder {
-    /// A decoder at the start of a stream. It skips special tokens.
+    /// Makes a decoder at the start of a stream. It skips special tokens.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -63,10 +63,10 @@ impl TokenDecoder {
         self
     }
 
-    /// The text that `id` completes.
+    /// Returns the text that `id` completes.
     ///
     /// # Errors
-    /// When no token has this id; the decoder is then as before.
+    /// If the vocabulary lacks the id. The decoder is then as before.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -87,7 +87,7 @@ impl TokenDecoder {
         Ok(&self.text)
     }
 
-    /// The rest, at the end of the stream: the beginning of a character comes out as U+FFFD.
+    /// Returns the rest of the text at the end of the stream: half a character, as U+FFFD.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -106,7 +106,8 @@ impl TokenDecoder {
     }
 }
 
-/// Takes the pieces of the decoded text, in order, each with the number of the last token that has a part in it.
+/// A function that takes the pieces of the decoded text in order, each with the number of the last token that has a part
+/// in it. Tokens are numbered from 1; the prompt is 0.
 pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
@@ -118,14 +119,14 @@ pub(crate) struct Decoder {
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
-    /// How many of these bytes are the prompt's: what decoding makes of them alone is no text of the stream.
+    /// How many of these bytes came with the prompt. If nothing completes them, they are no text of the stream.
     pub(crate) prompted: u8,
     /// Whether the stream is past its start.
     pub(crate) started: bool,
-    /// Whether there was a stray byte in the run that is being read ([`Strays::Runs`]).
+    /// Whether the run that is being read has a stray byte ([`Strays::Runs`]).
     pub(crate) stray: bool,
-    /// The token of a space that is a byte token and left out, because the stream begins with it. In a run that turns
-    /// out to be no UTF-8 that byte is U+FFFD, too.
+    /// The number of a byte token that is a space and was left out, because the stream begins with it. If its run turns
+    /// out not to be UTF-8, the space becomes U+FFFD like the other bytes.
     pub(crate) space: Option<u32>,
 }
 
@@ -135,13 +136,13 @@ impl Decoder {
         Decoder { bytes: [0; 3], tokens: [0; 3], len: 0, prompted: 0, started, stray: false, space: None }
     }
 
-    /// Whether the text of a token of whole characters is just that.
+    /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.len == 0 && self.started && !self.stray && self.space.is_none()
     }
 
-    /// Reads a token, the `number`th of the stream.
+    /// Decodes a token, the `number`th of the stream.
     pub(crate) fn read(
         &mut self,
         vocabulary: &Vocabulary,
@@ -177,13 +178,13 @@ impl Decoder {
         }
     }
 
-    /// Makes what was read so far the prompt: what decoding makes of its end is no text of the stream.
+    /// Ends the prompt: half a character at its end is no text of the stream, unless the stream completes it.
     pub(crate) fn end_prompt(&mut self) {
         self.prompted = self.len;
         self.space = None;
     }
 
-    /// Ends a run, or the stream: what begins a character is none.
+    /// Ends a run, or the stream: half a character becomes U+FFFD.
     pub(crate) fn flush(&mut self, strays: Strays, sink: &mut impl Sink) {
         if self.len > 0 {
             self.give_up(strays, sink);
@@ -192,7 +193,7 @@ impl Decoder {
         self.stray = false;
     }
 
-    /// Reads bytes that may begin or end within a character.
+    /// Decodes bytes that may begin or end within a character.
     fn read_bytes(&mut self, strays: Strays, mut bytes: &[u8], number: usize, sink: &mut impl Sink) {
         while let Some((&byte, rest)) = bytes.split_first() {
             let whole = if self.len == 0 { bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid()) } else { "" };
@@ -222,7 +223,8 @@ impl Decoder {
         }
     }
 
-    /// Reads a byte that begins a character, goes on with one, or completes it; returns whether it is one of these.
+    /// Decodes a byte that begins, continues or completes a character. Returns `false`, and changes nothing, if it does
+    /// none of these.
     fn goes_on(&mut self, byte: u8, number: usize, sink: &mut impl Sink) -> bool {
         let len = self.len as usize;
         let mut bytes = [0; 4];
@@ -245,7 +247,7 @@ impl Decoder {
         true
     }
 
-    /// Gives out the beginning of a character as what decoding makes of it, but for what that makes of the prompt.
+    /// Emits half a character as U+FFFD, unless it came with the prompt.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -265,16 +267,16 @@ impl Decoder {
     }
 }
 
-/// What makes the text of a stream of tokens.
+/// A decoder: makes the text of a stream of tokens.
 pub trait Decode: Sized {
     #[doc(hidden)]
     type Error;
 
-    /// Reads a token, the `number`th of the stream; the pieces of text that it completes go to `sink`. Returns the text
-    /// of a special token that is skipped. After an error it is as before.
+    /// Decodes a token, the `number`th of the stream, and gives `sink` the pieces of text that it completes. Returns the
+    /// text of the token if it is a special token that is skipped. After an error the decoder is as before.
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
-    /// The rest of the text, if the stream ends here: it goes to `sink`, and nothing changes.
+    /// Gives `sink` the rest of the text, as if the stream ended here. Changes nothing.
     fn tail(&self, sink: &mut impl Sink) -> Result<(), Self::Error>;
 
     /// Whether the vocabulary has a token of this id.
@@ -291,10 +293,10 @@ pub trait Decode: Sized {
     /// Goes back to the end of the prompt.
     fn reset(&mut self) -> Result<(), Self::Error>;
 
-    /// One in the same state that goes on independently.
+    /// A decoder in the same state. Both go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
-    /// Whether the text of a token of whole characters is just that.
+    /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
@@ -303,7 +305,7 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
 
-    /// The one that `write` wrote, with this one's vocabulary.
+    /// The decoder whose state `write` wrote, with the vocabulary of this one.
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 
@@ -324,7 +326,7 @@ impl Native {
         Native { vocabulary: vocabulary.clone(), skip_special, now: start.clone(), start }
     }
 
-    /// Reads a token of what the stream continues, before any of its own.
+    /// Decodes a token of the prompt, before the stream's own tokens.
     pub fn read_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
         self.read(id, 0, &mut |_, _| ())?;
         self.now.end_prompt();
@@ -332,7 +334,7 @@ impl Native {
         Ok(())
     }
 
-    /// Whether `id` is a token of whole characters, and is only its text here.
+    /// Whether `id` decodes to its own text here.
     #[inline]
     pub(super) fn is_plain(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()
@@ -345,7 +347,7 @@ impl Native {
         Ok(skipped)
     }
 
-    /// Refuses a marker that could not be found.
+    /// Returns an error if a marker of the stream could never be found: it has a special token that is skipped.
     pub fn check<E: Emit>(&self, stream: &Stream<E>) -> Result<(), TokenOptionsError> {
         let graph = stream.graph();
         let spelled = |marker: &&str| self.vocabulary.spells_with_special(marker);
@@ -413,7 +415,7 @@ impl Decode for Native {
     }
 }
 
-/// What streams of tokens with the same options have in common.
+/// Adds the options of a stream of tokens to its fingerprint.
 pub(super) fn print(limits: &Limits, skips_special: bool, mut print: Fingerprint) -> Fingerprint {
     limits.print(&mut print);
     print.number(skips_special.into());
@@ -421,7 +423,7 @@ pub(super) fn print(limits: &Limits, skips_special: bool, mut print: Fingerprint
 }
 
 impl TokenOptions {
-    /// The decoder that the options tell.
+    /// The decoder that these options ask for, after the prompt.
     pub(super) fn decoder(&self, vocabulary: &Vocabulary) -> Result<Native, UnknownToken> {
         let mut native = Native::new(vocabulary, self.skip_special_tokens);
         self.prompt_token_ids.iter().try_for_each(|&id| native.read_prompt(id))?;

@@ -1,19 +1,20 @@
 use crate::tail::Tail;
 
-/// A queue for more tokens than this is given back when it is empty: a server has many, and most hold nothing.
+/// A queue with room for more tokens than this is freed when it is empty: a server has many streams, and most hold
+/// nothing.
 const SPARE: usize = 4;
 
-/// Which tokens the emitted text is of.
+/// The tokens of a stream: how many were fed, and which of them have a part in the text that was emitted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// How much text was read since nothing was held, and how much of it was emitted or taken out, in code points.
+    /// In code points, since nothing was held: how much text was read, and how much of it was emitted or taken out.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The token whose text goes on there.
+    /// The token of the character at `settled`.
     pub(crate) token: usize,
-    /// Where in that text the part of each later token begins, and the token's number.
+    /// For each later token, where its text begins in that text, and its number.
     pub(crate) starts: Tail<(usize, usize)>,
     /// The tokens of each region, in sets with regions.
     pub(crate) tally: Option<Box<Tally>>,

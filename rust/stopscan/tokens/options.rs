@@ -3,8 +3,7 @@ use crate::vocabulary::UnknownToken;
 use std::error::Error;
 use std::fmt;
 
-/// What a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter) is to know beside the
-/// stops.
+/// The options of a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter), beside its stops.
 ///
 /// ```
 /// use stopscan::TokenOptions;
@@ -17,7 +16,7 @@ use std::fmt;
 pub struct TokenOptions {
     /// Tokens that end the stream; their text is not emitted.
     pub stop_token_ids: Vec<u32>,
-    /// Tokens that end the stream as the end of the text; theirs is not emitted.
+    /// Tokens with which the model ends its text. They end the stream, and their text is not emitted.
     pub eos_token_ids: Vec<u32>,
     /// Tokens at the start of the stream in which stops and stop tokens are ignored. A stop that begins there and
     /// completes later still fires. An EOS there is passed over without text, unless `eos_ends_early`.
@@ -28,9 +27,10 @@ pub struct TokenOptions {
     pub unknown_ids: UnknownIds,
     /// Whether an EOS among the first `min_tokens` tokens ends the stream, as in an engine that ends its row there.
     pub eos_ends_early: bool,
-    /// Whether special tokens have no text. A stop or a marker that is one counts all the same.
+    /// Whether special tokens have no text. A stop or a marker that is one special token is found all the same.
     pub skip_special_tokens: bool,
-    /// What the stream continues: it decides on a leading space, and the stream may complete its last character.
+    /// The ids that the text continues. They decide whether the first token keeps its leading space, and the stream may
+    /// complete their last character.
     pub prompt_token_ids: Vec<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Default for TokenOptions {
 }
 
 impl TokenOptions {
-    /// The same with other `stop_token_ids`.
+    /// The same options with other `stop_token_ids`.
     ///
     /// ```
     /// assert_eq!(stopscan::TokenOptions::default().stop_token_ids([1, 2]).stop_token_ids, [1, 2]);
@@ -59,7 +59,7 @@ impl TokenOptions {
         TokenOptions { stop_token_ids: ids.into(), ..self }
     }
 
-    /// The same with other `eos_token_ids`.
+    /// The same options with other `eos_token_ids`.
     ///
     /// ```
     /// assert_eq!(stopscan::TokenOptions::default().eos_token_ids([2]).eos_token_ids, [2]);
@@ -68,7 +68,7 @@ impl TokenOptions {
         TokenOptions { eos_token_ids: ids.into(), ..self }
     }
 
-    /// The same with another `min_tokens`.
+    /// The same options with another `min_tokens`.
     ///
     /// ```
     /// assert_eq!(stopscan::TokenOptions::default().min_tokens(3).min_tokens, 3);
@@ -77,7 +77,7 @@ impl TokenOptions {
         TokenOptions { min_tokens, ..self }
     }
 
-    /// The same with a limit of `max_tokens`.
+    /// The same options with a limit of `max_tokens`.
     ///
     /// ```
     /// assert_eq!(stopscan::TokenOptions::default().max_tokens(3).max_tokens, Some(3));
@@ -106,7 +106,7 @@ impl TokenOptions {
         TokenOptions { eos_ends_early, ..self }
     }
 
-    /// The same with another `skip_special_tokens`.
+    /// The same options with another `skip_special_tokens`.
     ///
     /// ```
     /// assert!(!stopscan::TokenOptions::default().skip_special_tokens(false).skip_special_tokens);
@@ -115,7 +115,7 @@ impl TokenOptions {
         TokenOptions { skip_special_tokens, ..self }
     }
 
-    /// The same with other `prompt_token_ids`.
+    /// The same options with other `prompt_token_ids`.
     ///
     /// ```
     /// assert_eq!(stopscan::TokenOptions::default().prompt_token_ids([7]).prompt_token_ids, [7]);
@@ -146,7 +146,7 @@ pub enum UnknownIds {
     Count,
 }
 
-/// Why a stream of tokens cannot begin.
+/// The error of options with which a stream of tokens cannot begin.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenOptionsError, TokenScanner, Vocabulary};
@@ -160,15 +160,15 @@ pub enum UnknownIds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenOptionsError {
-    /// No token has this id of the prompt.
+    /// The prompt has this id, and the vocabulary lacks it.
     UnknownToken(u32),
-    /// This marker is spelled by a special token and text together, and special tokens are skipped.
+    /// This marker has a special token and text in it, and special tokens are skipped: it would never be found.
     SpelledMarker(String),
-    /// There would be more tokens in which nothing ends the stream than the stream may have.
+    /// `min_tokens` is larger than `max_tokens`.
     MinAboveMax {
-        /// In so many tokens nothing ends the stream.
+        /// The number of tokens in which stops are ignored.
         min_tokens: usize,
-        /// The stream may have so many tokens.
+        /// The number of tokens after which the stream ends.
         max_tokens: usize,
     },
 }
@@ -262,7 +262,6 @@ impl Limits {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
     bits: u64,
-    /// The stop tokens, and those that end the text.
     stop: Box<[u32]>,
     eos: Box<[u32]>,
 }
@@ -275,7 +274,7 @@ impl Ends {
         Ends { bits, stop, eos }
     }
 
-    /// A bit for each id, as its lowest six bits say: most ids are told apart by it.
+    /// A set of 64 bits with one bit for each id, chosen by its lowest six bits. An id whose bit is not set ends nothing.
     pub fn bits(&self) -> u64 {
         self.bits
     }
@@ -314,7 +313,7 @@ fn sorted(ids: &[u32]) -> Box<[u32]> {
     ids.into()
 }
 
-/// Why a stream of tokens is over.
+/// The reason for which a stream of tokens is over.
 ///
 /// ```
 /// use stopscan::{EndReason, Finish, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -329,15 +328,15 @@ fn sorted(ids: &[u32]) -> Box<[u32]> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop string completed; it is the stream's `stop_match`.
+    /// A stop completed: a string or a pattern. `stop_match` of the stream says which.
     StopSequence,
-    /// This token is one of those that stop.
+    /// This token of `stop_token_ids` came.
     StopToken(u32),
-    /// It ended for another reason.
+    /// The stream ended for another reason.
     Ended(EndReason),
 }
 
-/// What ends a stream without a stop, as `stopscan.finish` names it.
+/// A reason that ends a stream without a stop. The names are those of `stopscan.finish`.
 ///
 /// ```
 /// use stopscan::EndReason;
@@ -350,7 +349,7 @@ pub enum Finish {
 pub enum EndReason {
     /// The model ended the text.
     Eos,
-    /// As many tokens were read as are wanted.
+    /// The limit of tokens was reached.
     Length,
     /// The model calls tools.
     ToolCalls,
@@ -358,13 +357,13 @@ pub enum EndReason {
     ContentFilter,
     /// The model refused.
     Refusal,
-    /// The turn is to go on later.
+    /// The turn is to be continued with another request.
     Pause,
-    /// The stream was given up. Nothing is confirmed by its end.
+    /// The stream was given up: the client left, or an error came. The end confirms no pattern.
     Abort,
     /// The model repeats itself.
     Repetition,
-    /// Nobody documented why.
+    /// A reason that nobody documented.
     Unknown,
 }
 
@@ -381,7 +380,7 @@ impl EndReason {
         (EndReason::Unknown, "unknown"),
     ];
 
-    /// Its name.
+    /// The name of the reason.
     ///
     /// ```
     /// assert_eq!(stopscan::EndReason::Eos.name(), "eos");
@@ -390,7 +389,7 @@ impl EndReason {
         EndReason::NAMES[self as usize].1
     }
 
-    /// The reason of this name, if there is one.
+    /// The reason with this name, if there is one.
     ///
     /// ```
     /// assert_eq!(stopscan::EndReason::from_name("stop"), None);

@@ -1,4 +1,4 @@
-//! How a stream of tokens reads one, and how it ends.
+//! A stream of token ids: reads each token, counts it, and decides whether it ends the stream.
 
 use std::sync::Arc;
 
@@ -83,11 +83,11 @@ impl<E: Emit, D: Clone> Clone for TokenStream<E, D> {
 }
 
 impl<E: Emit> TokenStream<E> {
-    /// The start of a stream, whose text `stream` reads.
+    /// Makes the start of a stream. `stream` scans its text.
     ///
     /// # Errors
-    /// When no token has an id of the prompt, or when a marker could not be found. The ids that end the stream need no
-    /// token.
+    /// If the vocabulary lacks an id of the prompt, or if a marker could never be found. The vocabulary need not have the
+    /// ids that end the stream.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -108,10 +108,10 @@ impl<E: Emit> TokenStream<E> {
         Ok(TokenStream::with_decoder(decoder, stream, Limits::new(options)?))
     }
 
-    /// What is safe to emit now that the token was read; nothing once the stream is over.
+    /// Returns the text that is safe to emit after this token. After the end of the stream it returns nothing.
     ///
     /// # Errors
-    /// When no token has this id; the stream is then as before.
+    /// If the vocabulary lacks the id. The stream is then as before.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -132,11 +132,11 @@ impl<E: Emit> TokenStream<E> {
         Ok(self.safe())
     }
 
-    /// What is safe to emit now that all of these tokens were read: what `feed` gives for each, joined. It is for steps
-    /// that bring several tokens; those after the end of the stream are not read.
+    /// Returns the text that is safe to emit after all of these tokens: the results of `feed` for each, joined. Tokens
+    /// after the end of the stream are not read.
     ///
     /// # Errors
-    /// When no token has one of these ids; none was read then.
+    /// If the vocabulary lacks one of the ids. Then none of them was read.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -151,7 +151,7 @@ impl<E: Emit> TokenStream<E> {
         let unknown = |id: &&u32| !self.decoder.vocabulary.contains(**id);
         if ids.iter().any(|id| unknown(&id)) {
             let mut trial = self.clone();
-            trial.read_many(ids)?; // one that ends the stream need be no token's
+            trial.read_many(ids)?; // an id that ends the stream may be unknown
             *self = trial;
         } else {
             self.read_many(ids)?;
@@ -173,7 +173,7 @@ impl<E: Emit> TokenStream<E> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn flush(&mut self, reason: EndReason) -> E::Tokens<'_> {
-        let _: Result<(), UnknownToken> = self.end(reason); // there is no token
+        let _: Result<(), UnknownToken> = self.end(reason); // no id is looked up
         self.safe()
     }
 
@@ -194,7 +194,7 @@ impl<E: Emit> TokenStream<E> {
         let _: Result<(), UnknownToken> = self.restart();
     }
 
-    /// The state of the stream, without the vocabulary.
+    /// Returns the state of the stream. The vocabulary and the set are not in it.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -216,10 +216,10 @@ impl<E: Emit> TokenStream<E> {
         }
     }
 
-    /// Makes this stream the one that `snapshot` is of.
+    /// Puts the state of `snapshot` into this stream.
     ///
     /// # Errors
-    /// When it is of another set or of other options; the stream is then as before.
+    /// If the snapshot is of another set or of other options. The stream is then as before.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -235,7 +235,8 @@ impl<E: Emit> TokenStream<E> {
         self.take_snapshot(snapshot).unwrap_or(Err(SnapshotError::OtherSet))
     }
 
-    /// Reads `id` if it is only its text and nothing is held; returns whether it did.
+    /// Fast path: if nothing is held and no stop can begin in the text of `id`, counts the token as read and returns
+    /// `true`. Otherwise returns `false` and changes nothing.
     #[inline]
     pub(crate) fn pass(&mut self, id: u32) -> bool {
         let Decoded { limits, stream, ledger, finish, .. } = &mut self.decoded;
@@ -344,12 +345,12 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
 }
 
 impl<E: Emit, D> TokenStream<E, D> {
-    /// What was safe after the last step.
+    /// The text that the last step made safe.
     pub(crate) fn safe(&self) -> E::Tokens<'_> {
         E::tokens(&self.decoded.stream, &self.decoded.out)
     }
 
-    /// Why the stream is over, as soon as it is.
+    /// The reason for which the stream is over. `None` while it goes on.
     ///
     /// ```
     /// use stopscan::{Finish, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -381,7 +382,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.stop_match()
     }
 
-    /// The text that is withheld because it may still turn into a hidden stop, or into a marker that does not stay.
+    /// The text that is withheld because it may still become a hidden stop, or a marker that is taken out.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -413,7 +414,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.stream.region()
     }
 
-    /// How many tokens were fed, for usage.
+    /// The number of tokens that were fed, for a usage report.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -429,7 +430,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.seen
     }
 
-    /// How many tokens there are up to the last that has a part in the emitted text: where to cut ids and logprobs.
+    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs behind it.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -469,7 +470,7 @@ impl<E: Emit, D> TokenStream<E, D> {
     }
 }
 
-/// The decoded text of a stream of tokens: it is read, what is safe comes out, and tokens are counted.
+/// The decoded text of a stream of tokens: scans it, collects the safe text of a step, and counts tokens.
 #[derive(Debug)]
 pub(crate) struct Decoded<E: Emit> {
     pub(crate) limits: Arc<Limits>,
@@ -538,7 +539,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen >= self.limits.min_tokens
     }
 
-    /// Whether they counted in the text of the last one.
+    /// Whether stops counted in the text of the last token.
     pub(super) fn was_armed(&self) -> bool {
         self.ledger.seen > self.limits.min_tokens
     }
@@ -615,8 +616,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen >= self.limits.max_tokens && !self.is_over()
     }
 
-    /// Emits what is held, at the end of the stream, unless a stop came before. The end may confirm a match, unless the
-    /// stream was given up.
+    /// Ends the stream: emits the held text. The end may confirm a pattern, unless the stream was given up.
     pub(super) fn end(&mut self, finish: Finish) {
         if self.is_over() {
             return;

@@ -143,7 +143,7 @@ def refused(call: Callable[[], object]) -> Callable[[None], object]:
         lambda: StopScanner("END").restore(b"damaged"),
         lambda: SegmentSet({"answer": {"<think>": "nowhere"}}),
         lambda: tokens([0]).feed(5_000),
-        lambda: tokens([0]).close("stop_token"),  # type: ignore[arg-type]
+        lambda: tokens([0]).flush("stop_token"),  # type: ignore[arg-type]
     ],
 )
 def test_an_error(call: Callable[[], object]) -> None:

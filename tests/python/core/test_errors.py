@@ -185,7 +185,6 @@ def test_a_source_that_is_none() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: StopSet(stop="END"),  # type: ignore[call-arg]
         lambda: StopSet("END", ["."]),  # type: ignore[misc]
         lambda: StopScanner("END", True),  # type: ignore[misc]
         lambda: StopScanner("END").feed("a", False),  # type: ignore[misc]

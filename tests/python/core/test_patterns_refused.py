@@ -15,12 +15,13 @@ from stopscan.segments import SegmentSet
     [
         ("(", "unclosed group"),
         ("a*", "it can match the empty string"),
-        ("END$x", r"\$ and \\z are taken at the end of a pattern or branch only"),
-        ("(?R)(?m)^END", r"\(\?R\) is not taken"),
+        ("END$x", r"\$ and \\z are supported only at the end of a pattern or branch"),
+        ("(?R)(?m)^END", r"\(\?R\) is not supported"),
         (r"\p{L}", "write the ranges"),
-        ("(?=a)b", "look-around, .* is not supported; write"),
+        (r"\b{start}a", r"look-around is not supported, except \^, \$, \\A, \\z, \\b and \\B; use \\b for a word"),
+        ("(?=a)b", "look-around, .* is not supported; use"),
         (r"(a)\1", "backreferences are not supported; write the alternatives out"),
-        ("a.*b", "it can hold text for ever; max_held"),
+        ("a.*b", "it can hold text for ever; limit that with max_held"),
         ("(a{1000}){1000}", "its automaton is too large"),
     ],
 )

@@ -208,14 +208,16 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
 
 
 def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) -> None:
-    for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
-        plain, ours = servers["batched"]
-        told = ours.post("completions", body)
-        assert told[0] >= 400
+    def told(running: Server, body: dict[str, Any]) -> Any:
         try:
-            assert plain.post("completions", body) == told
+            return running.post("completions", body)
         except RemoteDisconnected:
-            assert told[0] == 400  # 0.32.0 answers some with nothing
+            return 400, ""  # 0.32.0 answers some with nothing
+
+    for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
+        plain, ours = (told(running, body) for running in servers["batched"])
+        assert plain == ours
+        assert plain[0] >= 400
 
 
 def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None:

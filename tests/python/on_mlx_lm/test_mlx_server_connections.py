@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 import signal
@@ -21,8 +22,8 @@ pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes 
 
 from mlx_harness import Answer, Server, row_steps, serving, stream_events
 
-from stopscan.engines import read_options
-from stopscan.mlx_lm import server
+from stopscan.engines import Failures, read_options
+from stopscan.mlx_lm import _row, server
 from stopscan_conformance.reciter import Reciter
 
 ENGINES: dict[str, dict[str, Any]] = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
@@ -172,6 +173,48 @@ def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
             assert (status, json.loads(reply)["error"]["type"]) == (400, "invalid_request_error")
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # the launcher and both machines
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("hook", ["advance", "text", "__init__"])
+def test_a_fault_of_ours_ends_its_request_alone(
+    ours: Server, reciter: Reciter, hook: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In ``advance`` it would end the thread that makes all answers. A panic of Rust is a ``BaseException``."""
+
+    class PanicException(BaseException):
+        """As PyO3's."""
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise PanicException("out of luck") if hook != "text" else RuntimeError("out of luck")
+
+    owner = {"advance": _row.BatchRow, "text": server._Row, "__init__": _row.BatchRow}[hook]
+    monkeypatch.setattr(server, "failures", Failures(logging.getLogger("stopscan.mlx_lm")))
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, hook, failing)
+        status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": stream})
+    if hook == "__init__":
+        assert (status, "stopscan failed" in reply) == (404, True)  # mlx-lm's word for whatever fails before an answer
+    else:
+        told = json.loads(reply.splitlines()[-2].removeprefix("data: ") if stream else reply)["error"]
+        assert (status, told["type"]) == (200 if stream else 500, "server_error")
+        assert told["message"] in ("stopscan failed in this request", "out of luck")
+    assert ours.ask(reciter.prompt("count"), stop=["5"], stream=stream).matched_stop == "5"
+
+
+def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
+    ours: Server, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = Failures(logging.getLogger("stopscan.mlx_lm"))
+    monkeypatch.setattr(server, "failures", failures)
+    failures.count = failures.LIMIT
+    monkeypatch.setattr(server._Row, "__init__", None)  # no row is made
+    assert ours.ask(reciter.prompt("count")).text == reciter.text("count")
+    got = ours.ask(reciter.prompt("count"), stop=["6"])
+    assert (got.text, got.matched_stop) == ("1, 2, 3 hello world 4, 5, ", None)
+    for beyond in ({"patterns": "a+b"}, {"stop": "6", "protect": ["reasoning"]}, {"repeat": True}):
+        status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), **beyond})
+        assert (status, "is off" in json.loads(reply)["error"]["message"]) == (400, True)
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:

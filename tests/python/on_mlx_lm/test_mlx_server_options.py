@@ -19,7 +19,8 @@ from stopscan.mlx_lm import server as our_server
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 OPTIONS = (
-    "stop", "patterns", "max_held", "stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected", "repeat",
+    "stop", "patterns", "max_held", "stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected",
+    "repeat",
 )  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def test_a_model_that_does_not_think_has_no_such_field(plain: Server, monkeypatc
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_forms_that_chat_templates_tell(form: str, tmp_path: Path) -> None:
-    """Harmony and Mistral's ``[THINK]``: mlx-lm does not tell their reasoning from the answer, and the client gets it as
+    """Harmony and Mistral's ``[THINK]``: mlx-lm does not tell their reasoning from the answer. The client gets it as
     content, so that stops fire in it; a request can ask for its protection."""
     _, thought, answered = FORMS[form]
     with serving(server.main, "--model", write(form, tmp_path)) as running:

@@ -25,24 +25,26 @@ def install(folder: Path) -> dict[str, str]:
 
 def register() -> None:
     """Makes every call of stopscan that stands in a hook of sglang fail now and then."""
-    from stopscan._engine.circuit import Circuit
+    from stopscan.engines import Checkpoint, Failures
     from stopscan.sglang import _selftest
-    from stopscan.sglang._detokenizer import Detokenizer
-    from stopscan.sglang._requests import Requests
+    from stopscan.sglang._detokenizer import Row
+    from stopscan.sglang._requests import Model, Requests
     from stopscan.sglang._routes import Routes
-    from stopscan.sglang._scheduler import Scheduler, Watch
+    from stopscan.sglang._scheduler import Scheduler, Stops
     from stopscan.sglang._spec import Spec
 
-    Circuit.LIMIT = 1 << 30
+    Failures.LIMIT = 1 << 30
     # It would find them, and end the start.
     _selftest.problems = list
     random = Random(os.getpid())
     for owner, names in {
-        Scheduler: ("_watch", "_made", "_report"),
-        Watch: ("_begin", "ends"),
-        Detokenizer: ("_learn", "_row"),
-        Requests: ("spec", "vocabulary", "_graph"),
-        Routes: ("_check",),
+        Scheduler: ("_made",),
+        Stops: ("end", "settle"),
+        Row: ("feed",),
+        Requests: ("spec", "model", "check", "_stops"),
+        Model: ("checkpoint",),
+        Checkpoint: ("stops", "begins"),
+        Routes: ("chat", "responses"),
     }.items():
         for name in names:
             setattr(owner, name, _faulty(getattr(owner, name), random))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from threading import current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -14,10 +15,9 @@ from hypothesis import strategies as st
 from sglang_harness import first_stop
 
 from stopscan import Repeat
-from stopscan._engine.circuit import Circuit
-from stopscan._engine.environment import Settings
-from stopscan.sglang._hooks import hooks
-from stopscan.sglang._requests import KEY, Requests
+from stopscan.engines import Defaults, Failures
+from stopscan.sglang._plugin import hooks
+from stopscan.sglang._requests import ADDED, TOLD, Requests
 from stopscan.sglang._selftest import Host, installed
 from stopscan.sglang._spec import Spec
 from stopscan.tokens import TokenScanner
@@ -35,7 +35,7 @@ def host() -> Host:
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switches the way back off, because it hides the faults that it helps over."""
-    monkeypatch.setattr(Circuit, "strict", True)
+    monkeypatch.setattr(Failures, "strict", True)
 
 
 streams = st.lists(st.sampled_from(PIECES), min_size=1, max_size=10)
@@ -81,7 +81,7 @@ def test_streams_equal_brute_force_over_their_ids(
             wanted[str(number)] = (text, None)
         else:
             wanted[str(number)] = (text, host.tokenizer.eos_token_id)
-    with installed(hooks(Settings())):
+    with installed(hooks(Defaults())):
         came = host.run(plans, step)
     for rid, (texts, reason, _) in came.items():
         assert ("".join(texts), reason.get("matched")) == wanted[rid]
@@ -89,24 +89,32 @@ def test_streams_equal_brute_force_over_their_ids(
 
 def test_text_comes_as_soon_as_it_is_safe_and_no_message_is_empty(host: Host) -> None:
     pieces = ["a", " x", "E", "ND", "b", "E", "a"]
-    with installed(hooks(Settings())):
+    with installed(hooks(Defaults())):
         texts, _, _ = host.run({"r": (host.ids(pieces), {"stop": ["ENDING"]})})["r"]
     assert texts == ["a", " x", "ENDb", "Ea", ""]
 
 
-def test_a_pattern_that_no_scanner_takes_is_an_abort_of_its_request_alone(host: Host) -> None:
+def test_a_pattern_that_no_scanner_takes_is_a_400(host: Host) -> None:
+    with installed(hooks(Defaults())), pytest.raises(ValueError, match="stop_regex is malformed"):
+        host.run({"bad": (host.ids(["a"]), {"stop_regex": ["a*"]})})
+
+
+def test_behind_tokenizer_workers_without_plugins_it_is_an_abort_of_its_request_alone(host: Host) -> None:
     plans = {
         "bad": (host.ids(["a", "b"]), {"stop_regex": ["a*"]}),
         "good": (host.ids(["a", "END"]), {"stop": ["END"]}),
     }
-    with installed(hooks(Settings())):
+    all_but_the_door = hooks(Defaults())
+    del all_but_the_door["sglang.srt.sampling.sampling_params.SamplingParams.normalize"]
+    with installed(all_but_the_door):
         came = host.run(plans)
     assert came["bad"][1]["type"] == "abort"
     assert (came["bad"][1]["status_code"], "stop_regex" in came["bad"][1]["message"]) == (400, True)
     assert ("".join(came["good"][0]), came["good"][1]["matched"]) == ("a", "END")
 
 
-CHAT = {"custom_params": {KEY: []}}
+BOTH = ["reasoning", "tool_call"]
+CHAT = {"custom_params": {TOLD: BOTH}}
 QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
 
 
@@ -118,7 +126,12 @@ QWEN = "<think>\n</think>\n<tool_call>\n</tool_call>"
         (["a", "<tool_call>", "END", "</tool_call>", "b", "END"], CHAT, "a<tool_call>END</tool_call>b", "END"),
         (["<think>", "a", "<tool_call>", "END", "</tool_call>", "b", "END"], CHAT, None, "END"),
         (["<think>", "a", "END", "</think>"], {}, "<think>a", "END"),
-        (["<think>", "a", "END", "</think>"], {"custom_params": {KEY: [], "stopscan_protect": []}}, "<think>a", "END"),
+        (
+            ["<think>", "a", "END", "</think>"],
+            {"custom_params": {TOLD: BOTH, "stopscan_protect": []}},
+            "<think>a",
+            "END",
+        ),
     ],
 )
 def test_on_chat_routes_no_stop_fires_in_reasoning_or_calls(
@@ -131,7 +144,7 @@ def test_on_chat_routes_no_stop_fires_in_reasoning_or_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
-    with installed(hooks(Settings())):
+    with installed(hooks(Defaults())):
         texts, reason, _ = host.run({"r": (host.ids(pieces), {"stop": ["END"], **params})}, step)["r"]
     assert ("".join(texts), reason["matched"]) == ("".join(pieces[:-1]) if text is None else text, matched)
 
@@ -150,25 +163,25 @@ def test_stops_that_sglang_adds_fire_in_the_reasoning_too(
     host: Host, pieces: list[str], text: str, matched: str | int, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
-    params = {"stop": ["END", "STOP"], "custom_params": {KEY: ["STOP"]}}
-    with installed(hooks(Settings())):
+    params = {"stop": ["END", "STOP"], "custom_params": {TOLD: BOTH, ADDED: ["STOP"]}}
+    with installed(hooks(Defaults())):
         texts, reason, _ = host.run({"r": (host.ids(pieces), params)}, step)["r"]
     assert ("".join(texts), reason["matched"]) == (text, host.tokenizer.eos_token_id if matched == -1 else matched)
 
 
 @pytest.mark.parametrize("asked", [{"stopscan_repeat": [3, 8, 32]}, None])
 def test_a_loop_ends_with_the_token_that_proves_it(host: Host, asked: dict[str, Any] | None) -> None:
-    settings = Settings() if asked else Settings(repeat=Repeat(3, max_period=8, min_length=32))
+    defaults = Defaults() if asked else Defaults(repeat=Repeat(3, max_period=8, min_length=32))
     plans = {"r": (host.ids(["x", *["a", "b"] * 40]), {"custom_params": asked})}
-    with installed(hooks(settings)):
+    with installed(hooks(defaults)):
         texts, reason, tokens = host.run(plans)["r"]
     assert ("".join(texts), reason, tokens) == ("x" + "ab" * 16, {"type": "stop", "matched": None}, 33)
 
 
 def test_a_request_may_turn_the_servers_repeat_off(host: Host) -> None:
-    settings = Settings(repeat=Repeat(3, max_period=8, min_length=32))
+    defaults = Defaults(repeat=Repeat(3, max_period=8, min_length=32))
     plans = {"r": (host.ids(["a", "b"] * 40), {"custom_params": {"stopscan_repeat": False}})}
-    with installed(hooks(settings)):
+    with installed(hooks(defaults)):
         assert "".join(host.run(plans)["r"][0]) == "ab" * 40
 
 
@@ -191,7 +204,7 @@ def test_sglangs_matched_stop_kit_without_and_with_it(
     plans = {"r": (host.ids([*"One and two! ", "\n", *"Three"]), params)}
     texts, reason, _ = host.run(plans)["r"]
     assert ("".join(texts), reason.get("matched")) == (without, matched)
-    with installed(hooks(Settings())):
+    with installed(hooks(Defaults())):
         texts, reason, _ = host.run(plans)["r"]
     if with_it is None:
         assert ("".join(texts), reason["matched"]) == ("One and two! \nThree", host.tokenizer.eos_token_id)
@@ -229,17 +242,19 @@ BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<",
 def test_a_stream_that_fails_has_its_text_all_the_same(
     host: Host, failing: str, params: dict[str, Any], matched: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Circuit, "strict", False)
+    monkeypatch.setattr(Failures, "strict", False)
     monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
-    make, makers = Spec.scanner, iter(["scheduler", "detokenizer"])
+    make = Spec.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
         made = make(*args, **options)
-        return Faulty(made, at) if next(makers) == failing else made
+        # The scheduler has its scanners made in another thread.
+        where = "detokenizer" if current_thread() is main_thread() else "scheduler"
+        return Faulty(made, at) if where == failing else made
 
     monkeypatch.setattr(Spec, "scanner", scanner)
     pieces = ["<", "END", ">"] if params is BEYOND else []
-    with installed(hooks(Settings())):
+    with installed(hooks(Defaults())):
         texts, reason, _ = host.run({"r": (host.ids([*pieces, "a", "b", "E", "ND", "a"]), params)})["r"]
     assert ("".join(texts), reason["matched"]) == ("".join(pieces) + "ab", matched)
 
@@ -251,9 +266,140 @@ def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
     def broken(*args: Any, **options: Any) -> None:
         raise LookupError("injected")
 
-    monkeypatch.setattr(Circuit, "strict", False)
+    monkeypatch.setattr(Failures, "strict", False)
     monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
     monkeypatch.setattr(Requests, "spec", broken)
-    with installed(hooks(Settings())):
+    with installed(hooks(Defaults())):
         _, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "a"]), params)})["r"]
     assert (reason["type"], reason["status_code"]) == ("abort", 500)
+
+
+@pytest.fixture
+def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
+    """The failures of hooks whose way back is on, and silent."""
+    monkeypatch.setattr(Failures, "strict", False)
+    silent = logging.Logger("silent")
+    silent.disabled = True
+    return Failures(silent)
+
+
+ODD = [[1], 5, True, [["a"]], "x", {"stopscan_patterns": 5}, {"stopscan_protect": [["a"]]}, {5: [None]}, {TOLD: 5}]
+ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"stopscan_repeat": [1]}, {"": {}}]
+
+
+@pytest.mark.parametrize("door", [True, False])
+@pytest.mark.parametrize("stop", [["END"], None, 5, [["a"]], [5]])
+@pytest.mark.parametrize("custom", ODD, ids=str)
+def test_no_custom_params_end_the_server_or_count_as_a_failure(
+    host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
+) -> None:
+    """Without the door, as behind tokenizer workers, they come as far as the scheduler."""
+    placed = hooks(Defaults(), forgiving)
+    if not door:
+        del placed[DOOR]
+        stop = None if stop in (5, [5], [["a"]]) else stop  # sglang's own door refuses these
+    with installed(placed):
+        for _ in range(Failures.LIMIT):
+            try:
+                came = host.run({"odd": (host.ids(["a", "b"]), {"stop": stop, "custom_params": custom})})
+                assert came["odd"][1]["type"] in ("stop", "abort")
+            except ValueError:
+                assert door
+        assert forgiving.count == 0
+        texts, reason, _ = host.run({"r": (host.ids(["a", "END", "b"]), {"stop": ["END"]})})["r"]
+    assert ("".join(texts), reason["matched"]) == ("a", "END")
+
+
+DOOR = "sglang.srt.sampling.sampling_params.SamplingParams.normalize"
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"stop_regex": ["E[A-Z]D"]},
+        {"custom_params": {"stopscan_patterns": ["E[A-Z]D"]}},
+        {"custom_params": {"stopscan_repeat": True}},
+        {"stop": ["END"], "custom_params": {"stopscan_protect": ["<", ">"]}},
+        {"stop": ["END"], "custom_params": {TOLD: ["reasoning"]}},
+    ],
+)
+def test_while_stopscan_is_off_what_sglang_cannot_keep_is_refused(
+    host: Host, forgiving: Failures, params: dict[str, Any]
+) -> None:
+    forgiving.count = Failures.LIMIT
+    plans = {"r": (host.ids(["a", "END", "b"]), params)}
+    placed = hooks(Defaults(), forgiving)
+    with installed(placed), pytest.raises(ValueError, match="off here"):
+        host.run(plans)
+    del placed[DOOR]
+    with installed(placed):
+        _, reason, _ = host.run(plans)["r"]
+    assert (reason["type"], reason["status_code"]) == ("abort", 503)
+
+
+def test_while_stopscan_is_off_stop_strings_are_left_to_sglang(host: Host, forgiving: Failures) -> None:
+    forgiving.count = Failures.LIMIT
+    with installed(hooks(Defaults(), forgiving)):
+        texts, reason, _ = host.run({"r": (host.ids(["a", "END", "b"]), {"stop": ["END"]})})["r"]
+    assert ("".join(texts), reason["matched"]) == ("a", "END")
+
+
+@pytest.mark.parametrize("pattern", ["(?<n>E)[A-Z]D", r"E\x{4E}D", r"(?:E)[A-Z]D"])
+def test_patterns_that_pythons_re_refuses_and_stopscan_takes(host: Host, pattern: str) -> None:
+    with installed(hooks(Defaults())):
+        texts, reason, _ = host.run({"r": (host.ids(["a", "END", "b"]), {"stop_regex": [pattern]})})["r"]
+    assert ("".join(texts), reason["matched"]) == ("a", pattern)
+
+
+def test_more_stops_than_sglang_takes(host: Host) -> None:
+    stops = [*(f"stop {number}" for number in range(1000)), "END"]
+    plans = {"r": (host.ids(["a", "END", "b"]), {"stop": stops})}
+    with installed(hooks(Defaults())):
+        assert "".join(host.run(plans)["r"][0]) == "a"
+        with pytest.raises(ValueError, match="stop has 1025 entries; the limit is 1024"):
+            host.run({"r": (host.ids(["a"]), {"stop": ["x"] * 1025})})
+
+
+@pytest.mark.parametrize("failing", ["scheduler", "detokenizer"])
+def test_a_fault_concerns_only_the_request_in_which_it_is(
+    host: Host, forgiving: Failures, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others in the same message keep their stops."""
+    make = Spec.scanner
+
+    def scanner(spec: Spec, *args: Any) -> Any:
+        where = "detokenizer" if current_thread() is main_thread() else "scheduler"
+        if where == failing and spec.options["include_stop"]:
+            raise LookupError("injected")
+        return make(spec, *args)
+
+    monkeypatch.setattr(Spec, "scanner", scanner)
+    ids = host.ids(["a", "E", "ND", "b"])
+    plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}
+    with installed(hooks(Defaults(), forgiving)):
+        came = {rid: ("".join(texts), reason["matched"]) for rid, (texts, reason, _) in host.run(plans).items()}
+    assert came == {"0": ("a", "END"), "1": ("aEND", "END"), "2": ("a", "END")}
+    assert forgiving.count == 1
+
+
+def test_requests_without_stops_stay_sglangs(host: Host) -> None:
+    from sglang.srt.managers.schedule_batch import Req
+
+    with installed(hooks(Defaults())):
+        plain, other = host._request("a", {}), host._request("b", {"custom_params": {"thinking_budget": 5}})
+        assert (type(plain), plain.sampling_params.stop_strs) == (Req, [])
+        other.output_ids.append(1)
+        other.update_finish_state(1)
+        assert type(other) is Req
+
+
+@pytest.mark.parametrize("told", [[], ["reasoning"]])
+def test_what_a_chat_route_does_not_tell_apart_is_content(
+    host: Host, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host.tokenizer, "chat_template", QWEN)
+    pieces = ["<think>", "a", "</think>", "<tool_call>", "END", "</tool_call>"]
+    with installed(hooks(Defaults())):
+        plans = {"r": (host.ids(pieces), {"stop": ["END"], "custom_params": {TOLD: told}})}
+        texts, reason, _ = host.run(plans)["r"]
+    assert ("".join(texts), reason["matched"]) == ("<think>a</think><tool_call>", "END")

@@ -33,7 +33,7 @@ def test_the_plugin_does_what_the_environment_asks(value: str, monkeypatch: pyte
             _plugin.register()
     else:
         _plugin.register()
-    assert len(HookRegistry._hooks) == (7 if value in ("1", "optional") else 0)
+    assert len(HookRegistry._hooks) == (3 if value in ("1", "optional") else 0)
 
 
 UPGRADES = {

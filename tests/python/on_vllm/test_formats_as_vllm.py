@@ -107,7 +107,7 @@ def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
         segmenter = Segmenter(markers, region="reasoning")
         segments = [*segmenter.feed(text), *segmenter.flush()]
         for part, said in theirs.items():
-            assert bare("".join(t for region, t in segments if region == part), end, "") == said, (chosen, part)
+            assert bare("".join(t for region, t, _ in segments if region == part), end, "") == said, (chosen, part)
         seen += 1
     assert seen > 300
 

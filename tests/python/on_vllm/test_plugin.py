@@ -66,15 +66,20 @@ def test_the_plugin_installs_where_vllm_has_no_rust_frontend(monkeypatch: pytest
     assert all(new is not old for new, old in zip(patched(), before, strict=True))
 
 
-@pytest.mark.parametrize("problem", ["parts", "rust"])
+@pytest.mark.parametrize("problem", ["parts", "rust", "names"])
 def test_a_vllm_that_does_not_fit_is_refused_or_runs_without_with_a_warning(
     problem: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = patched()
     monkeypatch.setattr(logging.getLogger("vllm"), "propagate", True)
-    message = {"parts": "does not fit vLLM", "rust": "VLLM_USE_RUST_FRONTEND=1"}[problem]
+    fits = "does not fit this vLLM: cannot import name 'VLLMValidationError'"
+    message = {"parts": "does not fit vLLM", "rust": "VLLM_USE_RUST_FRONTEND=1", "names": fits}[problem]
     if problem == "rust":
         monkeypatch.setattr(vllm.envs, "VLLM_USE_RUST_FRONTEND", True, raising=False)
+    elif problem == "names":
+        monkeypatch.delitem(sys.modules, "stopscan.vllm._install", raising=False)
+        monkeypatch.delitem(sys.modules, "stopscan.vllm._adapter", raising=False)
+        monkeypatch.delattr(vllm.exceptions, "VLLMValidationError")
     else:
         monkeypatch.delattr(RequestState, "_new_completion_output")
     monkeypatch.setenv("STOPSCAN_VLLM", "1")

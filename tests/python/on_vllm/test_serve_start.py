@@ -43,9 +43,8 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     )
     # Two front processes, each with a detokenizer of its own.
     arguments = ["--reasoning-parser", "deepseek_r1", "--tool-call-parser", "hermes", "--enable-auto-tool-choice"]
-    environment = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["reasoning", "tool_call"]'}
     tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
-    with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", **environment) as server:
+    with serve(checkpoint, tmp_path / "log", *arguments, "--api-server-count", "2", STOPSCAN_VLLM="1") as server:
 
         def answer(prompt: str, **options: Any) -> Any:
             create = server.openai.chat.completions.create
@@ -61,16 +60,26 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
         # vLLM's template may put the tools into the prompt, whose last token starts the script.
         (call,) = answer("[call]", tools=[tool]).tool_calls
         assert (call.function.name, json.loads(call.function.arguments)) == ("f", {"a": "END"})
-        thought = server.openai.completions.create(
-            model="reciter", prompt="[unmarked]", stop=["END"], extra_body={"vllm_xargs": {"stopscan_protect": []}}
-        )
+        # Without tools, or with none chosen, the call is a part of the content.
+        for options in ({}, {"tools": [tool], "tool_choice": "none"}):
+            message = answer("[call]", **options)
+            assert "END" not in (message.content or "")
+            assert not message.tool_calls
+        # A Responses request may bring its own id, and a completion is never told apart.
+        mine = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
+        response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=mine)
+        assert response.output_text == "It is 5 "
+        thought = server.openai.completions.create(model="reciter", prompt="[unmarked]", stop=["END"])
         assert thought.choices[0].text == "Is it "
+    assert "stopscan finds the stops; the regions that it knows, and what begins them: reasoning (<think>)" in (
+        tmp_path / "log"
+    ).read_text().replace(", tool_call (<tool_call>)", "")
 
 
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, "STOPSCAN_VLLM_PROTECT must be"),
+        ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is neither"),
         # Any program is a Rust front to vLLM, which starts it last.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},

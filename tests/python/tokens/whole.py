@@ -106,8 +106,12 @@ class Whole:
         others = copy(self)
         skipped = {number for number in range(1, count) if self.skips and self.ids[number - 1] in special}
         others.silent = self.silent | skipped
-        text = "".join(character for character, number in others.characters(count, True, skips=False) if number == count)
-        begins = "".join(character for character, number in others.characters(count, False, skips=False) if number == count)
+        text = "".join(
+            character for character, number in others.characters(count, True, skips=False) if number == count
+        )
+        begins = "".join(
+            character for character, number in others.characters(count, False, skips=False) if number == count
+        )
         return text if text == begins and "\ufffd" not in text else None
 
     def feed(self, count: int, *, ended: bool, armed: bool) -> Any:

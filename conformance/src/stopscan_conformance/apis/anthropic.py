@@ -188,14 +188,6 @@ def told(end: End) -> End:
 
 
 MESSAGES = Api(
-    "anthropic",
-    "/v1/messages",
-    "https://docs.anthropic.com/en/api/messages",
-    body,
-    read,
-    answer_form,
-    told,
-    names="documented",
-    stop="stop_sequences",
-    lists_only=True,
-)
+    "anthropic", "/v1/messages", "https://docs.anthropic.com/en/api/messages", body, read, answer_form, told,
+    names="documented", stop="stop_sequences", lists_only=True,
+)  # fmt: skip

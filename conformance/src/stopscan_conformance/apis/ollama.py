@@ -81,27 +81,10 @@ def _lines(wire: Wire, request: Request) -> Iterator[Event]:
 
 REFERENCE = "https://github.com/ollama/ollama/blob/main/docs/api.md"
 CHAT = Api(
-    "ollama-chat",
-    "/api/chat",
-    f"{REFERENCE}#generate-a-chat-completion",
-    chat_body,
-    read,
-    chat_form,
-    unnamed,
-    limit="num_predict",
-    holder="options",
-    lists_only=True,
-)
+    "ollama-chat", "/api/chat", f"{REFERENCE}#generate-a-chat-completion", chat_body, read, chat_form, unnamed,
+    limit="num_predict", holder="options", lists_only=True,
+)  # fmt: skip
 GENERATE = Api(
-    "ollama-generate",
-    "/api/generate",
-    f"{REFERENCE}#generate-a-completion",
-    generate_body,
-    read,
-    generate_form,
-    unnamed,
-    limit="num_predict",
-    content="prompt",
-    holder="options",
-    lists_only=True,
-)
+    "ollama-generate", "/api/generate", f"{REFERENCE}#generate-a-completion", generate_body, read, generate_form,
+    unnamed, limit="num_predict", content="prompt", holder="options", lists_only=True,
+)  # fmt: skip

@@ -170,24 +170,11 @@ def _choices(chunk: Any) -> list[Data]:
 
 
 CHAT = Api(
-    "openai-chat",
-    "/v1/chat/completions",
-    "https://platform.openai.com/docs/api-reference/chat",
-    chat_body,
-    read_chat,
-    chat_form,
-    names="usual",
-    asks_for_usage=True,
-)
+    "openai-chat", "/v1/chat/completions", "https://platform.openai.com/docs/api-reference/chat", chat_body,
+    read_chat, chat_form, names="usual", asks_for_usage=True,
+)  # fmt: skip
 COMPLETIONS = Api(
-    "openai-completions",
-    "/v1/completions",
-    "https://platform.openai.com/docs/api-reference/completions",
-    completions_body,
-    read_completions,
-    completions_form,
-    names="usual",
-    content="prompt",
-    asks_for_usage=True,
+    "openai-completions", "/v1/completions", "https://platform.openai.com/docs/api-reference/completions",
+    completions_body, read_completions, completions_form, names="usual", content="prompt", asks_for_usage=True,
     raw=True,
-)
+)  # fmt: skip

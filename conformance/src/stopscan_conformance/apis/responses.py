@@ -243,14 +243,6 @@ def _said(items: Any) -> list[Any]:
 
 
 RESPONSES = Api(
-    "openai-responses",
-    "/v1/responses",
-    "https://platform.openai.com/docs/api-reference/responses",
-    body,
-    read,
-    answer_form,
-    unnamed,
-    limit="max_output_tokens",
-    content="input",
-    stops=False,
-)
+    "openai-responses", "/v1/responses", "https://platform.openai.com/docs/api-reference/responses", body, read,
+    answer_form, unnamed, limit="max_output_tokens", content="input", stops=False,
+)  # fmt: skip

@@ -73,16 +73,6 @@ def _answers_form(answers: list[Data]) -> Iterator[str]:
 
 
 GENERATE = Api(
-    "generate",
-    "/generate",
-    "https://docs.sglang.ai/basic_usage/native_api.html",
-    body,
-    read,
-    answer_form,
-    names="documented",
-    limit="max_new_tokens",
-    content="text",
-    holder="sampling_params",
-    raw=True,
-    extra=True,
-)
+    "generate", "/generate", "https://docs.sglang.ai/basic_usage/native_api.html", body, read, answer_form,
+    names="documented", limit="max_new_tokens", content="text", holder="sampling_params", raw=True, extra=True,
+)  # fmt: skip

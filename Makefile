@@ -1,0 +1,47 @@
+# The things that people do here most. CONTRIBUTING.md says when. `make env` comes first.
+
+python := .venv/bin/python
+
+.PHONY: env build test rust one lint types docs bench fuzz all
+
+env: ## An environment with everything but the engines, and the module built for it.
+	python3 -m venv .venv
+	.venv/bin/pip install -q maturin
+	.venv/bin/maturin develop -q --extras test,lint,docs
+	.venv/bin/pip install -q -e './clients[proxy]' -e ./conformance
+
+build: ## After a change in rust/: builds the module, without optimizing it.
+	.venv/bin/maturin develop -q
+
+test: ## Python's tests.
+	$(python) -m pytest -q -n auto --dist loadfile
+
+rust: ## Rust's tests.
+	cargo test --quiet --features serde
+
+one: ## One test: `make one of=tests/python/core/test_scan.py`.
+	$(python) -m pytest -q $(of)
+
+lint: ## Format, lint, imports.
+	cargo fmt --all
+	cargo clippy --workspace --all-targets --features serde -- --deny warnings
+	.venv/bin/ruff format .
+	.venv/bin/ruff check .
+	python3 ci/check_imports.py
+
+types:
+	.venv/bin/mypy
+	.venv/bin/pyright
+
+docs: ## The site, in target/site.
+	.venv/bin/mkdocs build --strict
+
+bench: ## On a quiet machine.
+	.venv/bin/pip install -q '.[bench]'
+	$(python) benches/run.py
+
+fuzz: ## Each target for a minute.
+	bash fuzz/run 60
+
+all: ## What decides whether a change lands.
+	bash .ci/run

@@ -1,7 +1,0 @@
-from typing import Any
-
-
-class Untyped:
-    """To type checkers, a class of an engine that comes without types: it may have any attribute."""
-
-    def __getattr__(self, name: str) -> Any: ...

@@ -1,0 +1,66 @@
+//! What compiling sets as people write them spends from the budget.
+
+use arbitrary::{Arbitrary, Unstructured};
+
+use super::compile::{PatternList, Source, source};
+use super::work::{MAX_HOLD_WORK, MAX_WORK, Work};
+use crate::automaton::{Automaton, Config, Words};
+
+#[path = "../../../tests/rust/random.rs"]
+#[allow(dead_code)] // of other tests
+mod random;
+#[path = "../../../tests/rust/case/user_patterns.rs"]
+#[allow(dead_code)] // of other tests
+mod user_patterns;
+
+/// Sets that compile, with what their automaton spends.
+fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usize)> {
+    let compile = |seed| {
+        let bytes = random::Random(seed).bytes(400);
+        let set = user_patterns::UserSet::arbitrary(&mut Unstructured::new(&bytes)).ok()?;
+        let mut list = PatternList::default();
+        list.max_held = set.max_held.or(Some(1_000));
+        list.extend(&set.patterns);
+        let list = list.distinct().ok()?;
+        let mut work = Work::new(MAX_WORK);
+        let source = source(&list, &mut work).ok()?;
+        Some((set, list, source, MAX_WORK - work.left()))
+    };
+    (0..seeds).filter_map(compile).collect()
+}
+
+/// With one unit less than it spends a set is refused, so everything that it spends is checked. Most sets stay far below
+/// the limit: a pass that becomes more expensive is seen here before users see it.
+#[test]
+fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
+    let mut all = Vec::new();
+    for (set, list, _, spent) in compiled(400) {
+        assert!(source(&list, &mut Work::new(spent)).is_ok(), "{set:?}");
+        assert!(source(&list, &mut Work::new(spent - 1)).is_err(), "{set:?}");
+        all.push(spent);
+    }
+    all.sort_unstable();
+    assert!(all.len() > 250, "only {} are taken", all.len());
+    println!("{:?}", (all[all.len() / 2], all[all.len() * 9 / 10]));
+    assert!(all[all.len() / 2] < 60_000 && all[all.len() * 9 / 10] < 300_000);
+}
+
+#[test]
+fn a_least_hold_is_left_out_with_one_unit_less_than_it_spends() {
+    let mut all = Vec::new();
+    for (set, list, source, _) in compiled(300) {
+        let words = Words::new(&set.strings, &[], [].into_iter()).unwrap();
+        let config = Config { holds_markers: true, dense_limit: 1 << 16 };
+        let (strings, _) = Automaton::new(words, &[], config).unwrap();
+        let mut work = Work::new(MAX_HOLD_WORK);
+        if source.least_hold(&strings, list.max_held, &mut work).is_ok() {
+            let spent = MAX_HOLD_WORK - work.left();
+            assert!(source.least_hold(&strings, list.max_held, &mut Work::new(spent)).is_ok(), "{set:?}");
+            assert!(source.least_hold(&strings, list.max_held, &mut Work::new(spent - 1)).is_err(), "{set:?}");
+            all.push(spent);
+        }
+    }
+    all.sort_unstable();
+    println!("{:?}", (all.len(), all[all.len() / 2], all[all.len() * 9 / 10]));
+    assert!(all.len() > 100, "only {} are small enough", all.len());
+}

@@ -1,0 +1,305 @@
+//! What is known of a text that is read: how far, what of it is held, and whether anything can begin in it.
+
+use std::ops::Add;
+
+/// A place in the text of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    #[doc(hidden)]
+    pub code_points: usize,
+    #[doc(hidden)]
+    pub bytes: usize,
+}
+
+impl Place {
+    #[doc(hidden)]
+    pub fn after(text: &str) -> Place {
+        Place { code_points: code_points(text), bytes: text.len() }
+    }
+
+    /// The place where `text` begins that ends here.
+    pub(crate) fn before(self, text: &str) -> Place {
+        let length = Place::after(text);
+        Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
+    }
+
+    #[inline]
+    pub(crate) fn pass(&mut self, text: &str) {
+        self.code_points += code_points(text);
+        self.bytes += text.len();
+    }
+}
+
+impl Add for Place {
+    type Output = Place;
+
+    fn add(self, length: Place) -> Place {
+        Place { code_points: self.code_points + length.code_points, bytes: self.bytes + length.bytes }
+    }
+}
+
+/// How many code points `text` has: the bytes of its UTF-8 that continue none.
+pub fn code_points(text: &str) -> usize {
+    text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
+}
+
+/// A buffer of so many bytes is never given back.
+const SPARE: usize = 64;
+
+/// Held text: what is released leaves at the front and what is held comes in at the back, so that no delta copies
+/// the text that stays.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    buffer: String,
+    /// Where the held text begins; the text before it was released.
+    start: usize,
+}
+
+/// What a delta releases. It is a place and not a text, so that nothing stays borrowed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Released {
+    /// Where it begins and ends in the buffer; nothing is there if no text was held before.
+    from: usize,
+    to: usize,
+    /// How many bytes of the delta are in it.
+    pub(crate) of_delta: usize,
+}
+
+impl Released {
+    /// The whole delta.
+    #[inline(always)]
+    pub(crate) fn all_of(delta: &str) -> Released {
+        Released { of_delta: delta.len(), ..Released::default() }
+    }
+
+    pub(crate) fn is_of_buffer(self) -> bool {
+        self.from != self.to
+    }
+}
+
+impl Held {
+    /// How many bytes the buffer takes when so many come in for which it has no room.
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        let needed = self.buffer.len() + bytes;
+        if needed > self.buffer.capacity() { 2 * needed } else { 0 }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.buffer[self.start..]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// The text that `delta` has just released.
+    #[inline(always)]
+    pub(crate) fn text<'a>(&'a self, released: Released, delta: &'a str) -> &'a str {
+        match released.is_of_buffer() {
+            true => &self.buffer[released.from..released.to],
+            false => &delta[..released.of_delta],
+        }
+    }
+
+    /// Begins a step: drops the released front when it is half of the buffer. Each byte is moved once for each that was
+    /// released, so a long held text costs a delta nothing. What one long delta needed is given back.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.start > 0 && self.start * 2 >= self.buffer.len() {
+            self.buffer.drain(..self.start);
+            self.start = 0;
+            if self.buffer.capacity() > SPARE {
+                self.buffer.shrink_to(SPARE.max(4 * self.buffer.len()));
+            }
+        }
+    }
+
+    /// Appends `delta` and releases all but the last `kept` bytes.
+    #[inline]
+    pub(crate) fn pass(&mut self, delta: &str, kept: usize) -> Released {
+        let before = self.len();
+        if before == 0 {
+            let of_delta = delta.len() - kept;
+            if kept > 0 {
+                self.buffer.push_str(&delta[of_delta..]);
+            }
+            return Released { of_delta, ..Released::default() };
+        }
+        self.buffer.push_str(delta);
+        let from = self.start;
+        self.start = self.buffer.len() - kept;
+        Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
+    }
+
+    /// Appends `through` and releases all but its last `cut` bytes, which are dropped.
+    pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
+        let kept = self.len() + through.len() - cut;
+        match kept.checked_sub(self.len()) {
+            Some(kept_of_through) => self.pass(&through[..kept_of_through], 0),
+            None => {
+                let from = self.start;
+                self.start = self.buffer.len();
+                Released { from, to: from + kept, of_delta: 0 }
+            }
+        }
+    }
+}
+
+/// Marks a byte that begins a word.
+const BEGINS: u8 = 1;
+
+/// Marks a byte of a code point that has several.
+const NOT_ASCII: u8 = 2;
+
+/// Recognises plain text: short text in which nothing begins. At an automaton's root, reading it changes nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Plain {
+    marks: [u8; 256],
+    filter: u64,
+}
+
+impl Plain {
+    /// Text is plain if it has none of the bytes of `begins`.
+    pub(crate) fn new(begins: impl IntoIterator<Item = u8>) -> Plain {
+        let mut marks = [0; 256];
+        marks[0x80..].fill(NOT_ASCII);
+        for byte in begins {
+            marks[byte as usize] |= BEGINS;
+        }
+        Plain { filter: filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)), marks }
+    }
+
+    /// What the shape of a text passes that is plain whatever else it has.
+    pub(crate) fn filter(&self) -> u64 {
+        self.filter
+    }
+
+    #[inline(always)]
+    pub(crate) fn begins(&self, byte: u8) -> bool {
+        self.marks[byte as usize] & BEGINS != 0
+    }
+
+    /// How many code points `delta` has, if it is plain. Most deltas of most streams are.
+    #[inline(always)]
+    pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
+        let text = delta.as_bytes();
+        // Deltas differ in length, and a loop over their bytes would mispredict its end each time. Up to 8 bytes, the
+        // last one stands in for those that are missing; further, two blocks that may overlap cover the text.
+        let marks = match text.len() {
+            0 => 0,
+            1..=8 => (0..8).fold(0, |marks, at| marks | self.mark(text[at.min(text.len() - 1)])),
+            9..=16 => self.block_marks::<8>(text),
+            17..=32 => self.block_marks::<16>(text),
+            _ => return None,
+        };
+        match marks {
+            0 => Some(text.len()),
+            mark if mark & BEGINS == 0 => Some(code_points(delta)),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn block_marks<const N: usize>(&self, text: &[u8]) -> u8 {
+        match (text.first_chunk::<N>(), text.last_chunk::<N>()) {
+            (Some(&first), Some(&last)) => self.marks(first) | self.marks(last),
+            _ => BEGINS, // too short for a block: read it the long way
+        }
+    }
+
+    #[inline(always)]
+    fn mark(&self, byte: u8) -> u8 {
+        self.marks[byte as usize]
+    }
+
+    #[inline(always)]
+    fn marks<const N: usize>(&self, bytes: [u8; N]) -> u8 {
+        bytes.into_iter().fold(0, |marks, byte| marks | self.mark(byte))
+    }
+}
+
+/// What is known of a text without a look at it: the kinds of its bytes, and how many bytes there are.
+///
+/// A set of kinds of bytes in the low 48 bits, then in 8 each how many bytes there are and how many of them continue a
+/// code point. It is one word: with it beside the pointer to its string, a token costs one cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape(u64);
+
+/// The kind of each byte: most that stops begin with are alone in theirs.
+const KINDS: [u8; 256] = kinds();
+
+/// This kind is of no byte: it marks text that has to be read.
+const UNKNOWN: u8 = 47;
+
+/// The kind of the bytes that continue a code point: no word begins with one, and no filter has it.
+const CONTINUES: u8 = 48;
+
+const FILTER: u64 = (1 << 48) - 1;
+
+/// The filter that no text passes.
+pub const NOTHING_PASSES: u64 = u64::MAX;
+
+impl Shape {
+    /// Text that has to be read.
+    pub const UNKNOWN: Shape = Shape(FILTER);
+
+    #[doc(hidden)]
+    pub fn of(text: &str) -> Shape {
+        let continued = text.bytes().filter(|&byte| KINDS[byte as usize] == CONTINUES).count();
+        match u8::try_from(text.len()) {
+            Ok(bytes @ 1..) => Shape(kinds_of(text.bytes()) | u64::from(bytes) << 48 | (continued as u64) << 56),
+            _ => Shape::UNKNOWN,
+        }
+    }
+
+    /// Whether the text has none of the bytes of a filter.
+    #[inline(always)]
+    pub fn passes(self, filter: u64) -> bool {
+        self.0 & filter == 0
+    }
+
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn bytes(self) -> usize {
+        (self.0 >> 48 & 0xFF) as usize
+    }
+
+    /// How many bytes continue a code point.
+    #[inline(always)]
+    pub fn continued(self) -> usize {
+        (self.0 >> 56) as usize
+    }
+}
+
+/// The filter that text passes which has none of `bytes`.
+pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    1 << UNKNOWN | kinds_of(bytes)
+}
+
+fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    bytes.into_iter().fold(0, |kinds, byte| kinds | 1 << KINDS[byte as usize]) & FILTER
+}
+
+/// Newline, blank and each punctuation mark a kind; digits 1, upper case 5, lower case 4, lead bytes 2, all others 1.
+const fn kinds() -> [u8; 256] {
+    let mut kinds = [0; 256];
+    let mut next = 0;
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'A'..=b'Z' => 36 + byte as u8 % 5,
+            b'a'..=b'z' => 41 + byte as u8 % 4,
+            b'0'..=b'9' => 35,
+            b'\n' | b' '..=b'~' => {
+                next += 1;
+                next
+            }
+            0x80..=0xBF => CONTINUES,
+            0xC0..=0xDF => 45,
+            0xE0..=0xFF => 46,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    kinds
+}

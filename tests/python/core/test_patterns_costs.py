@@ -1,0 +1,36 @@
+"""What patterns cost to compile. `tests/rust/hostile/patterns.rs` compiles thousands of sets as people write them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+ONCE_ENDLESS = [
+    ("END", r"\w{30}!"),
+    ("User:", "[^:]{20}:"),
+    ("abc", r"[a-f0-9]{32}\b"),
+    (None, r"(?i)\b(sk|api|key)[-_][a-z0-9]{16,48}\b"),
+    (None, "api[a-z]{16}!"),
+    (None, "(?i)key[a-z]{16}!"),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limits are set with the resource module")
+def test_one_short_pattern_took_all_memory() -> None:
+    """A pass over the automaton doubled a list at each character."""
+    code = textwrap.dedent(f"""
+        import resource
+        from stopscan import StopSet
+
+        resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+        resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+        for stop, pattern in {ONCE_ENDLESS}:
+            print(pattern, flush=True)
+            StopSet(stop, patterns=[pattern])
+        print("done")
+    """)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["done"], (done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,45 @@
+"""A graph without the regions that a text is not told apart into."""
+
+from __future__ import annotations
+
+import pytest
+
+from stopscan import StopScanner, StopSet
+from stopscan.regions import protected, region_name, restricted
+from stopscan.segments import FORMATS
+
+NAMES = ("reasoning", "tool_call")
+
+
+def scan(form: str, names: tuple[str, ...], stop: str, text: str) -> str:
+    scanner = StopScanner(protected(StopSet(stop), restricted(FORMATS[form], names), names))
+    return scanner.feed(text) + scanner.flush()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("names", [(), ("reasoning",), ("tool_call",), NAMES])
+def test_only_the_answer_and_the_regions_that_are_named_are_left(form: str, names: tuple[str, ...]) -> None:
+    graph = FORMATS[form]
+    left = {region_name(state) for state in restricted(graph, names)}
+    others = {region_name(state) for state in graph} - {"answer", *NAMES}
+    assert left == ({*map(region_name, graph)} if others else {*map(region_name, graph)} & {"answer", *names})
+    assert all(to in restricted(graph, names) for edges in restricted(graph, names).values() for to in edges.values())
+
+
+def test_a_stop_reaches_across_the_marker_of_a_region_that_is_not_named() -> None:
+    text = "<think>a call>\n</think>So <tool_call>\n{} </tool_call>!"
+    assert scan("qwen3", ("reasoning",), "call>\n", text) == "<think>a call>\n</think>So <tool_"
+    assert scan("qwen3", ("reasoning",), "call>!", text) == text[: -len("call>!")]
+    assert scan("qwen3", NAMES, "call>!", text) == text
+
+
+def test_a_call_that_ends_the_reasoning_is_answer() -> None:
+    text = "<think>a END <tool_call>b END"
+    assert scan("qwen3", ("reasoning",), "END", text) == "<think>a END <tool_call>b "
+    assert scan("qwen3", NAMES, "END", text) == text
+
+
+def test_reasoning_that_is_not_named_is_answer() -> None:
+    text = "<think>a <tool_call>END</tool_call></think> END"
+    assert scan("qwen3", ("tool_call",), "END", text) == text[:-3]
+    assert scan("qwen3", ("tool_call",), "a", text) == "<think>"
