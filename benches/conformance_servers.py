@@ -81,12 +81,6 @@ SERVERS = {
         ("xllamacpp", "gguf"),
         proxy=THOUGHTS,
     ),
-    "transformers-stopscan": Column(
-        "transformers + stopscan",
-        "{python} -m stopscan.transformers.serve {model} --device cpu --port {port} --protect '<think>' '</think>'",
-        ("transformers", "torch"),
-        "{model}",
-    ),
     "transformers": Column(
         "transformers",
         "{bin}/transformers serve {model} --device cpu --port {port}",

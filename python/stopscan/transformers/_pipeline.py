@@ -6,7 +6,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from transformers import TextGenerationPipeline
 
 from stopscan.finish import Finish
@@ -61,16 +60,17 @@ class _Cut:
         except BaseException:
             stops.close()
             raise
-        rows = np.empty(len(stops.texts), dtype=object)
-        rows[:] = [_Row(*row) for row in zip(stops.texts, stops.finishes, stops.lengths, strict=True)]
-        # The pipeline takes a batch apart along the first axis of each array.
-        return {**outputs, "rows": rows.reshape(tuple(sequences.shape[:2]))}
+        rows = [_Row(*row) for row in zip(stops.texts, stops.finishes, stops.lengths, strict=True)]
+        count = sequences.shape[1]  # of each prompt
+        return {**outputs, "rows": [rows[start : start + count] for start in range(0, len(rows), count)]}
 
     def postprocess(self, model_outputs: Any, **given: Any) -> Any:
         outputs = dict(model_outputs)
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
-        for index, row in enumerate(outputs.pop("rows")[0]):
+        rows = outputs.pop("rows")
+        # The pipeline takes a batch apart along the first axis. Tensors keep that axis, and lists lose it.
+        for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]
                 if name not in ("input_ids", "prompt_text") and hasattr(value, "shape")

@@ -270,8 +270,8 @@ class Stops(StoppingCriteria, BaseStreamer):
         while length and tokens[length - 1] in (self._pad, -1):  # transformers fills with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # A sequence that ended before the generation did had an EOS, which Whisper takes away.
-        row.end("eos" if length < self._length - len(prompt) else "length")
+        # Whisper takes the EOS away, too. A sequence that ended before the generation did had one.
+        row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 
     def _results(self) -> list[TextRow]:
