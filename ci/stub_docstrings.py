@@ -2,8 +2,9 @@
 
     python ci/stub_docstrings.py [--check]
 
-`--check` changes nothing, and fails if the stub differs. A test runs it. A class of the stub that the module lacks is the
-base of several classes, and has the docstrings that all of these share.
+`--check` changes nothing, and fails if the stub differs. A test runs it.
+
+A class of the stub that the module lacks is the base of several classes, and has the docstrings that these share.
 """
 
 from __future__ import annotations

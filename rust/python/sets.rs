@@ -659,7 +659,7 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
 }
 
 /// A longer `repr` of an argument is cut: sets of thousands of stops come up in tracebacks.
-const LONG_REPR: usize = 200;
+const LONG_REPR: usize = 500;
 
 /// The `repr` of a set.
 pub(crate) fn set_repr<'py>(
