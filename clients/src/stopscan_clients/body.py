@@ -193,7 +193,7 @@ class Body:
 
     def broken(self) -> bytes:
         """What comes where the body has broken off."""
-        return self._written(self._machine.broken_off()) if self._machine is not None else b""
+        return self._written(self._machine.end(None)) if self._machine is not None else b""
 
     def failed(self, error: Any) -> bytes:
         """What tells the client so: an error as the last event, if the body has events."""

@@ -198,7 +198,7 @@ class Machine:
         """Returns what comes out for the next event. ``fed`` is what the current part's scanner has given for its
         text before."""
         if is_error(event):
-            return [*self.broken_off(), (event, event)]
+            return [*self.end(None), (event, event)]
         if event.get("type") in PINGS:
             return self.passes(event)
         return self._read(event, fed)
@@ -206,13 +206,10 @@ class Machine:
     def _read(self, event: Any, fed: str | None) -> Out:
         raise NotImplementedError
 
-    def end(self, confirms: bool = False) -> Out:
+    def end(self, confirms: bool | None = False) -> Out:
         """Returns what comes out when the source has ended: held text, and closing events that never came. An end that
-        the API has not announced, by a word or an event, need not be the end of the text: it confirms no stop."""
-        raise NotImplementedError
-
-    def broken_off(self) -> Out:
-        """Returns what comes out when the source has failed: behind the stops, the closing events; else held text."""
+        the API has not announced, by a word or an event, need not be the end of the text: it confirms no stop.
+        ``None`` is the end of a source that has failed, which confirms none at all."""
         raise NotImplementedError
 
     def part(self, place: Path) -> Part:
@@ -407,23 +404,16 @@ class Choices(Machine):
     def _tells_usage(self, event: Any) -> bool:
         return any(event.get(name) for name in self.api.usage) and not self._left
 
-    def end(self, confirms: bool = False) -> Out:
-        out = self._resolved(set()) if self._ending is not None else []
-        for (choice,), part in self.parts.items():
+    def end(self, confirms: bool | None = False) -> Out:
+        out = self._resolved(set(), confirms is not None) if self._ending is not None else []
+        for (choice, *_), part in self.parts.items():
             if part.match is None and part.unsettled:
-                out += self._flushed(part, confirms or part.finished)
+                out += self._flushed(part, confirms is not None and (confirms or part.finished))
                 if part.match is not None:
                     self.matches[choice] = part.match
                     out.append((self._finish(part), None))
         if self.matches:
             self._count()
-        return out + self._owed()
-
-    def broken_off(self) -> Out:
-        out = self._resolved(set(), confirms=False) if self._ending is not None else []
-        for part in self.parts.values():
-            if part.match is None and part.held:
-                out += self._flushed(part, confirms=False)
         return out + self._owed()
 
     def _flushed(self, part: Part, confirms: bool) -> Out:
@@ -534,7 +524,7 @@ class Blocks(Machine):
                 shows = unit.outs[-1] != "" or part.place[1:] in self._opened
                 return self._stopped(part, [*entry.early, *([(new, event)] if shows else [])])
             if unit.outs[-1] or entry.early:
-                self._opened.update(part.place[1 : 1 + length] for length in range(1, len(part.place)))
+                self._open(part.place[1:])
                 return [*self._released(), *entry.early, (new, event)] if self._queue or entry.early else [(new, event)]
         if kind in api.ends or kind in api.over:
             self._closes = [
@@ -566,7 +556,7 @@ class Blocks(Machine):
             self._queue.append((new, event))
             return out
         if kind in api.opens:
-            self._opened.update(place[:length] for length in range(1, len(place) + 1))
+            self._open(place)
         return [*out, (new, event)]
 
     def _said(self, early: Out) -> Out:
@@ -576,14 +566,16 @@ class Blocks(Machine):
     def _released(self) -> Out:
         queue, self._queue, self._opening = self._queue, [], None
         for event, _ in queue:
-            place = self._memory.place(event) if event else ()
-            self._opened.update(place[:length] for length in range(1, len(place) + 1))
+            self._open(self._memory.place(event) if event else ())
         return queue
+
+    def _open(self, place: Path) -> None:
+        self._opened.update(place[:length] for length in range(1, len(place) + 1))
 
     def _flushed(self, part: Part, confirms: bool = True) -> Out:
         text, rows = part.flush(confirms)
         if text:
-            self._opened.update(part.place[1 : 1 + length] for length in range(1, len(part.place)))
+            self._open(part.place[1:])
         return [(self._piece(part, text, rows), None)] if text else []
 
     def _resolved(self, goes_on: Path | None, confirms: bool = True) -> Out:
@@ -606,7 +598,7 @@ class Blocks(Machine):
         assert part.match is not None
         self.matches[0] = part.match
         if "".join(part.said):
-            self._opened.update(part.place[1 : 1 + length] for length in range(1, len(part.place)))
+            self._open(part.place[1:])
             out = [*self._released(), *out]
         else:
             queue, self._queue, self._opening = self._queue, [], None
@@ -668,21 +660,14 @@ class Blocks(Machine):
         tokens = self.api.tokens.read(piece, text) if self.api.tokens is not None else []
         return [row for begin, row in tokens if begin < len(kept)]
 
-    def end(self, confirms: bool = False) -> Out:
-        out = self._resolved(None) if self._ending is not None else []
+    def end(self, confirms: bool | None = False) -> Out:
+        out = self._resolved(None, confirms is not None) if self._ending is not None else []
         for part in [*self.parts.values()]:
             if not self.matches and part.unsettled:
-                early = self._flushed(part, confirms or part.finished)
+                early = self._flushed(part, confirms is not None and (confirms or part.finished))
                 if part.match is not None:
                     return out + self._stopped(part, early) + self._owed()
                 out += self._said(early)
-        return [*out, *self._released(), *self._owed()]
-
-    def broken_off(self) -> Out:
-        out = self._resolved(None, confirms=False) if self._ending is not None else []
-        for part in self.parts.values():
-            if part.held and not self.matches:
-                out += self._said(self._flushed(part, confirms=False))
         return [*out, *self._released(), *self._owed()]
 
     def _owed(self) -> Out:

@@ -86,7 +86,7 @@ class _Events(Generic[E]):
             raise error
         self._end(error)
         if self._machine is not None:
-            left = self._machine.end() if ends else self._machine.broken_off()
+            left = self._machine.end() if ends else self._machine.end(None)
             self._ready.extend([out for out, _ in left])
 
     def _end(self, error: Exception | None = None) -> None:
