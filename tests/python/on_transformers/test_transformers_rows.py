@@ -154,7 +154,12 @@ def test_the_generation_may_return_everything(engine: Engine, reciter: Reciter) 
 def test_all_that_has_an_entry_for_each_step_is_cut(engine: Engine, reciter: Reciter, kind: Any) -> None:
     stops = Stops(engine.tokenizer, ["hello world", "over"])
     sequences = take(stops, [[1], [1]], [reciter.token_ids(name)[:7] for name in ("count", "late")])
-    others = {"past_key_values": Mock(), "sequences_scores": torch.zeros(2), "encoder_attentions": (1,)}
+    others = {
+        "past_key_values": Mock(),
+        "cache": Mock(),
+        "sequences_scores": torch.zeros(2),
+        "encoder_attentions": (1,),
+    }
     others |= {"encoder_hidden_states": (1, 2), "sequences": sequences, "beam_indices": torch.arange(14).view(2, 7)}
     names = {field.name for field in fields(kind)}
     steps = dict.fromkeys(names - others.keys(), tuple(range(7)))
