@@ -113,7 +113,7 @@ def test_an_upstream_that_breaks_off_in_an_aws_event_stream_is_an_exception_of_b
     buffer.add_data(broken_off(server, proxied, "bedrock"))
     *_, last = [message.to_response_dict() for message in buffer]
     assert (last["status_code"], last["headers"][":exception-type"]) == (400, "internalServerException")
-    assert "cannot be reached" in json.loads(last["body"])["message"]
+    assert "broke off its answer" in json.loads(last["body"])["message"]
 
 
 def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(server: Replay) -> None:

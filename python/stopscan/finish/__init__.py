@@ -4,16 +4,22 @@
 stream.
 """
 
-from stopscan.finish._anthropic import from_anthropic
-from stopscan.finish._bedrock import from_bedrock
-from stopscan.finish._engines import from_llama_cpp, from_ollama, from_sglang, from_tgi
+from stopscan.finish._apis import (
+    Api,
+    from_anthropic,
+    from_bedrock,
+    from_gemini,
+    from_llama_cpp,
+    from_ollama,
+    from_openai,
+    from_responses,
+    from_sglang,
+    from_tgi,
+)
 from stopscan.finish._finish import EndReason, Finish, Reason
-from stopscan.finish._gemini import from_gemini
-from stopscan.finish._openai import from_openai
 from stopscan.finish._read import is_call
-from stopscan.finish._reading import Api, Reading
-from stopscan.finish._responses import from_responses
-from stopscan.finish._types import (
+from stopscan.finish._reading import Reading
+from stopscan.finish._write import (
     AnthropicFinish,
     BedrockFinish,
     GeminiFinish,
@@ -23,8 +29,6 @@ from stopscan.finish._types import (
     ResponsesFinish,
     SglangFinish,
     TgiFinish,
-)
-from stopscan.finish._write import (
     to_anthropic,
     to_bedrock,
     to_gemini,

@@ -1,30 +1,10 @@
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
-from stopscan.finish._anthropic import ANTHROPIC
-from stopscan.finish._bedrock import BEDROCK
-from stopscan.finish._engines import LLAMA_CPP, OLLAMA, SGLANG, TGI
+from stopscan.finish._apis import APIS, Api
 from stopscan.finish._finish import Finish
-from stopscan.finish._gemini import GEMINI
-from stopscan.finish._openai import OPENAI
-from stopscan.finish._read import Reader, chosen, decided, place
-from stopscan.finish._responses import RESPONSES
-
-Api: TypeAlias = Literal[
-    "anthropic", "openai", "responses", "ollama", "sglang", "llama_cpp", "gemini", "bedrock", "tgi"
-]  # fmt: skip
-READERS: dict[Api, Reader] = {
-    "anthropic": ANTHROPIC,
-    "openai": OPENAI,
-    "responses": RESPONSES,
-    "ollama": OLLAMA,
-    "sglang": SGLANG,
-    "llama_cpp": LLAMA_CPP,
-    "gemini": GEMINI,
-    "bedrock": BEDROCK,
-    "tgi": TGI,
-}
+from stopscan.finish._read import decided
 
 
 class Reading:
@@ -39,12 +19,12 @@ class Reading:
     'tool_calls'
     """
 
-    __slots__ = ("_content", "_index", "_reader")
+    __slots__ = ("_api", "_content", "_index")
 
     def __init__(self, api: Api, /) -> None:
         if api not in get_args(Api):
-            raise ValueError(f"unknown api {api!r}; it is one of {', '.join(READERS)}")
-        self._reader = READERS[api]
+            raise ValueError(f"unknown api {api!r}; it is one of {', '.join(APIS)}")
+        self._api = APIS[api]
         self._content: Finish | None = None
         self._index: int | None = None  # of the choice that is read
 
@@ -54,21 +34,14 @@ class Reading:
         The errors are those of `from_*`. If there are several choices, the choice with the lowest index so far counts.
         To read another choice, feed that choice alone to a `Reading` of its own.
         """
-        choice = self._choice(event)
-        content = None if choice is None else self._reader.content(choice)
+        found = self._api.find(event)
+        if found.number is not None and found.choice is not None:
+            if self._index is None or found.number < self._index:
+                self._index, self._content = found.number, None
+            if found.number > self._index:
+                found = found._replace(choice=None, word=None)
+        content = self._api.content(found.choice)
         if content is not None and (self._content is None or content.reason == "tool_calls"):
             self._content = content
-        finish = self._reader.finish(choice, event)
+        finish = self._api.finish(event, found)
         return finish and decided(finish, self._content)
-
-    def _choice(self, event: object) -> object:
-        choices = self._reader.choices(event)
-        if choices is None:
-            return event
-        choice = chosen(choices)
-        if choice is None:
-            return None
-        index = place(choice)
-        if self._index is None or index < self._index:
-            self._index, self._content = index, None
-        return choice if index == self._index else None

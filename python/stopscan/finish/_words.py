@@ -17,6 +17,8 @@ GOING_ON = (
     "None",  # sglang before 0.4; llama.cpp's "none" is an end
     "not_finished",  # watsonx: TextGenResult, "test for values case insensitive"
     "NOT_FINISHED",
+    "queued",  # Responses
+    "in_progress",
 )
 
 SOURCES: Mapping[str, Mapping[Reason, str]] = {
@@ -91,6 +93,8 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     },
     "LLM Gateway: `getUnifiedFinishReason`": {"abort": "canceled gateway_error upstream_error client_error"},
     "Vercel's AI SDK: `LanguageModelV2FinishReason`": {"unknown": "unknown"},  # "has not transmitted a finish reason"
+    "AutoGen: `FinishReasons`": {"tool_calls": "function_calls"},
+    "Local engines that tell an end token from a stop string, without its id": {"eos": "stop_token"},
     "LM Studio: `LlmPredictionStopReason`; the first by earendil-works/pi#2107": {
         "eos": "end eosfound",
         "stop_sequence": "stopstringfound",

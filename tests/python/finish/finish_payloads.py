@@ -24,6 +24,10 @@ def chat(**fields: Any) -> dict[str, Any]:
     return {"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "A"}, **fields}]}
 
 
+def chunk(**fields: Any) -> dict[str, Any]:
+    return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "A"}, **fields}]}
+
+
 def final(event: str, **response: Any) -> dict[str, Any]:
     return {"type": event, "sequence_number": 9, "response": {"object": "response", "output": [], **response}}
 
@@ -86,7 +90,8 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason="error", native_finish_reason="MALFORMED_FUNCTION_CALL"), ABORT),  # litellm#23273
         (chat(finish_reason="length", native_finish_reason="stop"), LENGTH),
         (chat(finish_reason="content_filter", native_finish_reason="max_tokens"), FILTER),
-        (chat(finish_reason=None, native_finish_reason=None), None),
+        (chat(finish_reason=None, native_finish_reason=None), UNKNOWN),  # a whole answer is over
+        (chunk(finish_reason=None, native_finish_reason=None), None),
         (chat(finish_reason="stop_sequence"), STOP),  # TGI
         (chat(finish_reason="stop_sequence", stop_reason="END"), END),
         (chat(finish_reason="tool_calls", matched_stop=2), CALLS),
@@ -96,8 +101,19 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         (chat(finish_reason={"type": "length", "length": 9}), LENGTH),
         (chat(finish_reason="FINISH_MATCHED_STR: END"), END),  # sglang before 0.4
         (chat(finish_reason="FINISH_LENGTH: 16"), LENGTH),
-        (chat(finish_reason=None), None),
-        (chat(), None),
+        *((chat(finish_reason=word), UNKNOWN) for word in (None, "", "null")),
+        *((chunk(finish_reason=word), None) for word in (None, "", "null")),
+        (chat(), UNKNOWN),
+        (chunk(), None),
+        (chunk(finish_reason=None, finishReason="stop"), EOS),  # jakobdylanc/llmcord#84: the first that is not null
+        (chunk(finish_reason="", finishReason="stop"), None),
+        (chunk(finish_reason=["END"]), UNKNOWN),  # langchain#37370
+        # Perplexity's full streams have both
+        ({"choices": [{"index": 0, "message": {"content": "A"}, "delta": {"content": "A"}, "finish_reason": None}]},
+         None),
+        (chat(finish_reason="", message={"content": "4", "function_call": {"name": "", "arguments": ""}}), UNKNOWN),
+        (chat(finish_reason="", message={"role": "assistant", "tool_calls": [{"id": "a"}]}), CALLS),
+        ({"choices": [{"message": {"content": ""}, "finish_reason": None, "error": {"code": 502}}]}, ABORT),
         ({"object": "text_completion", "choices": [{"text": "A", "finish_reason": "length"}]}, LENGTH),
         ({"choices": [], "prompt_filter_results": [{"prompt_index": 0}]}, None),  # Azure's first chunk
         ({"choices": [], "usage": {"total_tokens": 9}}, None),
@@ -111,7 +127,7 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"choices": [{"index": 1, "finish_reason": "length"}, {"index": 0, "finish_reason": "stop"}]}, EOS),
         ({"index": 1, "finish_reason": "length"}, LENGTH),  # a choice by itself
         ({"type": "chunk", "chunk": chat(finish_reason="stop", matched_stop="END")}, END),  # the client's helper
-        ({"type": "chunk", "chunk": chat(finish_reason=None)}, None),
+        ({"type": "chunk", "chunk": chunk(finish_reason=None)}, None),
         (ERROR, ABORT),
         ({"choices": [], **ERROR}, ABORT),
     ],
@@ -228,7 +244,8 @@ CASES: dict[str, list[tuple[Any, Report]]] = {
         ({"metadata": {"usage": {"totalTokens": 9}}}, None),
         *(
             ({f"{kind}Exception": {"message": "out of memory"}}, ABORT)
-            for kind in ("internalServer", "modelStreamError", "validation", "throttling", "serviceUnavailable")
+            for kind in ("internalServer", "modelStreamError", "validation", "throttling", "serviceUnavailable",
+                         "modelTimeout", "modelNotReady")
         ),
     ],
     "tgi": [

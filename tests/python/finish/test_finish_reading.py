@@ -158,3 +158,13 @@ def test_a_call_of_another_choice_is_not_this_ones() -> None:
     assert [reading.feed(chunk["choices"][0]) for chunk in (chunks[0], chunks[2])][-1] == Finish(
         "tool_calls", raw="stop"
     )
+
+
+def test_litellm_2195_of_a_stop_in_every_chunk_the_last_counts() -> None:
+    chunks = [gemini("STOP", {"text": "a"}), gemini("STOP", {"functionCall": {"name": "f"}}), gemini("STOP")]
+    assert [finish and finish.reason for finish in readings("gemini", chunks)] == ["eos", "tool_calls", "tool_calls"]
+
+
+def test_a_call_in_a_wrapper_is_remembered() -> None:
+    chunks = [{"response": gemini(None, {"functionCall": {"name": "f"}})}, {"response": gemini("STOP")}]
+    assert readings("gemini", chunks) == [None, Finish("tool_calls", raw="STOP")]

@@ -29,4 +29,4 @@ def test_a_payload_of_a_real_server_is_read(api: Any, payload: dict[str, Any], r
 
 
 def test_there_are_many() -> None:
-    assert len(CASES) >= 92
+    assert len(CASES) >= 170

@@ -84,6 +84,8 @@ TABLE = [
           abort="canceled gateway_error upstream_error client_error"),
     *said("openai", "Vercel AI SDK, LanguageModelV2FinishReason", eos="stop", tool_calls="tool-calls",
           content_filter="content-filter", abort="error other", unknown="unknown"),
+    *said("openai", "AutoGen, FinishReasons", tool_calls="function_calls"),
+    *said("openai", "local engines that have no id for it", eos="stop_token"),
     *said("openai", "LM Studio, LlmPredictionStopReason, and earendil-works/pi#2107", eos="end eosFound",
           stop_sequence="stopStringFound", length="maxPredictedTokensReached contextLengthReached",
           tool_calls="toolCalls", abort="userStopped modelUnloaded failed"),
@@ -157,6 +159,8 @@ def test_a_word_that_nobody_documented_is_unknown(api: str) -> None:
         pytest.param("None", id="sglang before 0.4"),
         pytest.param("not_finished", id="watsonx"),
         pytest.param("NOT_FINISHED", id="watsonx, in capitals"),
+        pytest.param("queued", id="Responses"),
+        pytest.param("in_progress", id="Responses"),
         pytest.param(None, id="OpenAI"),
     ],
 )

@@ -25,7 +25,9 @@ from stopscan import StopMatch
 from stopscan.finish import (
     Finish,
     OpenAIFinish,
+    Reading,
     from_anthropic,
+    is_call,
     to_anthropic,
     to_bedrock,
     to_gemini,
@@ -118,6 +120,15 @@ def report(event: BetaRawMessageDeltaEvent, scanner: TokenScanner) -> str:
             return ""
         case never:
             assert_never(never)
+
+
+def of(match: StopMatch | None, call: object) -> tuple[Finish, bool]:
+    Finish.of(match, "stop_token")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Finish.of("END")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Reading("chat")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(Reading("openai").feed(call), Finish | None)
+    assert_type(Finish.of(match), Finish)
+    return Finish.of(match, "length"), is_call(call)
 
 
 def close(scanner: TokenScanner) -> None:

@@ -1,18 +1,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+from urllib.parse import unquote_to_bytes
 
 import anyio
 import httpx
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
-from starlette.routing import Mount, Route
 from starlette.types import Receive, Scope, Send
 
 from stopscan import StopSet
@@ -21,24 +22,35 @@ from stopscan_clients.native import Name
 from stopscan_clients.request import SIGNED, error_body, route_of
 
 log = logging.getLogger("stopscan_clients.proxy")
+T = TypeVar("T")
 
-# RFC 9110, 7.6.1; what is said of a connection is not said of the next one.
-HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
-    b"upgrade expect host content-length".split()
-)
+# RFC 9110, 7.6.1: what is said of a connection is not said of the next one.
+HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
+    upgrade expect host""".split()
+# RFC 9112, 3.2.2: a server takes a target that is a whole URL.
+ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
+CLOSE = {"connection": "close"}  # after an error whose request was not read to its end
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of the proxy: seconds to connect, seconds for which the upstream may be silent, bytes of a request's
-    body, and stops of a request.
+    """The limits of the proxy.
+
+    - ``connect``: seconds to connect to the upstream server.
+    - ``read``: seconds for which the upstream server may be silent.
+    - ``request``: seconds for a client to send the body of a request. In the command, also for the head of a request,
+      for reading what waits, and between two requests.
+    - ``connections``: how many clients may be connected. Only the command counts them.
+    - ``body``: bytes of a request's body.
+    - ``stops``: how many stops and patterns a request may have.
     """
 
     connect: float = 10
     read: float = 600
+    request: float = 60
+    connections: int = 4096
     body: int = 1 << 26
-    stops: int = 64
+    stops: int = 1024
 
 
 def proxy(
@@ -74,12 +86,14 @@ def proxy(
         async with transport:
             yield
 
-    routes = [Route("/health", _health), Mount("/", app=_Proxy(url, transport, connections, limits))]
-    return Starlette(routes=routes, lifespan=lifespan)
+    app = Starlette(lifespan=lifespan)
+    app.router.default = _Proxy(url, transport, connections, limits)  # there are no other routes
+    return app
 
 
-async def _health(request: Request) -> JSONResponse:
-    return JSONResponse({"status": "ok"})
+async def full(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers each request with an error: the application of connections above the limit."""
+    await _Exchange(scope, receive, send).tell(HTTPException(503, "the proxy has too many connections", CLOSE))
 
 
 class _Connections(httpx.AsyncBaseTransport):
@@ -103,11 +117,10 @@ class _Connections(httpx.AsyncBaseTransport):
         try:
             yield pool
         finally:
-            if len(self._idle) < self.IDLE:
-                self._idle.append(pool)
-            else:
+            self._idle.append(pool)
+            if len(self._idle) > self.IDLE:
                 with anyio.CancelScope(shield=True):
-                    await pool.aclose()
+                    await self._idle.pop().aclose()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response: httpx.Response = await request.extensions["pool"].handle_async_request(request)
@@ -123,41 +136,28 @@ class _Proxy:
         self, url: httpx.URL, transport: AsyncStopTransport, connections: _Connections, limits: Limits
     ) -> None:
         self._url, self._transport, self._connections, self._limits = url, transport, connections, limits
-        read = limits.read
-        self._timeout = httpx.Timeout(read, connect=limits.connect, pool=None).as_dict()
+        self._timeout = httpx.Timeout(limits.read, connect=limits.connect, pool=None).as_dict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})  # before it is accepted: a 403
             return
-        exchange = _Exchange(scope, send)
-        body = await self._body(Request(scope, receive))
+        exchange = _Exchange(scope, receive, send)
+        body = await exchange.told(exchange.body(self._limits))
         if body is None:
             return
-        if len(body) > self._limits.body:
-            await exchange.refuse(413, f"the request is longer than {self._limits.body:,} bytes")
+        if exchange.path == "/health" and scope["method"] in ("GET", "HEAD"):
+            await JSONResponse({"status": "ok"})(scope, receive, send)
             return
         # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
         async with self._connections.one() as pool, anyio.create_task_group() as group:
-            group.start_soon(exchange.until_gone, receive, group.cancel_scope.cancel)
-            await exchange.run(self._request(scope, body, pool), self._transport)
+            group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
+            await exchange.told(exchange.ask(self._transport, self._request(exchange.target, scope, body, pool)))
             group.cancel_scope.cancel()
 
-    async def _body(self, request: Request) -> bytes | None:
-        """The request's body, one piece more than is allowed at most; ``None`` if the client has left."""
-        body = bytearray()
-        try:
-            async for piece in request.stream():
-                body += piece
-                if len(body) > self._limits.body:
-                    break
-        except ClientDisconnect:
-            return None
-        return bytes(body)
-
-    def _request(self, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
-        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + scope["raw_path"]
+    def _request(self, path: bytes, scope: Scope, body: bytes, pool: httpx.AsyncHTTPTransport) -> httpx.Request:
         query = scope["query_string"]
+        path = self._url.raw_path.partition(b"?")[0].rstrip(b"/") + path
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
@@ -165,7 +165,7 @@ class _Proxy:
             url = self._url
         # httpx writes paths in its own way. The target goes on as it came.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
-        headers = _end_to_end(scope["headers"])
+        headers = _end_to_end(scope["headers"], b"content-length")  # httpx counts the body
         if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
             headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # is signed, too
         return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
@@ -174,85 +174,106 @@ class _Proxy:
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._send = send
-        self._route = route_of(scope["method"], scope["path"])
-        self._path = scope["path"]
-        self._failed: Callable[[dict[str, Any]], bytes] | None = None
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self.target = ABSOLUTE.sub(b"", scope["raw_path"], count=1) or b"/"  # without the query
+        self.path = unquote_to_bytes(self.target).decode(errors="replace")
+        self._response: httpx.Response | None = None
         self._begun = False
         self._client_left = False
 
-    async def run(self, request: httpx.Request, transport: AsyncStopTransport) -> None:
-        try:
-            response = await transport.handle_async_request(request)
-            try:
-                await self._pass(response)
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await response.stream.aclose()
-        except httpx.TimeoutException:
-            await self._fail(504, "the upstream server did not answer in time")
-        except httpx.TransportError as error:
-            await self._fail(502, f"the upstream server cannot be reached: {type(error).__name__}")
-        except (TypeError, ValueError, httpx.RequestError) as error:
-            await self._fail(502, str(error), read=True)
-        except anyio.get_cancelled_exc_class():
-            if not self._client_left:  # the proxy ends, and so has the time of grace
-                with anyio.move_on_after(1, shield=True):
-                    await self._fail(503, "the proxy is shutting down")
-            raise
+    async def told(self, work: Awaitable[T]) -> T | None:
+        """Returns what ``work`` returns. What goes wrong is told to the client, and ``None`` is returned.
 
-    async def until_gone(self, receive: Receive, leave: Callable[[], Any]) -> None:
-        while (await receive())["type"] != "http.disconnect":
+        A cancellation ends here as well: what cancels is a client that has left, or the end of the proxy, and after
+        ``told`` nothing is waited for.
+        """
+        try:
+            return await work
+        except (Exception, anyio.get_cancelled_exc_class()) as error:
+            if not (self._client_left or isinstance(error, ClientDisconnect)):
+                with contextlib.nullcontext() if isinstance(error, Exception) else anyio.move_on_after(1, shield=True):
+                    await self.tell(self._explained(error))
+        return None
+
+    async def body(self, limits: Limits) -> bytes:
+        """Returns the request's body. Raises ``HTTPException`` for one that is too long or too slow."""
+        if not self.target.startswith(b"/"):
+            raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
+        body = bytearray()
+        with anyio.move_on_after(limits.request) as scope:
+            async for piece in Request(self._scope, self._receive).stream():
+                body += piece
+                if len(body) > limits.body:
+                    raise HTTPException(413, f"the request is longer than {limits.body:,} bytes", CLOSE)
+        if scope.cancelled_caught:
+            raise HTTPException(408, f"the request did not come in {limits.request:g} seconds", CLOSE)
+        return bytes(body)
+
+    async def until_gone(self, leave: Callable[[], Any]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
             pass
         self._client_left = True
         leave()
 
-    async def _pass(self, response: httpx.Response) -> None:
-        headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
-        length = [pair for pair in response.headers.raw if pair[0].lower() == b"content-length"]
-        self._failed = getattr(response.stream, "failed", None)
-        pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-        # What is wrong with a whole answer is known before its head goes out.
-        first = [await anext(pieces, b"")] if getattr(response.stream, "whole", False) else []
-        await self._send(
-            {"type": "http.response.start", "status": response.status_code, "headers": [*headers, *length]}
-        )
+    async def ask(self, transport: AsyncStopTransport, request: httpx.Request) -> None:
+        """Passes the answer to a request on."""
+        self._response = response = await transport.handle_async_request(request)
+        try:
+            pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
+            # The head of an answer that is read for stops goes out with its first bytes: until then the status can say
+            # what is wrong with it.
+            if "stopscan" not in response.extensions:
+                await self._begin(response)
+            async for piece in pieces:
+                if piece:
+                    await self._begin(response)
+                    await self._send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._begin(response)
+            await self._send({"type": "http.response.body", "body": b""})
+        finally:
+            with anyio.CancelScope(shield=True):
+                await cast("httpx.AsyncByteStream", response.stream).aclose()
+
+    async def _begin(self, response: httpx.Response) -> None:
+        if self._begun:
+            return
         self._begun = True
-        for piece in first:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        async for piece in pieces:
-            await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        await self._send({"type": "http.response.body", "body": b""})
+        headers = [(name.lower(), value) for name, value in _end_to_end(response.headers.raw)]
+        await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
 
-    async def refuse(self, status: int, message: str, read: bool = False) -> None:
-        body = json.dumps(error_body(self._form, message, status)).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        if read:
-            headers.append((b"x-should-retry", b"false"))  # the official clients' own: the model would generate again
-        if status == 413:
-            headers.append((b"connection", b"close"))  # the rest of the body is not read
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body})
+    def _explained(self, error: BaseException) -> HTTPException:
+        """Returns what the client is told of an error."""
+        if isinstance(error, HTTPException):
+            return error
+        if isinstance(error, httpx.TransportError):
+            what = "did not answer" if self._response is None else "broke off its answer"
+            what = "cannot be reached" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else what
+            status = 504 if isinstance(error, httpx.TimeoutException) else 502
+            return HTTPException(status, f"the upstream server {what}: {type(error).__name__}")
+        if isinstance(error, TypeError | ValueError | httpx.RequestError):  # an answer that cannot be cut
+            return HTTPException(502, str(error), {"x-should-retry": "false"})  # the model would generate once more
+        if not isinstance(error, Exception):
+            return HTTPException(503, "the proxy is shutting down")
+        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # its message may have a key in it
 
-    @property
-    def _form(self) -> str:
-        return self._route.errors if self._route is not None else "openai"
-
-    async def _fail(self, status: int, message: str, read: bool = False) -> None:
-        """An error in the API's form, of an answer that was ``read`` or of none. When the answer has begun, it is an
-        event of a stream with stops. In any case the connection closes then."""
-        log.warning("%s: %s", self._path, message)
+    async def tell(self, error: HTTPException) -> None:
+        """Tells an error in the API's form: as the answer, or as the last event of a stream that is read for stops.
+        Then the connection closes, for the answer has not ended."""
+        status, message = error.status_code, error.detail
+        if status >= 500:
+            log.warning("%s: %s", self.target.decode("latin-1"), message)
+        route = route_of("POST", self.path)
+        body = error_body("openai" if route is None else route.errors, message, status)
+        failed = getattr(self._response and self._response.stream, "failed", None)
         if not self._begun:
-            await self.refuse(status, message, read)
-        elif self._failed is not None:
-            last = self._failed(error_body(self._form, message, status))
-            await self._send({"type": "http.response.body", "body": last, "more_body": True})
+            await JSONResponse(body, status, error.headers)(self._scope, self._receive, self._send)
+        elif failed is not None:
+            await self._send({"type": "http.response.body", "body": failed(body), "more_body": True})
 
 
-def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _end_to_end(headers: Iterable[tuple[bytes, bytes]], *more: bytes) -> list[tuple[bytes, bytes]]:
     headers = list(headers)
-    named = {
-        name.strip().lower() for key, value in headers if key.lower() == b"connection" for name in value.split(b",")
-    }
-    return [(key, value) for key, value in headers if key.lower() not in HOP and key.lower() not in named]
+    named = b",".join(value.lower() for name, value in headers if name.lower() == b"connection").split(b",")
+    dropped = {*HOP, *map(bytes.strip, named), *more}
+    return [(name, value) for name, value in headers if name.lower() not in dropped]

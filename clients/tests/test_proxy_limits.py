@@ -1,0 +1,300 @@
+"""The proxy before clients that send half a request, read nothing, or come in crowds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+import wire
+from replay import Recording, Replay
+from running import Running, raw_server, running, until
+from through import endless
+from wholes import WHOLES
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def hasty(server: Replay) -> Iterator[Running]:
+    """A proxy that waits for a client for a second."""
+    with running(server.url, "--stop", "END", "--request-timeout", "1", "--max-connections", "20") as made:
+        yield made
+
+
+def connected(made: Running) -> socket.socket:
+    url = httpx.URL(made.url)
+    return socket.create_connection((url.host, url.port or 80), timeout=15)
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the proxy closes the connection."""
+    out = bytearray()
+    with contextlib.suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            out += piece
+    return bytes(out)
+
+
+def error_in(answer: bytes) -> tuple[bytes, dict[str, object]]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head, json.loads(body)
+
+
+@pytest.mark.parametrize("half", [b"", b"POST /v1/chat", b"POST /v1/messages HTTP/1.1\r\nhost: a\r\n"])
+def test_half_a_head_is_cut(hasty: Running, half: bytes) -> None:
+    begun = time.monotonic()
+    with connected(hasty) as connection:
+        connection.sendall(half)
+        assert rest(connection) == b""
+    assert 0.5 < time.monotonic() - begun < 10
+
+
+def test_a_head_that_comes_byte_by_byte_is_cut(hasty: Running) -> None:
+    with connected(hasty) as connection:
+        begun = time.monotonic()
+        with contextlib.suppress(OSError):
+            while time.monotonic() - begun < 20:
+                connection.sendall(b"x")
+                time.sleep(0.1)
+        assert time.monotonic() - begun < 10
+
+
+def test_half_a_second_head_on_a_kept_connection_is_cut(server: Replay, hasty: Running) -> None:
+    with connected(hasty) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nhost: a\r\n\r\nGET /hea")
+        assert b'{"status":"ok"}' in rest(connection)
+
+
+@pytest.mark.parametrize(("path", "kind"), [(CHAT, "invalid_request_error"), ("/v1/messages", "invalid_request_error")])
+def test_half_a_body_is_a_408_in_the_apis_form(hasty: Running, path: str, kind: str) -> None:
+    with connected(hasty) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\n{{".encode())
+        head, error = error_in(rest(connection))
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert error["error"]["type"] == kind  # type: ignore[index]
+
+
+def test_fifty_halves_leave_the_proxy_to_others(server: Replay) -> None:
+    with running(server.url, "--request-timeout", "2") as made, contextlib.ExitStack() as stack:
+        halves = [stack.enter_context(connected(made)) for _ in range(50)]
+        for number, half in enumerate(halves):
+            half.sendall(b"POST /v1/chat/completions HTTP/1.1\r\n" + b"content-length: 9\r\n\r\n{" * (number % 2))
+        assert httpx.get(f"{made.url}/health", timeout=10).status_code == 200
+        for half in halves:
+            rest(half)  # each of them is closed
+
+
+def test_more_connections_than_are_allowed_get_a_503_in_the_apis_form(hasty: Running) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(connected(hasty))
+        with connected(hasty) as one_more:
+            one_more.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}")
+            head, error = error_in(rest(one_more))
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert error["type"] == "error"
+    until(lambda: httpx.get(f"{hasty.url}/health", timeout=10).status_code == 200)
+
+
+def test_a_client_that_does_not_read_is_cut_and_its_generation_ends(server: Replay, hasty: Running) -> None:
+    recording = Recording(wire.chat(["never " * 5000] * 3000))
+    body = json.dumps({"model": server.record(recording), "stream": True}).encode()
+    with connected(hasty) as connection:
+        connection.sendall(
+            b"POST %b HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body
+        )
+        assert recording.gone.wait(20)
+    assert recording.sent < 3000
+
+
+def test_a_client_that_reads_slowly_gets_all(server: Replay, hasty: Running) -> None:
+    texts = [f"{number} " * 500 for number in range(300)]
+    recording = Recording(wire.chat(texts))
+    body = json.dumps({"model": server.record(recording), "stream": True}).encode()
+    out = bytearray()
+    with connected(hasty) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        connection.sendall(
+            b"POST %b HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+            % (CHAT.encode(), len(body))
+            + body
+        )
+        while piece := connection.recv(8192):
+            out += piece
+            time.sleep(0.01)
+    assert out.count(b'"content":') >= 300
+    assert out.endswith(b"0\r\n\r\n")
+
+
+def test_absolute_form_targets_pass_like_others(server: Replay, hasty: Running) -> None:
+    model = server.record(Recording(whole=WHOLES["chat"]("one END two")))
+    body = json.dumps({"model": model, "messages": []}).encode()
+    for scheme in (b"http", b"HTTPS"):
+        head = b"POST %b://name:secret@a%b HTTP/1.1\r\nhost: a\r\nconnection: close\r\n" % (scheme, CHAT.encode())
+        with connected(hasty) as connection:
+            connection.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+            answer = rest(connection)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b'"one "' in answer
+        assert b"two" not in answer
+
+
+def test_a_body_with_two_lengths_goes_on_with_its_own() -> None:
+    upstream, read, _ = raw_server(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+    with running(upstream) as made, connected(made) as connection:
+        head = b"POST /any HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n"
+        connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n")
+        answer = rest(connection)
+    if answer.startswith(b"HTTP/1.1 200 "):  # h11 may refuse it as well
+        assert b"content-length: 5" in read[0].lower()
+        assert read[0].endswith(b"abcde")
+    else:
+        assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("target", [b"*", b"a:80", b"ftp://a/v1/messages"])
+def test_a_target_that_is_no_path_is_a_400_in_the_apis_form(hasty: Running, target: bytes) -> None:
+    with connected(hasty) as connection:
+        connection.sendall(b"OPTIONS %b HTTP/1.1\r\nhost: a\r\n\r\n" % target)
+        head, error = error_in(rest(connection))
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert "neither a path nor a URL" in json.dumps(error)
+
+
+def test_an_absolute_form_target_of_a_server_that_is_not_there_keeps_its_name_and_key_out_of_the_log() -> None:
+    with running("http://127.0.0.1:9") as made:
+        with connected(made) as connection:
+            connection.sendall(
+                b"GET http://user:secret@a/v1/models?key=secret HTTP/1.1\r\nhost: a\r\nx-key: secret\r\n\r\n"
+            )
+            connection.settimeout(5)
+            assert b"502" in connection.recv(65536)
+        out, log = made.stop()
+    assert "/v1/models: the upstream server cannot be reached" in log
+    assert "secret" not in out + log
+
+
+def test_stops_that_are_too_many_are_a_400_patterns_among_them(server: Replay) -> None:
+    with running(server.url, "--max-stops", "5") as made:
+        stops = [str(number) for number in range(6)]
+        for path, asked in (
+            (CHAT, {"stop": stops}),
+            (CHAT, {"stopscan": {"patterns": stops}}),
+            ("/api/chat", {"options": {"stop": stops}}),
+        ):
+            answer = httpx.post(f"{made.url}{path}", json=asked)
+            assert answer.status_code == 400
+            assert "6 stops are more than the 5" in answer.text
+
+
+def test_an_unknown_stream_is_a_502_that_is_not_asked_for_again() -> None:
+    events = b'data: {"odd": "one"}\n\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+    upstream, _, _ = raw_server(head + events)
+    with running(upstream, "--stop", "END") as made:
+        answer = httpx.post(f"{made.url}{CHAT}", json={"stream": True})
+    assert (answer.status_code, answer.headers["x-should-retry"]) == (502, "false")
+
+
+def test_three_hundred_streams_at_once(server: Replay) -> None:
+    """Each is cut, and nothing is late for all the others: as many events as there are come within seconds."""
+    recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
+    body = {"model": server.record(recording), "stream": True}
+
+    async def ask(client: httpx.AsyncClient) -> str:
+        async with client.stream("POST", CHAT, json=body) as answer:
+            return "".join([text async for text in answer.aiter_text()])
+
+    async def ask_all(url: str) -> list[str]:
+        limits = httpx.Limits(max_connections=None)
+        async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits, trust_env=False) as client:
+            return await asyncio.gather(*[ask(client) for _ in range(300)])
+
+    with running(server.url, "--stop", "END") as made:
+        answers = asyncio.run(ask_all(made.url))
+    assert len(answers) == 300
+    for answer in answers:
+        assert '"two "' in answer
+        assert '"matched_stop":"END"' in answer
+        assert "three" not in answer
+
+
+def test_sigterm_with_half_a_request_and_a_client_that_does_not_read_ends_in_time(server: Replay) -> None:
+    recording = Recording(wire.chat(["never " * 5000] * 3000))
+    body = json.dumps({"model": server.record(recording), "stream": True}).encode()
+    with (
+        running(server.url, "--stop", "END", "--grace", "1") as made,
+        connected(made) as half,
+        connected(made) as idle,
+        connected(made) as unread,
+    ):
+        half.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{")
+        unread.sendall(b"POST %b HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % (CHAT.encode(), len(body)) + body)
+        until(lambda: recording.sent > 1)
+        begun = time.monotonic()
+        made.process.send_signal(signal.SIGTERM)
+        head, error = error_in(rest(half))
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert error["type"] == "error"
+        assert rest(idle) == b""
+        made.process.wait(20)
+        assert time.monotonic() - begun < 15
+    assert recording.gone.wait(10)
+
+
+def test_a_client_that_leaves_is_no_error_in_the_log(server: Replay) -> None:
+    recording = endless("chat")
+    with running(server.url, "--stop", "NEVER") as made:
+        request = {"model": server.record(recording), "stream": True}
+        with httpx.stream("POST", f"{made.url}{CHAT}", json=request) as answer:
+            next(answer.iter_bytes())
+        assert recording.gone.wait(10)
+        with connected(made) as leaving:
+            leaving.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{")
+        time.sleep(0.2)
+        log = made.stop()[1]
+    assert log.splitlines()[1:] == []
+
+
+def test_a_break_in_mid_stream_is_called_a_break() -> None:
+    events = b'data: {"choices": [{"index": 0, "delta": {"content": "one"}}]}\n\n'
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 1000\r\n\r\n"
+    upstream, _, _ = raw_server(head + events)
+    got = bytearray()
+    with running(upstream, "--stop", "END") as made:
+        with (
+            contextlib.suppress(httpx.RemoteProtocolError),
+            httpx.stream("POST", f"{made.url}{CHAT}", json={"stream": True}) as answer,
+        ):
+            for piece in answer.iter_bytes():
+                got += piece
+        log = made.stop()[1]
+    message = json.loads(bytes(got).rstrip().rpartition(b"data: ")[2])["error"]["message"]
+    assert message.startswith("the upstream server broke off its answer")
+    assert "cannot be reached" not in log
+
+
+def test_many_clients_that_leave_before_the_first_byte_take_the_upstreams_work_along() -> None:
+    upstream, read, gone = raw_server(b"", 30)
+    with running(upstream, "--stop", "END") as made:
+        threads = []
+        for _ in range(10):
+
+            def leave() -> None:
+                with contextlib.suppress(httpx.ReadTimeout):
+                    httpx.post(f"{made.url}{CHAT}", json={}, timeout=0.5)
+
+            threads.append(threading.Thread(target=leave))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+        until(lambda: len(read) == 10)
+        assert gone.wait(10)

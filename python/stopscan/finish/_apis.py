@@ -1,0 +1,269 @@
+"""Where each API says why an answer ended: a row for each, and the functions that read by them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from stopscan.finish._finish import Finish
+from stopscan.finish._read import WRAPPERS, Row, field, is_call, paths, signs
+
+Api: TypeAlias = Literal[
+    "anthropic", "openai", "responses", "ollama", "sglang", "llama_cpp", "gemini", "bedrock", "tgi"
+]  # fmt: skip
+
+
+def _within(bodies: str) -> tuple[tuple[str, ...], ...]:
+    """The payload itself, these bodies in it, and what wraps the answers of all APIs."""
+    return ((), *paths(bodies), *paths(WRAPPERS))
+
+
+def _is_tool_use(block: Any) -> bool:
+    """Anthropic's own tools run on its side, and have blocks of other types."""
+    return field(block, "type") == "tool_use" and is_call(block)
+
+
+# Output items that wait for the caller: openai.types.responses.ResponseOutputItem.
+WAITING = (
+    "function_call",
+    "custom_tool_call",
+    "computer_call",
+    "local_shell_call",
+    "apply_patch_call",
+    "mcp_approval_request",
+)
+
+
+def _waits(item: Any) -> bool:
+    """Whether an output item waits for the caller. Of two types only those that OpenAI does not run itself."""
+    kind = field(item, "type")
+    if kind == "shell_call":
+        kind = kind if field(field(item, "environment"), "type") in (None, "local") else None
+    elif kind == "tool_search_call":
+        kind = kind if field(item, "execution") == "client" else None
+    elif kind not in WAITING:
+        return False
+    return kind is not None and is_call(item)
+
+
+APIS: dict[Api, Row] = {
+    "anthropic": Row(
+        name="Anthropic stop_reason",
+        words=paths("stop_reason"),
+        bodies=_within("delta message"),
+        silent=("content_block_delta", "text", "thinking", "input_json"),
+        stops=paths("stop_sequence stop"),
+        failed=signs("result.error result.type=canceled result.type=expired"),
+        calls=paths("content_block content.*"),
+        is_call=_is_tool_use,
+    ),
+    "openai": Row(
+        name="OpenAI finish_reason",
+        words=paths("finish_reason finishReason completionReason stop_reason"),
+        # OpenAI's `stream` helper wraps its chunks, DashScope and OCI their answers, Cohere v2 the end of its streams.
+        bodies=_within("chunk output chatResponse delta"),
+        # The choices of AI21 and of Cohere before its chat, watsonx's, and Mistral's on Bedrock.
+        lists=("choices", "completions", "generations", "results", "outputs"),
+        over="is_end",  # Baidu: "normal", in every chunk
+        whole=paths("message.role message.content message.tool_calls"),
+        # sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo; llama.cpp with --verbose; Anthropic's form
+        stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
+        # OpenRouter; LM Studio; dynamo#14525
+        natives=paths("native_finish_reason stats.stop_reason nvext.detailed_finish_reason"),
+        # vLLM; Baidu; MiniMax; DashScope
+        failed=signs("object=error error_code base_resp.status_code code"),
+        calls=paths(
+            "delta.tool_calls.* message.tool_calls.* delta.function_call message.function_call message.toolCalls.*"
+        ),
+        refusals=signs(
+            "delta.refusal message.refusal delta.content.*.type=refusal message.content.*.type=refusal"
+        ),
+    ),
+    "responses": Row(
+        name="Responses status",
+        words=paths("status"),
+        silent=(".delta",),
+        # Events have statuses of their own: `response.reasoning_summary_part.done` can be "incomplete" in mid-stream.
+        events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
+        announces=("incomplete",),
+        announced=paths("incomplete_details.reason status_details.reason"),  # the second is Realtime's
+        failed=signs("type=error"),
+        calls=paths("item output.*"),
+        is_call=_waits,
+        # The small events have a refusal that the last event of a sparse server has not.
+        refusals=signs(
+            "type=response.refusal.delta type=response.refusal.done part.type=refusal "
+            "item.content.*.type=refusal output.*.content.*.type=refusal"
+        ),
+        typed=True,
+    ),
+    "ollama": Row(
+        name="Ollama done_reason",
+        words=paths("done_reason"),
+        over="done",
+        wordless="eos",
+        calls=paths("message.tool_calls.*"),
+    ),
+    "sglang": Row(name="sglang finish_reason", words=paths("finish_reason"), bodies=_within("meta_info")),
+    "llama_cpp": Row(
+        name="llama.cpp stop_type",
+        words=paths("stop_type"),
+        over="stop",
+        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # before `stop_type`
+        stops=paths("stopping_word"),
+    ),
+    "gemini": Row(
+        name="Gemini finishReason",
+        words=paths("finish_reason finishReason"),
+        lists=("candidates",),
+        # FinishReason of google/ai/generativelanguage/v1beta/generative_service.proto: `to_dict` of google-generativeai
+        # writes the numbers. (Vertex's own proto has others from 6 on; its client writes names.)
+        numbers=(
+            "", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT",
+            "SPII", "MALFORMED_FUNCTION_CALL", "IMAGE_SAFETY", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
+        ),
+        blocked=paths("prompt_feedback.block_reason promptFeedback.blockReason"),
+        calls=paths("content.parts.*.function_call content.parts.*.functionCall"),
+    ),
+    "bedrock": Row(
+        name="Bedrock stopReason",
+        words=paths("stopReason"),
+        bodies=_within("messageStop"),
+        stops=paths("additionalModelResponseFields.stop_sequence"),
+        # What ends a stream instead of `messageStop`: ConverseStreamOutput and ResponseStream in botocore's model.
+        failed=signs(
+            "internalServerException modelStreamErrorException validationException throttlingException "
+            "serviceUnavailableException modelTimeoutException modelNotReadyException"
+        ),
+        calls=paths("contentBlockStart.start.toolUse output.message.content.*.toolUse"),
+    ),
+    "tgi": Row(name="TGI finish_reason", words=paths("finish_reason"), bodies=_within("details")),
+}  # fmt: skip
+
+
+def from_anthropic(payload: object, /) -> Finish | None:
+    """Returns the finish of a message or of a stream event, or None while the stream goes on.
+
+    - `message_start` has a null reason, and `message_delta` has the real reason.
+    - A `stop_sequence` without a string stays a "stop_sequence", with no `matched_stop`.
+    - An "end_turn" beside a `tool_use`, as some servers write it, is "tool_calls".
+    - Old text completions are read, too. They have the string in `stop`.
+
+    `payload` is a dict, or an object with the same fields, such as the official client's. Any other payload is a
+    `TypeError`. There is no other error. An error event is an "abort". A line of a batch is read like the answer that
+    it wraps. This paragraph holds for every `from_*`.
+
+    >>> from_anthropic({"type": "message_delta", "delta": {"stop_reason": "pause_turn", "stop_sequence": None}})
+    Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')
+    >>> from_anthropic({"type": "ping"})
+    """
+    return APIS["anthropic"].read(payload)
+
+
+def from_openai(payload: object, /) -> Finish | None:
+    """Returns the finish of a chat completion, of a text completion, or of a chunk, or None while the stream goes on.
+
+    - Choice 0 counts. If there is only one choice, that choice counts. You can pass another choice alone.
+    - "stop" is an "eos", unless the server names the stop. vLLM, TensorRT-LLM, sglang, smg, dynamo and llama.cpp can
+      name it.
+    - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
+    - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS.
+    - A whole chat answer is over. If it has no word, it is "unknown".
+    - Chunks without choices (Azure's first chunk, chunks for usage) let the stream go on.
+    - If a router also sends the model's own word (OpenRouter, dynamo), and that word says more than "stop", the model's
+      own word counts. `raw` is then that word.
+    - The older APIs of Cohere, AI21, watsonx, DashScope and Baidu are read, too.
+
+    >>> from_openai({"choices": [{"index": 0, "finish_reason": "stop", "matched_stop": "END"}]}).matched_stop
+    'END'
+    """
+    return APIS["openai"].read(payload)
+
+
+def from_responses(payload: object, /) -> Finish | None:
+    """Returns the finish of a response, or of the event that ends its stream, or None while the stream goes on.
+
+    A completed response that has a refusal is a "refusal". A completed response that has calls for the caller is
+    "tool_calls". `raw` is the word that decided: the status, the reason why the response is incomplete, or the type of
+    the item. The `response.done` of the Realtime API is read, too.
+
+    >>> from_responses({"type": "response.completed", "response": {"status": "completed"}})
+    Finish(reason='eos', matched_stop=None, offset=None, raw='completed')
+    """
+    return APIS["responses"].read(payload)
+
+
+def from_ollama(payload: object, /) -> Finish | None:
+    """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`, or None for any other line.
+
+    "stop" is an "eos", whatever stopped the answer. A line without a reason, as older servers write it, is an "eos",
+    too. With calls in the line the reason is "tool_calls".
+
+    >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
+    'length'
+    """
+    return APIS["ollama"].read(payload)
+
+
+def from_sglang(payload: object, /) -> Finish | None:
+    """Returns the finish of an object of `/generate`, or of its `meta_info`, or None while the stream goes on.
+
+    An EOS is a "stop_token", because sglang sends the id of the EOS. The bare strings of sglang before 0.4 are read,
+    too.
+
+    >>> from_sglang({"text": "A", "meta_info": {"finish_reason": {"type": "stop", "matched": "END"}}}).matched_stop
+    'END'
+    """
+    return APIS["sglang"].read(payload)
+
+
+def from_llama_cpp(payload: object, /) -> Finish | None:
+    """Returns the finish of the final object of `/completion`, or None while the stream goes on.
+
+    A `stop_type` of "none" is an "abort", unless the object says that more objects follow (`"stop": false`). The
+    booleans of servers before `stop_type` are read, too.
+
+    >>> from_llama_cpp({"content": "", "stop": True, "stop_type": "word", "stopping_word": "END"}).matched_stop
+    'END'
+    """
+    return APIS["llama_cpp"].read(payload)
+
+
+def from_gemini(payload: object, /) -> Finish | None:
+    """Returns the finish of a response or of a chunk, or None while the stream goes on. The names are those of the wire
+    or of google-genai.
+
+    - Candidate 0 counts. If there is only one candidate, that candidate counts. You can pass another candidate alone.
+    - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini does not tell
+      stops.
+    - A stream may say "STOP" in several chunks. The last finish counts.
+    - A prompt that was blocked has no candidates. The finish is a "content_filter".
+
+    >>> from_gemini({"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}).reason
+    'length'
+    """
+    return APIS["gemini"].read(payload)
+
+
+def from_bedrock(payload: object, /) -> Finish | None:
+    """Returns the finish of a Converse response or of the `messageStop` event of ConverseStream, or None while the
+    stream goes on.
+
+    Bedrock names the stop only if the request asks for the stop:
+    `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn" beside a `toolUse` is "tool_calls", because
+    some models say so. An answer of InvokeModel has the form of the model's own API.
+
+    >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
+    'content_filter'
+    """
+    return APIS["bedrock"].read(payload)
+
+
+def from_tgi(payload: object, /) -> Finish | None:
+    """Returns the finish of an answer of `/generate`, of the last event of `/generate_stream`, or of their `details`.
+
+    TGI does not name the stop. Without `details` TGI does not say why the answer ended.
+
+    >>> from_tgi({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}})
+    Finish(reason='stop_sequence', matched_stop=None, offset=None, raw='stop_sequence')
+    """
+    return APIS["tgi"].read(payload)
