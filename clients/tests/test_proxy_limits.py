@@ -16,7 +16,7 @@ import pytest
 import wire
 from replay import Recording, Replay
 from running import Running, raw_server, running, until
-from test_clients_close import endless
+from through import endless
 from wholes import WHOLES
 
 CHAT = "/v1/chat/completions"

@@ -41,7 +41,7 @@ impl State {
     /// use stopscan::Format;
     ///
     /// let states = Format::named("phi4_mini").unwrap().states();
-    /// assert!(states[0].markers().any(|lead| lead == ("functools[", "tool_call", true)));
+    /// assert!(states[0].markers().any(|lead| lead == ("functools[", "tool_call/bare", true)));
     /// ```
     pub fn markers(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         self.markers.iter().copied()
