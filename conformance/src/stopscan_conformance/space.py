@@ -152,7 +152,7 @@ def _ids() -> Iterator[Point]:
     """Stop tokens beside everything else that a request says."""
     for index, says in enumerate(SAYS[1:]):
         yield Point(among="id", says=says, stream=bool(index % 2))
-    for limit in ("at-the-stop", "one-before", "tight"):
+    for limit in ("at-the-stop", "one-before", "tight", "none"):
         yield Point(among="id", limit=limit)
 
 

@@ -183,13 +183,13 @@ class OtherModel(Generation):
 
 
 class Dies(Generation):
-    """At the first stop."""
+    """At the fourth stop: the first is that of the kit's look at what the server can."""
 
-    dead = False
+    stopped = 0
 
     async def texts(self) -> AsyncIterator[tuple[str, str]]:
-        Dies.dead = Dies.dead or bool(self.ask.stops)
-        await asyncio.sleep(600 if Dies.dead else 0)
+        Dies.stopped += bool(self.ask.stops)
+        await asyncio.sleep(600 if Dies.stopped > 3 else 0)
         async for part in super().texts():
             yield part
 
