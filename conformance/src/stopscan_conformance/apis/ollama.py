@@ -24,9 +24,9 @@ def generate_body(model: str, request: Request) -> Data:
 
 
 def _options(request: Request) -> Data:
-    """The options, but for the format of the answer, which stands beside them."""
+    """The options, but for two that stand beside them."""
     options = {**request.limit("num_predict"), **request.named("stop")}
-    return {name: options.pop(name) for name in ("format",) if name in options} | {"options": options}
+    return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 
 
 def read(wire: Wire, request: Request) -> Iterator[Part]:
