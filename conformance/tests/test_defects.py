@@ -56,7 +56,7 @@ def test_other_right_server_passes(staged_url: str, thorough: bool, variant: Var
     many = [BY_NAME[f"{api}-whole-sixty-three"] for api in variant.apis]  # stops, more than some servers take
     results = results_of(server, every if thorough else [*part(every, 11, 40), *many])
     assert {name: result for name, result in results.items() if result.outcome not in variant.outcomes} == {}
-    assert {result.outcome for result in results.values()} == variant.outcomes
+    assert "pass" in {result.outcome for result in results.values()} <= variant.outcomes
 
 
 @pytest.mark.parametrize("api", ["openai-chat", "anthropic", "generate"])

@@ -144,8 +144,9 @@ def fits(api: Api, point: Point) -> bool:
         return False
     if not api.stops and (point.among != "none" or point.after.startswith("refused")):
         return False
-    if point.limit == "none" and (api.name == "openai-completions" or _most(point) > DEFAULT_LIMIT):
-        return False  # a server may have a limit of its own, and 16 tokens for completions
+    # A server may have a limit of its own, and completions have one of 16 tokens.
+    if point.limit == "none" and _most(point) > (16 if api.name == "openai-completions" else DEFAULT_LIMIT):
+        return False
     if point.limit.endswith("-reasoning") or point.script == "thought":
         return api.name in (*CHATS, "responses-with-stop") and not point.among.startswith("id")
     return point.usage == "asked" or (api.asks_for_usage and point.stream)
@@ -154,6 +155,8 @@ def fits(api: Api, point: Point) -> bool:
 def _most(point: Point) -> float:
     """At most how many tokens its answer has; a token has a character or more."""
     endless = point.place is None or point.among == "none"
+    if point.among == "id" and point.place is not None:
+        return point.place + 1
     return float("inf") if endless else (point.place or 0) + point.skip + point.length + 17
 
 

@@ -86,6 +86,7 @@ AMONG = (
 LIMITS = ("enough", "none", "at-the-stop", "one-after", "one-before", "within", "tight")
 SAYS = (
     "nothing", "temperature", "greedy", "penalties", "seed", "top-p", "top-k", "logprobs", "response-format", "tools",
+    "metadata", "no-thinking", "think-not",
     "user", "newer-limit", "both-limits", "echo", "parts", "system", "system-with-the-stop", "turns",
     "turns-with-the-stop", "long-prompt", "long-message", "prompt-begins-the-stop",
 )  # fmt: skip
@@ -106,14 +107,15 @@ DIMENSIONS: Mapping[str, Sequence[Any]] = {
     "after": AFTER,
 }
 CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
+INSIDE = Point(script="wide-deep", place=1200, skip=5, length=4)  # within one token, far in the text
 RANDOM, MORE_AT_RANDOM = 60, 600
 SMALL = 700  # tokens of an answer, at most, in the cases that are not deep
 
 
 def small(seed: int) -> list[Point]:
-    """Each value of each dimension by itself, the borders, and points at random, without long answers but three: stops
+    """Each value of each dimension by itself, the borders, and points at random, without long answers but four: stops
     across two large borders, and one behind them."""
-    far = (Point(place=1022, length=12), at_character(65533, 8, stream=True), Point(place=FAR))
+    far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     return [point for point in deep(seed) if point.longest <= SMALL or point in far]
 
 
@@ -152,7 +154,7 @@ def _ids() -> Iterator[Point]:
     """Stop tokens beside everything else that a request says."""
     for index, says in enumerate(SAYS[1:]):
         yield Point(among="id", says=says, stream=bool(index % 2))
-    for limit in ("at-the-stop", "one-before", "tight"):
+    for limit in ("at-the-stop", "one-before", "tight", "none"):
         yield Point(among="id", limit=limit)
 
 
@@ -175,6 +177,7 @@ def _borders() -> Iterator[Point]:
     yield Point(script="wide-deep", place=None, among="held-at-borders", limit="all", stream=False)
     yield Point(script="deep", place=None, among="held-at-borders", limit="all", stream=True)
     yield Point(place=FAR, stream=False)
+    yield INSIDE
 
 
 def _deep_borders() -> Iterator[Point]:
@@ -379,6 +382,9 @@ OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
     "response-format": ({"response_format": {"type": "text"}}, ("openai-chat",)),
     "tools": ({"tools": [TOOL], "tool_choice": "none"}, ("openai-chat",)),
     "user": ({"user": "somebody"}, OPENAI),
+    "metadata": ({"metadata": {"user_id": "somebody"}}, ("anthropic",)),
+    "no-thinking": ({"thinking": {"type": "disabled"}}, ("anthropic",)),
+    "think-not": ({"think": False}, ("ollama-chat", "ollama-generate")),
     "newer-limit": ({}, ("openai-chat",)),
     "both-limits": ({}, ("openai-chat",)),
     "echo": ({"echo": True}, ("openai-completions",)),

@@ -16,15 +16,17 @@ COUNTS = ("prompt_eval_count", "eval_count")  # both are optional in the referen
 
 
 def chat_body(model: str, request: Request) -> Data:
-    return {"model": model, "stream": request.stream, "messages": request.messages, "options": _options(request)}
+    return {"model": model, "stream": request.stream, "messages": request.messages, **_options(request)}
 
 
 def generate_body(model: str, request: Request) -> Data:
-    return {"model": model, "stream": request.stream, "prompt": request.text, "options": _options(request)}
+    return {"model": model, "stream": request.stream, "prompt": request.text, **_options(request)}
 
 
 def _options(request: Request) -> Data:
-    return {**request.limit("num_predict"), **request.named("stop")}
+    """The options, but for two that stand beside them."""
+    options = {**request.limit("num_predict"), **request.named("stop")}
+    return {name: options.pop(name) for name in ("format", "think") if name in options} | {"options": options}
 
 
 def read(wire: Wire, request: Request) -> Iterator[Part]:
