@@ -104,23 +104,26 @@ def expected(
 ) -> Answer:
     """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS.
 
-    Where a stream ends, half a character becomes U+FFFD, and may complete a stop. The text of a stop id counts only if
-    it completes one. The text begins with the opening marker of ``protect`` and closes once: no stop completes between
-    the markers' ends.
+    Where a stream ends, half a character becomes U+FFFD, and may complete a stop. The text of an end token is no text;
+    a stop that is all of it fires. The text begins with the opening marker of ``protect`` and closes once: no stop
+    completes between the markers' ends, and none inside an opening marker that is one token.
     """
     opening, closing = protect
+    before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)
     for count, token_id in enumerate([*ids, eos], 1):
         ends = token_id in {*stop_ids, eos}
         final = ends or count == limit
-        texts = [_text(pieces[:size], final=final) for size in ([count, count - 1] if ends else [count])]
-        for text in texts:
-            start = text.find(closing) + len(closing) if closing in text else len(text)
-            if found := first_stop(text[: max(0, len(opening) - 1)], stops, patterns):
-                return Answer(text[: found[0]], found[2], count)
-            if found := first_stop(text[start:], stops, patterns):
-                return Answer(text[: start + found[0]], found[2], count)
+        text = _text(pieces[: count - ends], final=final)
+        start = text.find(closing) + len(closing) if closing in text else len(text)
+        if found := first_stop(text[:before], stops, patterns):
+            return Answer(text[: found[0]], found[2], count)
+        if found := first_stop(text[start:], stops, patterns):
+            return Answer(text[: start + found[0]], found[2], count)
+        whole = _text(pieces[count - 1 : count], final=True) if ends and closing in text else ""
+        if whole in stops:
+            return Answer(text, whole, count)
         if final:
-            return Answer(texts[-1], token_id if ends else None, count)
+            return Answer(text, token_id if ends else None, count)
     raise AssertionError("the last of them is EOS")
 
 
