@@ -3,7 +3,7 @@
     python benches/conformance.py NAME [--python PYTHON] [--proxied]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan_clients.proxy --api none` stands
+and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan-proxy --api none` stands
 before the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
 llama.cpp, this environment needs gguf, too.
 """
