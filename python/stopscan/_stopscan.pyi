@@ -20,6 +20,7 @@ __all__ = [
     "TokenScanner",
     "TokenSegmenter",
     "Vocabulary",
+    "__version__",
     "formats",
     "scan",
     "split",

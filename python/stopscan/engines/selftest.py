@@ -23,7 +23,7 @@ class Tokenizer:
         vocabulary: dict[str, int] = {}
         for piece in [*(bytes([byte]) for byte in range(256)), *(word.encode() for word in words)]:
             vocabulary.setdefault(_spell(piece), len(vocabulary))
-        self.backend = Backend(models.BPE(vocab=vocabulary, merges=[]))
+        self.backend: Backend = Backend(models.BPE(vocab=vocabulary, merges=[]))
         self.backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         self.backend.decoder = decoders.ByteLevel()
         self.backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])

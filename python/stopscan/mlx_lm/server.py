@@ -30,7 +30,7 @@ from stopscan.mlx_lm._versions import SERVER, require
 
 require("server", SERVER)
 
-failures = Failures(logging.getLogger("stopscan.mlx_lm"))
+failures: Failures = Failures(logging.getLogger("stopscan.mlx_lm"))
 
 
 class _Row(RowScanner):

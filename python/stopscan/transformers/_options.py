@@ -47,7 +47,7 @@ class Options:
             self.stops = self._checkpoint.stops(StopSet(stop), protect)
             self._start = {"start_protected": start_protected}
         eos = options.pop("eos_token_ids", None)
-        self.eos_token_ids = ids(self.tokenizer.eos_token_id if eos is None else eos)
+        self.eos_token_ids: list[int] = ids(self.tokenizer.eos_token_id if eos is None else eos)
         self._options = options
         self.scanner(())  # bad options raise before the generation
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from lm_eval.__main__ import cli_evaluate
@@ -17,11 +17,16 @@ from stopscan.transformers._options import Options
 from stopscan.transformers._row import row_of
 from stopscan.transformers._stops import Stops
 
+if TYPE_CHECKING:
+    from stopscan.engines.untyped import Untyped as EvalModel
+else:
+    EvalModel = huggingface.HFLM
+
 __all__ = ["ExactHFLM"]
 
 
 @register_model("hf-stopscan")
-class ExactHFLM(huggingface.HFLM):
+class ExactHFLM(EvalModel):
     """lm_eval's ``HFLM``, whose answers end before the first stop of ``until`` that the model completes.
 
     A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before that token,
@@ -37,7 +42,7 @@ class ExactHFLM(huggingface.HFLM):
     def generate_until(self, requests: Any, disable_tqdm: bool = False) -> Any:
         """The answer to each request, in their order."""
         try:
-            return super().generate_until(requests, disable_tqdm)
+            return super().generate_until(requests, disable_tqdm)  # type: ignore[misc]
         finally:
             self._answers = None
 
@@ -49,14 +54,14 @@ class ExactHFLM(huggingface.HFLM):
             region = []  # lm_eval cuts the ids there, and has the rest decoded
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
-            sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)
+            sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]
         # A decoder's first token is no answer, and often an EOS.
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
         """The text of ``tokens``; while answers are generated only to the stop, which leaves lm_eval nothing to cut."""
         if self._answers is None or not skip_special_tokens:
-            return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)
+            return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
         # Without the prompt, as lm_eval decodes it: SentencePiece then drops the first space.
         row = row_of(self._answers, ())
         row.steps(tokens)

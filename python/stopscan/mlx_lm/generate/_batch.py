@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlx_lm.generate import BatchGenerator
-from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 from stopscan import StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
 from stopscan.mlx_lm._versions import BATCHES, require
 from stopscan.mlx_lm.generate._single import print_speed, stop_set, taken
+
+if TYPE_CHECKING:
+    from stopscan.engines.untyped import Untyped as MlxBatchResponse
+else:
+    from mlx_lm.generate import BatchResponse as MlxBatchResponse
 
 
 @dataclass
@@ -76,7 +80,7 @@ def batch_generate(
     if verbose:
         print_speed(stats)
     kept = [output[: _length(row, len(output))] for row, output in zip(rows, outputs, strict=True)]
-    return BatchResponse(
+    return BatchResponse(  # type: ignore[call-arg]
         texts=["".join(text for text, *_ in output) for output in outputs],
         stats=stats,
         caches=[output[-1][3] for output in outputs] if return_prompt_caches else None,

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlx_lm.generate import GenerationResponse as MlxResponse
 from mlx_lm.generate import stream_generate as mlx_stream_generate
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from stopscan import StopMatch, StopSet
 from stopscan.finish import Finish
 from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
+
+if TYPE_CHECKING:
+    from stopscan.engines.untyped import Untyped as MlxResponse
+else:
+    from mlx_lm.generate import GenerationResponse as MlxResponse
 
 ENDS = {"stop": Finish("eos"), "length": Finish("length")}
 OF_ROWS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
