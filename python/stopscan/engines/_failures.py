@@ -26,7 +26,7 @@ class Failures:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self.count = 0
+        self.count: int = 0
 
     @property
     def off(self) -> bool:
