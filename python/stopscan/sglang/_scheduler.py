@@ -151,6 +151,7 @@ class Stopping:
                 stops.settle(self)
             except BaseException as error:
                 stops.failed(self, error)
+                super().update_finish_state(new_accepted_len)  # type: ignore[misc]
 
     def check_match_stop_str_prefix(self: Any) -> bool:
         """Whether a message would bring no text."""
