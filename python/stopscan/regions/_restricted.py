@@ -13,8 +13,8 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
     """Returns the graph with the answer and the regions ``names`` alone: what a route tells apart that has no parser of
     tool calls, for example.
 
-    What stands in another region is answer then, and its markers are text, so that a stop may reach across them. A graph
-    with regions of its own, such as Harmony's headers, is returned as it is.
+    What stands in another region is answer then, and its markers are text, so that a stop may reach across them. A
+    graph with regions of its own, such as Harmony's headers, is returned as it is.
 
     >>> restricted({"answer": {"<think>": "reasoning", "<call>": "tool_call"}, "reasoning": {"</think>": "answer"},
     ...             "tool_call": {"</call>": "answer"}}, ["reasoning"])
