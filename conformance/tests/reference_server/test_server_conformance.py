@@ -44,7 +44,7 @@ def results(checkpoint: Path) -> Iterator[dict[Case, Result]]:
 
 
 def run(url: str, pool: ThreadPoolExecutor, chosen: list[Case]) -> dict[Case, Result]:
-    server = Server(url)
+    server = Server(url, timeout=120)  # seconds: the machine may be busy with other work
     return dict(zip(chosen, pool.map(lambda case: case.run(server), chosen), strict=True))
 
 
