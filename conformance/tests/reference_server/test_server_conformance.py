@@ -16,11 +16,12 @@ from quietly import quietly
 from server_harness import CountingEngine, Engine, served
 
 from stopscan_conformance import Case, Result, Server, cases
+from stopscan_conformance.apis import APIS
 
 # The server takes a closing marker that is left over out of the answer, as the parsers of reasoning do.
 LEFT_OVER = "closing_marker_outside_a_region"
 EVERY = [
-    *(case for case in cases() if case.topic != "generated"),
+    *(case for case in cases(*APIS) if case.topic != "generated"),
     *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
 # The kit asks for stops in the answer alone, of raw completions, too.

@@ -385,7 +385,7 @@ def without(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Va
 
 
 UNUSUAL = [
-    without("plain", (CHAT, COMPLETIONS), told=unnamed, ask=refuses_ids, stops=at_most_four),
+    without("plain, four stops", (CHAT, COMPLETIONS), told=unnamed, ask=refuses_ids, stops=at_most_four),
     without("plain, and counts no prompt", CHAT, told=unnamed, ask=without_ids, whole_answer=counts_no_prompt,
             events=every(with_usage, counts_no_prompt)),
     without("stops are not named", (CHAT, COMPLETIONS), told=unnamed),
