@@ -100,7 +100,7 @@ pub(crate) fn iterated<'py>(
 /// `object` as a string, or the error that says what came instead.
 #[inline]
 pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
-    // Most are no subclass, which is told without a call.
+    // Most strings are exactly `str`, which is checked without a call.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
@@ -119,7 +119,8 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
     })
 }
 
-/// From so many code points on, CPython is not asked for the UTF-8 of a string: it would keep that as long as the string.
+/// CPython is not asked for the UTF-8 of a string with more code points than this: it would keep the UTF-8 as long as the
+/// string lives.
 const KEPT: usize = 256;
 
 /// The text of `string`, if it is short, and no subclass: that may have a length of its own.
@@ -157,10 +158,10 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     action(std::str::from_utf8(bytes.as_bytes()).map_err(value_error)?)
 }
 
-/// Reading so many bytes can take a millisecond: with patterns each takes up to a microsecond.
+/// With more bytes than this, reading can take a millisecond: with patterns, a byte takes up to a microsecond.
 pub(crate) const LONG: usize = 1_024;
 
-/// What `action` gives. Other threads run meanwhile if the text is so long that it takes a millisecond.
+/// Runs `action`, without the GIL if the text is long.
 #[inline(always)]
 pub(crate) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce() -> T + Send) -> T {
     if text.len() < LONG { action() } else { py.detach(action) }

@@ -112,7 +112,7 @@ pub(crate) fn owned(text: &str) -> PyResult<String> {
     Ok(copy)
 }
 
-/// Whoever needs less does not ask: a process without so many bytes is at its end.
+/// Smaller sizes are not checked: a process that lacks them cannot go on anyway.
 const SMALL: usize = 1 << 16;
 
 /// Asks for so many bytes and gives them back: for code that would end the process if there were none.

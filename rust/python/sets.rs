@@ -529,7 +529,7 @@ struct SetArguments<E> {
     patterns: bool,
 }
 
-/// From so many bytes of stops on, compiling takes long enough to let other threads run.
+/// With more bytes of stops than this, compiling takes long enough to release the GIL.
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {

@@ -10,8 +10,8 @@ pub const MAX_SET_BYTES: usize = 8_000_000;
 /// The most regions of a set, ordinary text included.
 pub const MAX_REGIONS: usize = 100;
 
-/// Why a [`StopSet`](crate::StopSet) or a [`SegmentSet`](crate::SegmentSet) cannot be compiled, or a scanner cannot
-/// begin where it should; its text names the culprit.
+/// The error of a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) that cannot be compiled, or of a
+/// scanner that cannot begin where it should. Its text names the culprit.
 ///
 /// ```
 /// use stopscan::StopSet;
@@ -21,7 +21,7 @@ pub const MAX_REGIONS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopSetError(ErrorKind);
 
-/// What is wrong with a set, for hosts that answer by it.
+/// The kind of a [`StopSetError`], for hosts that answer differently to different kinds.
 ///
 /// ```
 /// use stopscan::{StopSet, StopSetErrorKind};
@@ -38,22 +38,22 @@ pub enum StopSetErrorKind {
     TwoMeanings,
     /// A marker can never be reached.
     Unreachable,
-    /// A region is missing, or there twice, or the graph of regions is none.
+    /// A region is missing or given twice, or the regions do not make a graph.
     Region,
     /// A pattern cannot be scanned for.
     Pattern,
-    /// What counts as a loop is out of range.
+    /// A number of [`Repeat`](crate::Repeat) is out of range.
     Repeat,
     /// The text cannot begin where it should.
     Start,
-    /// There is too much of something.
+    /// The set has too many bytes or regions.
     TooLarge,
-    /// There is no memory for it.
+    /// There is not enough memory for the set.
     NoMemory,
 }
 
 impl StopSetError {
-    /// What is wrong.
+    /// The kind of the error.
     ///
     /// ```
     /// use stopscan::{StopSet, StopSetErrorKind};
@@ -81,7 +81,7 @@ impl StopSetError {
         }
     }
 
-    /// The place of the culprit in the list that it was given in, if it was one of a list.
+    /// The index of the culprit in the list that it was given in, if it was given in a list.
     ///
     /// ```
     /// use stopscan::StopSet;

@@ -99,16 +99,16 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// About how many bytes it has of the text.
+    /// About how many bytes of text the stream keeps.
     pub fn size(&self) -> usize {
         self.held().len() + self.unused().len() + self.beside.as_ref().map_or(0, |beside| beside.size())
     }
 
-    /// Asks for the memory that reading so many bytes takes at most, and gives it back. Reading a delta ends the process
-    /// if there is no memory; a host asks first and reports an error of its own.
+    /// Checks that the memory for reading a delta of `bytes` bytes can be had, by allocating and freeing it. Without
+    /// memory, reading a delta ends the process, so a host that has an error of its own asks first.
     ///
     /// # Errors
-    /// When there is not so much memory.
+    /// If there is not enough memory.
     #[inline]
     pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
         let beside = self.beside.as_ref().map_or(0, |beside| beside.growth(bytes));

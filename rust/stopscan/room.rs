@@ -1,13 +1,13 @@
-//! Room in memory, asked for before it is needed: where a caller decides how much something takes, and there is none,
-//! that is an error. The standard library would end the process.
+//! Memory that is asked for before it is needed. If a caller decides how much memory something takes, a lack of it is an
+//! error here; the standard library would end the process.
 
 use std::collections::TryReserveError;
 use std::hint::black_box;
 
-/// Whoever needs less does not ask: a process without so many bytes is at its end.
+/// Smaller sizes are not checked: a process that lacks them cannot go on anyway.
 const SMALL: usize = 1 << 16;
 
-/// Asks for so many bytes and gives the bytes back: for code that has no way to learn that there is no room.
+/// Checks that `bytes` bytes can be had, by allocating and freeing them. For code that cannot report a failed allocation.
 pub(crate) fn ask(bytes: usize) -> Result<(), TryReserveError> {
     if bytes < SMALL {
         return Ok(());
@@ -26,14 +26,14 @@ pub(crate) fn text(text: &str) -> Result<String, TryReserveError> {
     Ok(copy)
 }
 
-/// An empty list with room for so many items.
+/// An empty list with room for `items` items.
 pub(crate) fn list<T>(items: usize) -> Result<Vec<T>, TryReserveError> {
     let mut list = Vec::new();
     list.try_reserve_exact(items)?;
     Ok(list)
 }
 
-/// What an iterator gives, whose length is known.
+/// The items of an iterator whose length is known.
 pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, TryReserveError> {
     let mut all = list(items.len())?;
     all.extend(items);

@@ -1,4 +1,4 @@
-//! What is known of a text that is read: how far, what of it is held, and whether anything can begin in it.
+//! The text of a stream: places in it, the text that is held, and whether a stop can begin in a piece of it.
 
 use std::ops::Add;
 
@@ -17,7 +17,7 @@ impl Place {
         Place { code_points: code_points(text), bytes: text.len() }
     }
 
-    /// The place where `text` begins that ends here.
+    /// The place where `text` begins, if it ends here.
     pub(crate) fn before(self, text: &str) -> Place {
         let length = Place::after(text);
         Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
@@ -38,16 +38,16 @@ impl Add for Place {
     }
 }
 
-/// How many code points `text` has: the bytes of its UTF-8 that continue none.
+/// The number of code points of `text`: its bytes that do not continue a character.
 pub fn code_points(text: &str) -> usize {
     text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }
 
-/// A buffer of so many bytes is never given back.
+/// A buffer of at most this many bytes is kept for the next text.
 const SPARE: usize = 64;
 
-/// Held text: what is released leaves at the front and what is held comes in at the back, so that no delta copies
-/// the text that stays.
+/// The held text. Released text leaves at the front, and new text comes in at the back, so that the text between is not
+/// copied for each delta.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     buffer: String,
@@ -55,13 +55,13 @@ pub(crate) struct Held {
     start: usize,
 }
 
-/// What a delta releases. It is a place and not a text, so that nothing stays borrowed.
+/// The text that a delta releases, as places in the buffer and in the delta: so nothing stays borrowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
-    /// Where it begins and ends in the buffer; nothing is there if no text was held before.
+    /// Where the text begins and ends in the buffer. Empty if no text was held before.
     from: usize,
     to: usize,
-    /// How many bytes of the delta are in it.
+    /// The number of bytes of the delta that are released.
     pub(crate) of_delta: usize,
 }
 
@@ -78,7 +78,7 @@ impl Released {
 }
 
 impl Held {
-    /// How many bytes the buffer takes when so many come in for which it has no room.
+    /// The number of bytes that the buffer needs if `bytes` more come in. 0 if it has room for them.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         let needed = self.buffer.len() + bytes;
         if needed > self.buffer.capacity() { 2 * needed } else { 0 }

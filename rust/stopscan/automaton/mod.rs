@@ -33,7 +33,7 @@ pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 /// From this many bytes on, a prefilter beats the walk.
 const LONG: usize = 128;
 
-/// Words are referred to by their index plus one; this is no word.
+/// A word is stored as its index plus one, so that 0 stands for "no word".
 const NONE: u32 = 0;
 
 type Columns = [u8; 256];

@@ -162,7 +162,7 @@ impl Format {
         }
         let mut titled = State { name: self.opened(), ..thoughts.clone() };
         titled.add([self.title].into_iter(), "reasoning", false);
-        // What is no title: its first word is over.
+        // If the first word ends and is not the title, the text is ordinary reasoning.
         titled.add([" ", "\n"].into_iter(), "reasoning", KEPT);
         vec![thoughts, titled]
     }

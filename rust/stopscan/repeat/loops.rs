@@ -20,7 +20,7 @@ pub struct Loops {
     text: Tail<u8>,
     /// How many bytes were read before `text`.
     base: usize,
-    /// Before so many bytes are kept, there is no check and no run fires: text needs nothing but to be kept.
+    /// The number of kept bytes from which on checks are needed. With fewer, no run can fire, so text is only kept.
     limit: usize,
     /// How many bytes of `text` the runs were compared with.
     followed: usize,

@@ -98,10 +98,10 @@ impl Repeat {
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// Up to which period the check at a block looks whose number is divisible by two so many times.
+    /// The longest period that the check at a block looks for. `divisible` says how often two divides the block's number.
     ///
-    /// Between two checks for a period there are no more than `count - 2` periods, so that a square is left of the run.
-    /// Nor are there more than the `longest` period, so that the text that is kept has the square's beginning.
+    /// Two checks for a period are at most `count - 2` periods apart, so that a run still has two copies left at the
+    /// second. They are also at most the `longest` period apart, so that the kept text has the beginning of these copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
         if self.count == 3 {

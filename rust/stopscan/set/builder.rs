@@ -100,8 +100,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Holds no more than so many code points for a pattern. A pattern that could hold ordinary text for ever needs
-    /// this; without it, the limit is 65,536.
+    /// Sets the number of code points that a pattern may hold at most. A pattern that could hold ordinary text for ever
+    /// needs it. The default is 65,536.
     ///
     /// ```
     /// use stopscan::StopSet;

@@ -610,8 +610,8 @@ impl<E: Emit> Stream<E> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Releases the held text before a special token that is no text. If it is a stop, that fires, if `armed`; if it is
-    /// a marker, that leads to its region. `None` if it is neither.
+    /// Releases the held text before a special token without text, if the token is a stop or a marker here. A stop fires
+    /// if `armed`; a marker leads to its region. Returns `None` if the token is neither.
     pub(crate) fn pass_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

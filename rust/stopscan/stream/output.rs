@@ -426,7 +426,7 @@ pub(crate) struct Fired {
 #[derive(Clone, Debug)]
 pub(crate) enum FiredStop {
     Word(Word),
-    /// A special token that is no text: it begins where the text ends.
+    /// A special token without text: the match begins where the text ends.
     Special(Word),
     Pattern {
         index: usize,

@@ -119,7 +119,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// What decoding makes of bytes that are no character: see [`Strays`].
+    /// Sets what bytes that are not valid UTF-8 are decoded to: see [`Strays`].
     ///
     /// ```
     /// use stopscan::{Strays, Vocabulary};
@@ -167,7 +167,8 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// When a token is no UTF-8 although characters are spelled by byte tokens, or all of them have 4 GiB or more.
+    /// If a token is not valid UTF-8 although the vocabulary spells characters with byte tokens, or if the tokens have 4 GiB
+    /// of text or more.
     ///
     /// ```
     /// use stopscan::Vocabulary;

@@ -13,13 +13,13 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VocabularyError {
-    /// The token with this id is no UTF-8, although characters are spelled by byte tokens.
+    /// The token with this id is not valid UTF-8, although the vocabulary spells characters with byte tokens.
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,
     /// There is no memory for the vocabulary.
     NoMemory,
-    /// The text is no `tokenizer.json`; what is wrong with it, and where.
+    /// The text is not a `tokenizer.json`. The string says what is wrong, and where.
     NoTokenizer(String),
     /// The text of a stream cannot be made from the bytes of single ids; which decoder it is that makes it otherwise.
     NotNative(String),

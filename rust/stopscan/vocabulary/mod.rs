@@ -17,7 +17,7 @@ pub(crate) mod tokenizer_json;
 pub use builder::VocabularyBuilder;
 pub use error::{UnknownToken, VocabularyError};
 
-/// What decoding makes of bytes that are no character.
+/// How a decoder treats stray bytes: bytes that are not valid UTF-8.
 ///
 /// ```
 /// use stopscan::{Strays, TokenDecoder, Vocabulary};
@@ -33,14 +33,14 @@ pub use error::{UnknownToken, VocabularyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strays {
-    /// One U+FFFD for the beginning of a character that does not go on, and for any other byte; characters go on
-    /// across tokens. This is what `String::from_utf8_lossy` does with all bytes together: byte-level BPE, tiktoken.
+    /// One U+FFFD for half a character, and one for any other stray byte. Characters may go across tokens. This is what
+    /// `String::from_utf8_lossy` does with all bytes together. Byte-level BPE and tiktoken do it.
     #[default]
     Parts,
-    /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is no UTF-8: the decoder `ByteFallback`
-    /// of the tokenizers library.
+    /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is not valid UTF-8. The decoder
+    /// `ByteFallback` of the tokenizers library does it.
     Runs,
-    /// One U+FFFD for each stray byte of a run of byte tokens: SentencePiece itself.
+    /// One U+FFFD for each stray byte of a run of byte tokens. SentencePiece itself does it.
     Bytes,
 }
 
@@ -133,7 +133,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// [`VocabularyError::NotNative`] for any other decoder, such as WordPiece's, and
-    /// [`VocabularyError::NoTokenizer`] for what is no such file.
+    /// [`VocabularyError::NoTokenizer`] for any text that is not such a file.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
-/// More ids are no vocabulary: the largest that are known have 300,000.
+/// A file with more ids than this is refused. The largest vocabularies that are known have 300,000.
 const MOST_IDS: u32 = 1 << 24;
 
 #[derive(Deserialize)]
