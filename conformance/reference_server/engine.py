@@ -62,7 +62,7 @@ class Row:
         if isinstance(self.scanner, RowSegmenter):
             return self.scanner.segments(response)
         text = self.scanner.text(response)
-        return [("answer", text)] if text else []
+        return [("answer", text, 0)] if text else []
 
     def put(self, step: list[Segment] | EngineError | None) -> None:
         """Called by the engine's thread; None is the end."""

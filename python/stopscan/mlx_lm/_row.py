@@ -123,7 +123,7 @@ class RowSegmenter(BatchRow):
     >>> generator.insert([prompt], stop_sequences=[row])
     >>> [response] = generator.next_generated()
     >>> row.segments(response)
-    [('reasoning', 'Hm')]
+    [('reasoning', 'Hm', 0)]
     """
 
     def __init__(
