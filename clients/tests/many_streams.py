@@ -1,6 +1,6 @@
 """Streams of random chunks through the official clients over the transports, each held against brute force.
 
-    python tests/python/clients/many_streams.py 10000 [SEED]
+    python clients/tests/many_streams.py 10000 [SEED]
 
 A line for each form: how many streams, how many of them a stop has ended, how many were wrong. A server that knows no
 stops sends each; after the event that completes a stop it waits for its client to leave, and must send nothing more.

@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -112,7 +113,7 @@ def test_each_api_is_asked_in_its_own_words(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_redirects_are_followed_as_official_clients_do(staged_url: str) -> None:
-    server = Server(f"{staged_url}/moved", model="reciter")
+    server = Server(f"{staged_url}/{quote('moved for now')}", model="reciter")
     for stream in (False, True):
         answer = asyncio.run(ask(server, CHAT, Request("[split]", stream, {"stop": ["END"]})))
         assert (answer.text, answer.error, answer.faults) == ("This is the ", None, [])

@@ -129,26 +129,21 @@ fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     objects::class(py, &FINISH, "stopscan.finish", "Finish")
 }
 
-/// The end of `stream`.
+/// The Python `Finish` of `stream`, or `None` while it goes on.
 pub(crate) fn finished<'py, E: Emit, D>(py: Python<'py>, stream: &TokenStream<E, D>) -> PyResult<Option<Py<PyAny>>> {
-    let none = || py.None().into_bound(py);
-    let finish = |reason: &str, stop: Bound<'py, PyAny>, offset: Option<usize>| {
-        let arguments = [new_string(py, reason)?.into_any(), stop, some_int(py, offset)?];
-        class(py)?.call1(tuple(py, arguments.map(Ok))?)
-    };
     let finish = match stream.finish() {
         None => return Ok(None),
-        Some(Finish::StopSequence) => {
-            let found = stream.stop_match();
-            let sequence = found.as_ref().map(|found| new_string(py, found.sequence())).transpose()?;
-            finish("stop_sequence", sequence.map_or_else(none, Bound::into_any), found.map(|found| found.offset()))?
+        Some(Finish::StopToken(id)) => {
+            let arguments = [new_string(py, "stop_token")?.into_any(), int(py, id as usize)?.into_any()];
+            class(py)?.call1(tuple(py, arguments.map(Ok))?)?
         }
-        Some(Finish::StopToken(id)) => finish("stop_token", int(py, id as usize)?.into_any(), None)?,
-        Some(Finish::Ended(reason)) => {
-            let found = stream.stop_match().filter(|_| matches!(reason, EndReason::Repetition));
-            finish(reason.name(), none(), found.map(|found| found.offset()))?
+        Some(finish) => {
+            let found = stream.stop_match().map(|found| StopMatch::from_core(py, found)).transpose()?;
+            let found = found.map_or_else(|| py.None(), Py::into_any).into_bound(py);
+            let reason = if let Finish::Ended(reason) = finish { reason } else { EndReason::Eos };
+            let arguments = [found, new_string(py, reason.name())?.into_any()];
+            class(py)?.getattr(new_string(py, "of")?)?.call1(tuple(py, arguments.map(Ok))?)?
         }
-        Some(other) => return Err(value_error(format!("unknown finish {other:?}"))),
     };
     Ok(Some(finish.unbind()))
 }

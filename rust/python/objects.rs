@@ -1,8 +1,6 @@
 //! New Python objects, or the error that there is no memory for them. PyO3's own constructors of strings, tuples, lists
 //! and dicts panic then.
 
-use std::hint::black_box;
-
 use crate::errors::OrRaise;
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;
@@ -112,18 +110,9 @@ pub(crate) fn owned(text: &str) -> PyResult<String> {
     Ok(copy)
 }
 
-/// Smaller sizes are not checked: a process that lacks them cannot go on anyway.
-const SMALL: usize = 1 << 16;
-
-/// Asks for so many bytes and gives them back: for code that would end the process if there were none.
+/// Raises `MemoryError` if `bytes` bytes cannot be had now: for code that would end the process without them.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
-    if bytes < SMALL {
-        return Ok(());
-    }
-    let mut room: Vec<u8> = Vec::new();
-    let answer = room.try_reserve_exact(bytes);
-    black_box(&mut room); // or the compiler would leave it out
-    answer.or_raise()
+    stopscan::host::ask_memory(bytes).or_raise()
 }
 
 /// Makes tuples and lists that differ in few items, for what is made at every delta: a list is filled, copied and emptied.

@@ -749,7 +749,9 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            Decoding::Window(_) => true, // a character that several tokens spell begins a text that is no marker
+            // Not known here: a token that also completes a character of the token before it is taken for whole. That
+            // matters only if both together spell a marker.
+            Decoding::Window(_) => true,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::graph::Graph;
 use crate::{Emit, EndReason, Options, Set, Snapshot, SnapshotError, Stream, TokenStream};
 
 pub use crate::graph::Cursor;
+pub use crate::room::ask as ask_memory;
 pub use crate::snapshot::{Reader, Writer};
 pub use crate::text::{NOTHING_PASSES, Place, Shape, code_points};
 pub use crate::tokens::{Decode, Ends, Limits, Native, Sink};

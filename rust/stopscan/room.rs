@@ -8,7 +8,7 @@ use std::hint::black_box;
 const SMALL: usize = 1 << 16;
 
 /// Checks that `bytes` bytes can be had, by allocating and freeing them. For code that cannot report a failed allocation.
-pub(crate) fn ask(bytes: usize) -> Result<(), TryReserveError> {
+pub fn ask(bytes: usize) -> Result<(), TryReserveError> {
     if bytes < SMALL {
         return Ok(());
     }

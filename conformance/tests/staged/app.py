@@ -49,7 +49,6 @@ class Staged:
     key: str | None = None  # which clients have to send
     on_leaving: str = "cancel"  # or "go on"
     around: Callable[[Any], Any] = lambda app: app  # what stands before it, as ASGI
-    redirects: bool = False  # to the same route under another address
     memory: dict[str, Any] = field(default_factory=dict)  # what one request leaves for others: nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
@@ -141,9 +140,6 @@ def application(every: Iterable[Staged]) -> Any:
         staged, form = servers[name], FORMS.get(f"/{path}")
         if path == "v1/models":
             await _send_json(send, 200, {"object": "list", "data": [{"id": staged.model, "object": "model"}]})
-        elif staged.redirects and not scope["query_string"]:
-            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"?moved")]})
-            await send({"type": "http.response.body"})
         elif form is None:
             await _send_json(send, 404, {"error": {"message": "no such route", "type": "invalid_request_error"}})
         else:

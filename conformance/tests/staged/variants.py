@@ -233,7 +233,6 @@ VARIANTS = [
         SKIPS,
     ),
     Variant(Staged("no ids", generation=Plain), ("ollama-chat", "anthropic"), SKIPS),
-    Variant(Staged("moved", redirects=True), ("openai-chat", "anthropic", "ollama-chat")),
     Variant(Staged("filters first", events=filters_first)),
     Variant(Staged("summaries", whole_answer=summarized, events=every(chunk, summarized)), ("responses-with-stop",)),
     Variant(

@@ -212,7 +212,7 @@ pub struct Limits {
 }
 
 /// What a token is to a stream.
-pub(super) enum Role {
+pub(super) enum TokenRole {
     Text,
     /// An EOS among the first `min_tokens` tokens: it counts, and has no text.
     PassedOver,
@@ -232,17 +232,17 @@ impl Limits {
     }
 
     /// What the token `id` is. Stop tokens end a stream only where it is `armed`.
-    pub(super) fn role(&self, id: u32, armed: bool) -> Role {
+    pub(super) fn role(&self, id: u32, armed: bool) -> TokenRole {
         if !self.ends.contains(id) {
-            Role::Text
+            TokenRole::Text
         } else if armed && self.ends.is_stop(id) {
-            Role::End(Finish::StopToken(id))
+            TokenRole::End(Finish::StopToken(id))
         } else if !self.ends.is_eos(id) {
-            Role::Text
+            TokenRole::Text
         } else if armed || self.eos_ends_early {
-            Role::End(Finish::Ended(EndReason::Eos))
+            TokenRole::End(Finish::Ended(EndReason::Eos))
         } else {
-            Role::PassedOver
+            TokenRole::PassedOver
         }
     }
 

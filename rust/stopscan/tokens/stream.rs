@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::decoder::{Decode, Native};
 use super::ledger::{Ledger, NO_REGION, Tally};
-use super::options::{EndReason, Finish, Limits, Role, TokenOptions, TokenOptionsError, UnknownIds};
+use super::options::{EndReason, Finish, Limits, TokenOptions, TokenOptionsError, TokenRole, UnknownIds};
 use crate::snapshot::{Snapshot, SnapshotError};
 use crate::stream::{Emit, Part, Segmented, Settled, SettledText, StopMatch, Stream, Text};
 use crate::text::{Released, code_points};
@@ -276,10 +276,11 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         }
         let armed = self.decoded.is_armed();
         match self.decoded.limits.role(id, armed) {
-            Role::End(finish) => return self.read_end(id, armed, finish),
-            Role::PassedOver => {}
-            Role::Text if self.decoded.limits.unknown_ids == UnknownIds::Count && !self.decoder.contains(id)? => {}
-            Role::Text => self.read_text(id, armed)?,
+            TokenRole::End(finish) => return self.read_end(id, armed, finish),
+            TokenRole::PassedOver => {}
+            TokenRole::Text
+                if self.decoded.limits.unknown_ids == UnknownIds::Count && !self.decoder.contains(id)? => {}
+            TokenRole::Text => self.read_text(id, armed)?,
         }
         if self.decoded.count() {
             self.end_with(Finish::Ended(EndReason::Length), armed)?;
