@@ -48,11 +48,18 @@ const SPARE: usize = 64;
 
 /// The held text. Released text leaves at the front, and new text comes in at the back, so that the text between is not
 /// copied for each delta.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Held {
     buffer: String,
     /// Where the held text begins; the text before it was released.
     start: usize,
+}
+
+impl Clone for Held {
+    /// Copies only the held text. Released text stays in the buffer until the next step, and may be long.
+    fn clone(&self) -> Held {
+        Held { buffer: self.as_str().to_owned(), start: 0 }
+    }
 }
 
 /// The text that a delta releases, as places in the buffer and in the delta: so nothing stays borrowed.

@@ -1,8 +1,8 @@
 //! Memory that cannot be had while a set is compiled is an error, and does not end the process.
 
-use stopscan::{SegmentSet, SetBuilder, StopSet, StopSetErrorKind, Text};
+use stopscan::{SegmentSet, SetBuilder, StopScanner, StopSet, StopSetErrorKind, Text};
 
-use crate::{ALLOCATOR, MIB, alone};
+use crate::{ALLOCATOR, MIB, MILLION, SMALL, alone, kept_since};
 
 /// What the library does not ask for: what is small, and as patterns are compiled, what their bounds allow.
 const UNASKED: usize = 1 << 16;
@@ -58,4 +58,17 @@ fn a_set_of_segments_without_memory() {
     let set = builder.build();
     ALLOCATOR.set_limit(usize::MAX).unwrap();
     assert_eq!(set.unwrap_err().kind(), StopSetErrorKind::NoMemory);
+}
+
+#[test]
+fn a_copy_of_a_stream_took_the_released_text_of_a_long_delta() {
+    let _alone = alone();
+    let set = StopSet::new(["END"]).unwrap();
+    let mut scanner = StopScanner::new(&set);
+    scanner.feed("The E");
+    scanner.feed(&"a ".repeat(MILLION));
+    let before = ALLOCATOR.allocated();
+    let copy = scanner.clone();
+    assert!(kept_since(before) < SMALL);
+    drop(copy);
 }
