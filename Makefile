@@ -7,8 +7,8 @@ python := .venv/bin/python
 env: ## An environment with everything but the engines, and the module built for it.
 	python3 -m venv .venv
 	.venv/bin/pip install -q maturin
-	.venv/bin/maturin develop -q --extras test,lint,docs
-	.venv/bin/pip install -q -e './clients[proxy]' -e ./conformance
+	.venv/bin/maturin develop -q
+	.venv/bin/pip install -q 'stopscan[test,lint,docs]' -e './clients[proxy]' -e ./conformance
 
 build: ## After a change in rust/: builds the module, without optimizing it.
 	.venv/bin/maturin develop -q
@@ -37,7 +37,8 @@ docs: ## The site, in target/site.
 	.venv/bin/mkdocs build --strict
 
 bench: ## On a quiet machine.
-	.venv/bin/pip install -q '.[bench]'
+	.venv/bin/pip install -q 'stopscan[bench]'
+	.venv/bin/maturin develop -q --release
 	$(python) benches/run.py
 
 fuzz: ## Each target for a minute.
