@@ -1,8 +1,11 @@
-# The things that people do here most. CONTRIBUTING.md says when. `make env` comes first.
+# What people do here most. CONTRIBUTING.md says when. `make env` comes first.
 
 python := .venv/bin/python
 
-.PHONY: env build test rust one lint types docs bench fuzz all
+.PHONY: help env build test rust one lint types docs bench fuzz all
+
+help: ## This list.
+	@sed -n 's/^\([a-z]*\): ## /\1\t/p' Makefile
 
 env: ## An environment with everything but the engines, and the module built for it.
 	python3 -m venv .venv
@@ -29,14 +32,14 @@ lint: ## Format, lint, imports.
 	.venv/bin/ruff check .
 	python3 ci/check_imports.py
 
-types:
+types: ## Type checks.
 	.venv/bin/mypy
 	.venv/bin/pyright
 
 docs: ## The site, in target/site.
 	.venv/bin/mkdocs build --strict
 
-bench: ## On a quiet machine.
+bench: ## The benchmarks of the library, on a quiet machine.
 	.venv/bin/pip install -q 'stopscan[bench]'
 	.venv/bin/maturin develop -q --release
 	$(python) benches/run.py
@@ -44,5 +47,5 @@ bench: ## On a quiet machine.
 fuzz: ## Each target for a minute.
 	bash fuzz/run 60
 
-all: ## What decides whether a change lands.
+all: ## Everything that decides whether a change lands.
 	bash .ci/run
