@@ -120,7 +120,7 @@ fn now() -> Duration {
     }
 }
 
-/// The fastest time, and what is wrong with the set.
+/// The fastest time, and the error if the set is refused.
 fn cost(set: &UserSet, times: usize) -> (Duration, Option<String>) {
     let measure = |_| {
         let begun = now();
