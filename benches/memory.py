@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from report import options
 from workload import scattered, tokenizer, vocabularies
 
 import stopscan
@@ -98,12 +99,15 @@ def measured(job: str, of: str = "") -> tuple[float, int]:
 
 
 if __name__ == "__main__":
-    name, of = sys.argv[1:]
+    parser = options(__doc__)
     jobs: dict[str, Callable[..., Callable[[], object]]] = {
         job.__name__: job for job in (scanners, token_scanners, vocabulary, many, nested, too_many)
     }
-    size = resident if of else peak
-    run = jobs[name](of) if of else jobs[name]()
+    parser.add_argument("job", choices=jobs)
+    parser.add_argument("of", help="the name of a vocabulary, or an empty string")
+    given = parser.parse_args()
+    size = resident if given.of else peak
+    run = jobs[given.job](given.of) if given.of else jobs[given.job]()
     before, start = size(), perf_counter()
     kept = run()
     print(json.dumps([perf_counter() - start, size() - before]))
