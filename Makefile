@@ -1,14 +1,17 @@
-# The things that people do here most. CONTRIBUTING.md says when. `make env` comes first.
+# What people do here most. CONTRIBUTING.md says when. `make env` comes first.
 
 python := .venv/bin/python
 
-.PHONY: env build test rust one lint types docs bench fuzz all
+.PHONY: help env build test rust one lint types docs bench fuzz all
+
+help: ## This list.
+	@sed -n 's/^\([a-z]*\): ## /\1\t/p' Makefile
 
 env: ## An environment with everything but the engines, and the module built for it.
 	python3 -m venv .venv
 	.venv/bin/pip install -q maturin
-	.venv/bin/maturin develop -q --extras test,lint,docs
-	.venv/bin/pip install -q -e './clients[proxy]' -e ./conformance
+	.venv/bin/maturin develop -q
+	.venv/bin/pip install -q 'stopscan[test,lint,docs]' -e './clients[proxy]' -e ./conformance
 
 build: ## After a change in rust/: builds the module, without optimizing it.
 	.venv/bin/maturin develop -q
@@ -29,19 +32,20 @@ lint: ## Format, lint, imports.
 	.venv/bin/ruff check .
 	python3 ci/check_imports.py
 
-types:
+types: ## Type checks.
 	.venv/bin/mypy
 	.venv/bin/pyright
 
 docs: ## The site, in target/site.
 	.venv/bin/mkdocs build --strict
 
-bench: ## On a quiet machine.
-	.venv/bin/pip install -q '.[bench]'
+bench: ## The benchmarks of the library, on a quiet machine.
+	.venv/bin/pip install -q 'stopscan[bench]'
+	.venv/bin/maturin develop -q --release
 	$(python) benches/run.py
 
 fuzz: ## Each target for a minute.
 	bash fuzz/run 60
 
-all: ## What decides whether a change lands.
+all: ## Everything that decides whether a change lands.
 	bash .ci/run

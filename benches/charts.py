@@ -1,4 +1,4 @@
-"""The charts of the README, readable on a light and on a dark page."""
+"""The charts of the pages, readable on a light and on a dark page."""
 
 from __future__ import annotations
 
@@ -29,14 +29,6 @@ STYLE = {
     "figure.figsize": (8, 4.2),
     **dict.fromkeys(["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"], GREY),
 }
-
-
-def time_per_delta(curves: dict[str, dict[int, float]]) -> None:
-    time_over_stops(curves, "Time per delta, the loop over the deltas included", "time.svg")
-
-
-def time_per_token(curves: dict[str, dict[int, float]]) -> None:
-    time_over_stops(curves, "Time per token, from its id to safe text", "tokens.svg")
 
 
 def time_over_stops(curves: dict[str, dict[int, float]], title: str, file: str) -> None:

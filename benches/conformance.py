@@ -5,7 +5,7 @@
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
 and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan-proxy --api none` stands
 before the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
-llama.cpp, this environment needs gguf, too.
+llama.cpp, this environment also needs gguf.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from typing import Any
 from conformance_servers import SERVERS, Column
 
 from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
-from stopscan_conformance.gguf_file import write_gguf
 from stopscan_conformance.reciter import Reciter
 from stopscan_conformance.run import AT_ONCE, run
 
@@ -68,6 +67,8 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
         model = Reciter().write(Path(folder, "reciter"))
         gguf = Path(folder, "reciter.gguf")
         if "{gguf}" in column.command:
+            from stopscan_conformance.gguf_file import write_gguf
+
             write_gguf(Reciter(), model, gguf)
         places = {"python": python, "bin": str(Path(python).parent), "model": str(model), "gguf": str(gguf)}
         named = column.model and column.model.format(**places)

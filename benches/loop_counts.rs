@@ -38,35 +38,19 @@ struct Kind {
     characters: usize,
     fires: [usize; SETTINGS.len()],
     files_with_any: usize,
-    units: BTreeMap<&'static str, usize>,
-    examples: BTreeMap<&'static str, String>,
 }
 
-/// The periods of all loops of `text`, one each.
-fn loops(repeat: &Repeat, text: &str) -> Vec<String> {
-    let (mut loops, mut rest, mut periods) = (Loops::new(repeat), text, Vec::new());
+/// How many loops `text` has. What goes on with the same period is the same loop.
+fn loops(repeat: &Repeat, text: &str) -> usize {
+    let (mut loops, mut rest, mut count) = (Loops::new(repeat), text, 0);
     while let Some(found) = loops.feed(rest, true) {
-        let length = found.sequence.char_indices().rev().nth(found.period - 1).map_or(0, |(at, _)| at);
-        let period = &found.sequence[length..];
-        let goes_on = rest[found.end..].chars().zip(period.chars().cycle()).take_while(|(new, old)| new == old);
+        let start = found.sequence.char_indices().rev().nth(found.period - 1).map_or(0, |(at, _)| at);
+        let period = found.sequence[start..].chars().cycle();
+        let goes_on = rest[found.end..].chars().zip(period).take_while(|(new, old)| new == old);
         rest = &rest[found.end + goes_on.map(|(new, _)| new.len_utf8()).sum::<usize>()..];
-        periods.push(period.to_owned());
+        count += 1;
     }
-    periods
-}
-
-/// What a period is made of.
-fn unit(period: &str) -> &'static str {
-    let all = |of: fn(char) -> bool| period.chars().all(of);
-    if period.chars().nth(1).is_none() {
-        "one character"
-    } else if all(|c| !c.is_alphanumeric()) {
-        "punctuation and space"
-    } else if all(|c| c.is_ascii_digit() || !c.is_alphanumeric() || "xeEfLuU".contains(c)) {
-        "numbers"
-    } else {
-        "words"
-    }
+    count
 }
 
 /// What kind of text a file is, if it is one.
@@ -119,21 +103,13 @@ fn files(folder: PathBuf) -> Vec<PathBuf> {
 }
 
 impl Kind {
-    fn count(&mut self, text: &str, repeats: &[Repeat], path: &Path) {
+    fn count(&mut self, text: &str, repeats: &[Repeat]) {
         self.files += 1;
         self.characters += text.chars().count();
         for (number, repeat) in repeats.iter().enumerate() {
             let found = loops(repeat, text);
-            self.fires[number] += found.len();
-            if number == DEFAULT {
-                self.files_with_any += !found.is_empty() as usize;
-                for period in found {
-                    *self.units.entry(unit(&period)).or_default() += 1;
-                    let start: String = period.chars().take(50).collect();
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    self.examples.entry(unit(&period)).or_insert(format!("{start:?} in {name}"));
-                }
-            }
+            self.fires[number] += found;
+            self.files_with_any += (number == DEFAULT && found > 0) as usize;
         }
     }
 
@@ -156,7 +132,7 @@ fn main() {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         if seen.insert(hasher.finish()) {
-            kind.count(&text, &repeats, &path);
+            kind.count(&text, &repeats);
         }
     }
     let settings = SETTINGS.map(|(count, _, least)| format!("{count}, {least}")).join(" | ");
@@ -171,13 +147,9 @@ fn main() {
         all.fires.iter_mut().zip(kind.fires).for_each(|(all, fires)| *all += fires);
     }
     println!("{}\n", all.row("all"));
-    for (name, kind) in &kinds {
-        println!("{name}, by default: {:?}", kind.units);
-        kind.examples.iter().for_each(|(unit, example)| println!("    {unit}: {example}"));
-    }
     println!("\n| text | characters | {settings} |\n|---|---:|{}", ":---:|".repeat(SETTINGS.len()));
     for (name, text) in model_texts::all() {
-        let fires = repeats.map(|repeat| if loops(&repeat, &text).is_empty() { "" } else { "fires" }).join(" | ");
+        let fires = repeats.map(|repeat| if loops(&repeat, &text) == 0 { "" } else { "fires" }).join(" | ");
         println!("| {name} | {} | {fires} |", text.chars().count());
     }
 }

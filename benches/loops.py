@@ -1,70 +1,84 @@
-"""What `Repeat` costs in Python: `feed` with it beside `feed` without it.
-
-    python benches/loops.py > benches/results/loops.md
+"""What `Repeat` adds to `feed`, and, where vLLM is installed, what vLLM's own check of the token ids costs.
 
 `cargo bench --bench loops` has what the core takes, and the worst texts.
 """
 
 from __future__ import annotations
 
-from cases import Case, feed_each, fresh_all, own, streaming
-from measure import Timing, interleaved
-from report import heading, markdown, nanoseconds
+import random
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from measure import Case, feeding, net
+from report import Limits, markdown
 from workload import numbered, windows
 
-import stopscan
-from stopscan import Repeat
+from stopscan import Repeat, StopScanner, StopSet
 
+FEED = "`feed`"
 SETTINGS = {
+    FEED: None,
     "`Repeat()`": Repeat(),
     "`min_length=64`": Repeat(min_length=64),
     "`max_period=65536`": Repeat(max_period=65_536),
     "`min_length=32`": Repeat(min_length=32),
 }
-# How much `feed` may take with it, of `feed` without it.
-MUSTS = {"`Repeat()`": 1.5, "`min_length=64`": 1.8}
 
 
-def feeding(name: str, repeat: Repeat | None) -> Case:
-    stops = stopscan.StopSet(numbered(4), repeat=repeat)
-
-    def check(deltas: list[str]) -> None:
-        scanner = stopscan.StopScanner(stops)
-        assert "".join(map(scanner.feed, deltas)) + scanner.flush() == "".join(deltas)
-
-    return Case(name, lambda deltas: (stopscan.StopScanner(stops), fresh_all(deltas)), own(feed_each), check)
+def scanner(name: str, repeat: Repeat | None) -> Case:
+    stops = StopSet(numbered(4), repeat=repeat)
+    return feeding(name, lambda: StopScanner(stops))
 
 
-def without_loops(streams: list[list[str]]) -> list[list[str]]:
-    """Streams that no setting ends: after a stop, `feed` does other work."""
-    sets = [stopscan.StopSet(repeat=repeat) for repeat in SETTINGS.values()]
-    return [deltas for deltas in streams if not any(stops.find("".join(deltas)) for stops in sets)]
-
-
-def timed(streams: list[list[str]]) -> dict[str, Timing]:
-    """Nanoseconds a delta, without the loop over the list."""
-    cases = [streaming("loop", lambda deltas: deltas), feeding("`feed`", None)]
-    cases += [feeding(name, repeat) for name, repeat in SETTINGS.items()]
-    total = sum(map(len, streams))
-    timings = {name: timing.per(total) for name, timing in interleaved(cases, streams, 15).items()}
-    return {name: timing.less(timings["loop"]) for name, timing in timings.items() if name != "loop"}
-
-
-def main() -> None:
-    rows: list[tuple[str, ...]] = [("deltas", "`feed`", *(name for name in SETTINGS))]
-    musts: list[tuple[str, ...]] = [("in English", "must", "measured", "holds")]
-    for language, name in [("english", "English prose and code"), ("cjk", "Chinese and Japanese")]:
-        net = timed(without_loops(windows(language))[:16])
-        rows.append((name, *map(nanoseconds, net.values())))
+def report(limits: Limits) -> Iterator[str]:
+    cases = [scanner(*setting) for setting in SETTINGS.items()]
+    sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
+    head = ("case", "ns per delta", "times `feed`")
+    for language in ("english", "cjk"):
+        # After a stop `feed` does other work, so no setting may end a stream.
+        streams = [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)]
+        times = net(cases, streams[:16], 15)
+        yield f"## {language}\n\n" + markdown([head, *times.rows(FEED)])
         if language == "english":
-            for setting, must in MUSTS.items():
-                ratio = net[setting].fastest / net["`feed`"].fastest
-                holds = "yes" if ratio <= must else "**no**"
-                musts.append((setting, f"<= {must}x `feed`", f"{ratio:.2f}x", holds))
-    print(heading("Loops", ["tokenizers"]))
-    print("\nns a delta, less the bare loop over the deltas.\n")
-    print(markdown(musts), markdown(rows), sep="\n\n")
+            limits.most("`feed` with `Repeat()` / without", 1.5, times.ratio("`Repeat()`", FEED))
+            limits.most("`feed` with `Repeat(min_length=64)` / without", 1.8, times.ratio("`min_length=64`", FEED))
+    if find_spec("vllm"):
+        yield beside_vllm()
 
 
-if __name__ == "__main__":
-    main()
+def beside_vllm() -> str:
+    """A stream of random words, each of them one token."""
+    from vllm.sampling_params import RepetitionDetectionParams
+    from vllm.v1.core.sched.utils import check_sequence_repetition
+
+    words = [
+        " the",
+        " cat",
+        " sat",
+        " on",
+        " a",
+        " mat",
+        " and",
+        " read",
+        " some",
+        " code",
+        " until",
+        " late",
+        " night",
+    ]
+    text = random.Random(5).choices(words, k=4_000)
+    ids = [words.index(word) for word in text]
+
+    def check_each(longest: int) -> None:
+        seen: list[int] = []
+        rule = RepetitionDetectionParams(max_pattern_size=longest, min_pattern_size=1, min_count=4)
+        for token_id in ids:
+            seen.append(token_id)
+            check_sequence_repetition(seen, rule)
+
+    theirs = [
+        Case(f"vLLM's check, periods to {longest} tokens", lambda _, longest=longest: longest, check_each)
+        for longest in (16, 128, 1024)
+    ]
+    times = net([*(scanner(*setting) for setting in SETTINGS.items()), *theirs], [text], 5)
+    return "## Beside vLLM's check\n\n" + markdown([("case", "ns per token", "times `feed`"), *times.rows(FEED)])

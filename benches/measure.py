@@ -1,45 +1,129 @@
-"""Timing of cases in turn, so that what else runs on the machine meets all of them."""
+"""Timing of cases in turn, so that other work on the machine disturbs all of them alike."""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from statistics import median
 from time import perf_counter_ns
+from types import FunctionType
 from typing import Any
 
-from cases import Case
+from workload import fresh
+
+LOOP, EMPTY = "loop over a list", "empty Python method"
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Nanoseconds for all inputs together: of each input's fastest run, and of the median pass."""
+class Case:
+    """`prepare` makes fresh objects of the input, `run` is timed, `check` asserts the result for the input."""
 
-    fastest: float
-    median: float
-
-    def per(self, units: int) -> Timing:
-        return Timing(self.fastest / units, self.median / units)
-
-    def less(self, other: Timing) -> Timing:
-        return Timing(self.fastest - other.fastest, self.median - other.median)
+    name: str
+    prepare: Callable[[Any], Any]
+    run: Callable[[Any], object]
+    check: Callable[[Any], None] = lambda _: None
 
 
-def interleaved(cases: list[Case], inputs: list[Any], passes: int) -> dict[str, Timing]:
-    """The timing of each case, by name. Every case runs on an input before the next input's turn."""
+class Empty:
+    """The yardstick: a Python method that does nothing, called as `feed` is."""
+
+    def feed(self, delta: object) -> None:
+        pass
+
+
+def feed_each(subject: tuple[Any, Iterable[Any]]) -> None:
+    target, pieces = subject
+    for piece in pieces:
+        target.feed(piece)
+
+
+def exhaust(stream: Iterable[Any]) -> None:
+    for _ in stream:
+        pass
+
+
+def own(function: Callable[[Any], object]) -> Callable[[Any], object]:
+    """A copy with code of its own: CPython specializes a loop's bytecode for the types that it sees in it."""
+    return FunctionType(function.__code__.replace(), function.__globals__)
+
+
+def fresh_all(pieces: list[Any]) -> list[Any]:
+    """New strings, which have no cached UTF-8 yet, as a decoder's strings have none. Token ids stay as they are."""
+    return [fresh(piece) if isinstance(piece, str) else piece for piece in pieces]
+
+
+def generated(deltas: list[str]) -> Iterator[str]:
+    yield from deltas
+
+
+def yardsticks() -> list[Case]:
+    """The bare loop, which is subtracted, and the empty method, with which the rest is compared."""
+    return [
+        Case(LOOP, fresh_all, own(exhaust)),
+        Case(EMPTY, lambda pieces: (Empty(), fresh_all(pieces)), own(feed_each)),
+    ]
+
+
+def feeding(name: str, make: Callable[[], Any]) -> Case:
+    """`feed` of what `make` returns, piece by piece. No stop fires, and nothing is lost."""
+
+    def check(pieces: list[Any]) -> None:
+        target = make()
+        out = [target.feed(piece) for piece in pieces] + ([target.flush()] if hasattr(target, "flush") else [])
+        if isinstance(pieces[0], str) and isinstance(out[0], str):
+            assert "".join(out) == "".join(pieces)
+
+    return Case(name, lambda pieces: (make(), fresh_all(pieces)), own(feed_each), check)
+
+
+def streaming(name: str, stream: Callable[[list[str]], Iterable[str]]) -> Case:
+    """An iterator of safe text over deltas, read to its end."""
+
+    def check(deltas: list[str]) -> None:
+        assert "".join(stream(deltas)) == "".join(deltas)
+
+    return Case(name, lambda deltas: stream(fresh_all(deltas)), own(exhaust), check)
+
+
+@dataclass(frozen=True)
+class Net:
+    """The nanoseconds for each piece, by case, without the bare loop."""
+
+    times: dict[str, float]
+    loop: float
+
+    def ratio(self, one: str, other: str = EMPTY) -> float:
+        return self.times[one] / self.times[other]
+
+    def rows(self, over: str = EMPTY) -> list[tuple[str, ...]]:
+        return [(name, f"{time:,.1f}", f"{self.ratio(name, over):.2f}") for name, time in self.times.items()]
+
+
+def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
+    """The cases beside the yardsticks."""
+    total = sum(map(len, inputs))
+    times = {name: time / total for name, time in interleaved([*yardsticks(), *cases], inputs, passes).items()}
+    loop = times.pop(LOOP)
+    return Net({name: time - loop for name, time in times.items()}, loop)
+
+
+def interleaved(cases: list[Case], inputs: list[Any], passes: int) -> dict[str, float]:
+    """Nanoseconds for all inputs together, by case: the fastest run of each input. Each case runs on an input before
+    the next input's turn."""
     for case in cases:
         case.check(inputs[0])
-    taken: dict[str, list[list[int]]] = {case.name: [] for case in cases}
+    fastest = {case.name: [float("inf")] * len(inputs) for case in cases}
     gc.collect()
     gc.disable()
     try:
         for _ in range(passes):
-            rounds = [[timed(case, item) for case in cases] for item in inputs]
-            for case, times in zip(cases, zip(*rounds, strict=True), strict=True):
-                taken[case.name].append(list(times))
+            for index, item in enumerate(inputs):
+                for case in cases:
+                    times = fastest[case.name]
+                    times[index] = min(times[index], timed(case, item))
     finally:
         gc.enable()
-    return {name: timing(passed) for name, passed in taken.items()}
+    return {name: sum(times) for name, times in fastest.items()}
 
 
 def timed(case: Case, item: Any) -> int:
@@ -47,30 +131,3 @@ def timed(case: Case, item: Any) -> int:
     start = perf_counter_ns()
     case.run(subject)
     return perf_counter_ns() - start
-
-
-def timing(passed: list[list[int]]) -> Timing:
-    return Timing(sum(map(min, zip(*passed, strict=True))), median(map(sum, passed)))
-
-
-PART = 400  # items that are timed together: a busy machine rarely interrupts them
-ROUNDS = 25
-
-
-def in_a_row(cases: list[Case], items: list[Any]) -> dict[str, float]:
-    """Nanoseconds an item, by name: of each part's fastest round. A case reads all items twice, the second time for
-    the figures: what another case has left in the cache costs it nothing."""
-    for case in cases:
-        case.check(items)
-    parts = [items[start : start + PART] for start in range(0, len(items), PART)]
-    fastest = {case.name: [float("inf")] * len(parts) for case in cases}
-    for _ in range(ROUNDS):
-        for case in cases:
-            case.run(case.prepare(items))
-            subject = case.prepare(items)
-            for index, part in enumerate(parts):
-                piece = (*subject[:-1], part) if isinstance(subject, tuple) else part
-                start = perf_counter_ns()
-                case.run(piece)
-                fastest[case.name][index] = min(fastest[case.name][index], perf_counter_ns() - start)
-    return {name: sum(times) / len(items) for name, times in fastest.items()}

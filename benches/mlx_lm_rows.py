@@ -1,7 +1,4 @@
-"""What a token of a row costs: `RowScanner.advance` and `text`, beside mlx-lm's own detokenizer alone.
-
-pip install '.[bench,mlx-lm]' && python benches/mlx_lm_rows.py
-"""
+"""A token of a row: `RowScanner.advance` and `text`, beside mlx-lm's own detokenizer alone."""
 
 from __future__ import annotations
 
@@ -10,11 +7,10 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from cases import Case, empty_method, exhaust, feed_each, own
-from measure import interleaved
+from measure import Case, net, own
 from mlx_lm.tokenizer_utils import BPEStreamingDetokenizer, TokenizerWrapper
-from report import heading, markdown, ratio
-from tokens import EMPTY, LOOP, warm, windows
+from report import Limits, markdown
+from tokens import ids
 from transformers import PreTrainedTokenizerFast
 from workload import REALISTIC, numbered, tokenizer
 
@@ -42,7 +38,7 @@ def scanning(name: str, stop: list[str]) -> Case:
         for token_id in token_ids:
             assert not row.advance(token_id)
             yield row.text(RESPONSE)
-        yield row.close()
+        yield row.flush()
 
     def check(token_ids: list[int]) -> None:
         assert "".join(texts(token_ids)) == tokenizer().decode(token_ids, skip_special_tokens=False)
@@ -57,34 +53,14 @@ def detokenize_each(subject: tuple[Any, list[int]]) -> None:
         detokenizer.last_segment  # noqa: B018
 
 
-def detokenizing() -> Case:
-    def check(token_ids: list[int]) -> None:
-        detokenizer = wrapper().detokenizer
-        for token_id in token_ids:
-            detokenizer.add_token(token_id)
-        detokenizer.finalize()
-        assert detokenizer.text == tokenizer().decode(token_ids, skip_special_tokens=False).removeprefix(" ")
-
-    return Case(DETOKENIZER, lambda ids: (wrapper().detokenizer, ids), own(detokenize_each), check)
-
-
-def main() -> None:
-    method = empty_method(EMPTY)
+def report(limits: Limits) -> Iterator[str]:
+    counts = (0, 4, 1000)
     cases = [
-        Case(LOOP, list, own(exhaust), lambda ids: None),
-        Case(EMPTY, lambda ids: (method.prepare([])[0], ids), own(feed_each), lambda ids: None),
-        detokenizing(),
-        *(scanning(f"`RowScanner`, {count:,} stops", numbered(count)) for count in (0, 4, 1000)),
+        Case(DETOKENIZER, lambda token_ids: (wrapper().detokenizer, token_ids), own(detokenize_each)),
+        *(scanning(f"`RowScanner`, {count:,} stops", numbered(count)) for count in counts),
         scanning("`RowScanner`, 4 realistic stops", REALISTIC),
     ]
-    timings = interleaved([*map(warm, cases)], windows("english"), passes=40)
-    tokens = sum(map(len, windows("english")))
-    loop = timings.pop(LOOP)
-    net = {name: timing.less(loop).per(tokens) for name, timing in timings.items()}
-    rows = [(name, f"{timing.fastest:,.0f}", f"{ratio(net[DETOKENIZER], timing):.1f}x") for name, timing in net.items()]
-    print(heading("A row of mlx-lm", ["mlx-lm", "tokenizers", "transformers"]), end="\n\n")
-    print(markdown([("ns a token, net of the loop", "", "faster than the detokenizer"), *rows]))
-
-
-if __name__ == "__main__":
-    main()
+    times = net(cases, [ids("english")[start : start + 1024] for start in range(0, 6 * 1024, 1024)], 40)
+    yield "## A row\n\n" + markdown([("case", "ns per token", "times the detokenizer"), *times.rows(DETOKENIZER)])
+    limits.most("`RowScanner`, 4 stops", 400, times.times["`RowScanner`, 4 stops"], " ns")
+    limits.least("mlx-lm's detokenizer / `RowScanner`, 4 stops", 4, times.ratio(DETOKENIZER, "`RowScanner`, 4 stops"))

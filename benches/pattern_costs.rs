@@ -1,9 +1,8 @@
 //! What it takes to compile the slowest sets of patterns that a server's user could send:
-//! `cargo bench --bench pattern_costs` (a minute), `cargo bench --bench pattern_costs -- 5000` tries so many random sets.
+//! `cargo bench --bench pattern_costs` (a minute), `cargo bench --bench pattern_costs -- 5000` tries 5,000 random sets.
 //!
 //! A set is taken within 5 ms or refused within 3 ms. The sets are of the shapes that were slowest so far, in many sizes;
 //! random ones; and sets as people write them. Each is compiled until the time is sure, and the fastest time counts.
-//! `-- name NAME` compiles one set ten times, for callgrind.
 
 use std::time::{Duration, Instant};
 
@@ -121,7 +120,7 @@ fn now() -> Duration {
     }
 }
 
-/// The fastest time, and what is wrong with the set.
+/// The fastest time, and the error if the set is refused.
 fn cost(set: &UserSet, times: usize) -> (Duration, Option<String>) {
     let measure = |_| {
         let begun = now();
@@ -133,13 +132,6 @@ fn cost(set: &UserSet, times: usize) -> (Duration, Option<String>) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    if let [name, wanted] = &arguments[..]
-        && name == "name"
-    {
-        let (_, set) = sets(5_000).into_iter().find(|(name, _)| name == wanted).expect("there is such a set");
-        println!("{:?}: {:?}", set, cost(&set, 10));
-        return;
-    }
     let random_sets = arguments.first().map_or(1_500, |count| count.parse().expect("it is a number"));
     let mut costs = Vec::new();
     for (name, set) in sets(random_sets) {

@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parent.parent / "clients" / "tests"))
 
 from replay import sse
-from report import heading, markdown
+from report import heading, markdown, options
 from running import free_port, running
 from wire import chat_choice, chat_chunk
 
@@ -115,4 +115,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["serve"]:
         asyncio.run(serve(int(sys.argv[2])))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+        parser = options(__doc__)
+        parser.add_argument("streams", nargs="?", type=int, default=1000)
+        main(parser.parse_args().streams)

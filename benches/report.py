@@ -2,58 +2,67 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import argparse
 import os
 import platform
 import sysconfig
 from collections.abc import Sequence
 from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-from measure import Timing
 
 Table = Sequence[tuple[str, ...]]
 
 
+def options(description: str | None) -> argparse.ArgumentParser:
+    """The parser of a benchmark's command line, so that `--help` explains the benchmark and does not run it."""
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
 def heading(title: str, packages: Sequence[str]) -> str:
-    return f"# {title}\n\n{date.today()}, {machine(packages)}."
+    return f"# {title}\n\n{date.today()}, {machine(packages)}.\n"
 
 
 def markdown(table: Table) -> str:
     head, *rows = table
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows]) + "\n"
 
 
 def machine(packages: Sequence[str]) -> str:
     """The machine, its load now, and the versions of what is measured."""
-    names = [line.split(":")[1].strip() for line in cpu_lines() if line.startswith("model name")]
-    versions = [f"{package} {importlib.metadata.version(package)}" for package in packages if is_installed(package)]
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     optimized = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
     build = "optimized" if optimized else "not optimized"
-    parts = [
-        f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
-        f"{platform.system()} {platform.machine()}",
-        f"{platform.python_implementation()} {platform.python_version()} ({build}, {platform.python_compiler()})",
-    ]
-    return "; ".join([*parts, f"stopscan {importlib.metadata.version('stopscan')}", *versions])
+    return "; ".join(
+        [
+            f"{names[0] if names else platform.processor()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+            f"{platform.system()} {platform.machine()}",
+            f"{platform.python_implementation()} {platform.python_version()} ({build}, {platform.python_compiler()})",
+            *(f"{package} {number}" for package in ["stopscan", *packages] if (number := installed(package))),
+        ]
+    )
 
 
-def cpu_lines() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def is_installed(package: str) -> bool:
+def installed(package: str) -> str | None:
     try:
-        importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
-def ratio(one: Timing, other: Timing) -> float:
-    return one.fastest / other.fastest
+class Limits:
+    """The rows that compare what was measured with what the project promises itself."""
 
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, ...]] = [("measure", "limit", "measured", "holds")]
 
-def nanoseconds(timing: Timing) -> str:
-    return f"{timing.fastest:,.1f}"
+    def most(self, measure: str, limit: float, measured: float, unit: str = "x", detail: str = "") -> None:
+        self._add(measure, f"<= {limit:g}{unit}", f"{measured:.2f}{unit}{detail}", measured <= limit)
+
+    def least(self, measure: str, limit: float, measured: float, unit: str = "x", detail: str = "") -> None:
+        self._add(measure, f">= {limit:g}{unit}", f"{measured:.2f}{unit}{detail}", measured >= limit)
+
+    def _add(self, measure: str, limit: str, measured: str, holds: bool) -> None:
+        self.rows.append((measure, limit, measured, "yes" if holds else "**no**"))

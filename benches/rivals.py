@@ -7,7 +7,6 @@ from: llama.cpp is C++, and vLLM's front end does more around each step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 
 def buffer_loop(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
@@ -24,28 +23,6 @@ def buffer_loop(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
             yield buffer[: len(buffer) - keep]
             buffer = buffer[len(buffer) - keep :]
     yield buffer
-
-
-def endswith_loop(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """The careful loop: keep back only what still may become a stop, found by trying each prefix."""
-    buffer = ""
-    for delta in deltas:
-        buffer += delta
-        for sequence in stop:
-            if sequence in buffer:
-                yield buffer[: buffer.index(sequence)]
-                return
-        held = max(pending(buffer, sequence) for sequence in stop)
-        yield buffer[: len(buffer) - held]
-        buffer = buffer[len(buffer) - held :]
-    yield buffer
-
-
-def pending(text: str, sequence: str) -> int:
-    for length in range(min(len(sequence) - 1, len(text)), 0, -1):
-        if text.endswith(sequence[:length]):
-            return length
-    return 0
 
 
 def vllm(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
@@ -81,21 +58,6 @@ def vllm_check(text: str, new: int, stop: list[str]) -> tuple[str, int] | None:
     return best
 
 
-def mlx_engine(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """mlx-engine: search the buffer; keep all of it while its end begins a stop."""
-    buffer = ""
-    for delta in deltas:
-        buffer += delta
-        starts = [start for sequence in stop if (start := buffer.find(sequence)) != -1]
-        if starts:
-            yield buffer[: min(starts)]
-            return
-        if not any(pending(buffer, sequence) for sequence in stop):
-            yield buffer
-            buffer = ""
-    yield buffer
-
-
 def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
     """llama.cpp: search a window of the whole text; send nothing while its end begins a stop."""
     text = ""
@@ -124,72 +86,14 @@ def pending_from_last(text: str, sequence: str) -> bool:
     )
 
 
-class MlxLm:
-    """mlx-lm: an automaton of dicts reads each character; the text is held until it is back at its root."""
-
-    def __init__(self, stop: list[str]) -> None:
-        self.root: dict[str, Any] = {}
-        for sequence in stop:
-            node = self.root
-            for character in sequence:
-                node = node.setdefault(character, {})
-            node["match"] = sequence
-        level = [child for key, child in self.root.items() if key != "match"]
-        for child in level:
-            child["fail"] = self.root
-        for node in level:  # it grows while it is read: breadth first
-            for character, child in node.items():
-                if character not in ("match", "fail"):
-                    child["fail"] = self.next(node["fail"], character)
-                    child.setdefault("match", child["fail"].get("match"))
-                    level.append(child)
-
-    def next(self, node: dict[str, Any], character: str) -> dict[str, Any]:
-        while character not in node and node is not self.root:
-            node = node["fail"]
-        return node.get(character, self.root)  # type: ignore[no-any-return]
-
-    def step(self, state: tuple[dict[str, Any], str], delta: str) -> tuple[tuple[dict[str, Any], str], str, str | None]:
-        """The new state, the text to emit, and the stop that completed."""
-        node, buffer = state
-        read = len(buffer)
-        buffer += delta
-        safe = 0
-        for at in range(read, len(buffer)):
-            node = self.next(node, buffer[at])
-            match = node.get("match")
-            if match is not None:
-                return (self.root, ""), buffer[: at + 1 - len(match)], match
-            if node is self.root:
-                safe = at + 1
-        return (node, buffer[safe:]), buffer[:safe], None
-
-    def __call__(self, deltas: Iterable[str]) -> Iterator[str]:
-        state = (self.root, "")
-        for delta in deltas:
-            state, text, match = self.step(state, delta)
-            yield text
-            if match is not None:
-                return
-        yield state[1]
-
-
 def mlx_lm(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    return MlxLm(stop)(deltas)
-
-
-def mlx_lm_installed(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
     """The `TextStateMachine` of the mlx-lm that is installed."""
     from mlx_lm.generate import TextStateMachine
 
     state = TextStateMachine({"normal": [(sequence, None) for sequence in stop]}).make_state()
-    return mlx_lm_steps(TextStateMachine.step, TextStateMachine.flush, state, deltas)
-
-
-def mlx_lm_steps(step: Any, flush: Any, state: Any, deltas: Iterable[str]) -> Iterator[str]:
     for delta in deltas:
-        state, text, name = step(state, delta)
+        state, text, name = TextStateMachine.step(state, delta)
         yield text
         if name is None:
             return
-    yield flush(state)[1]
+    yield TextStateMachine.flush(state)[1]

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import gc
 import platform
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import date
 from importlib.metadata import version
 from time import thread_time_ns
 from typing import Any
+
+from report import options
 
 from stopscan.engines import Defaults
 from stopscan.sglang._plugin import hooks
@@ -36,7 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def main() -> None:
-    ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter).parse_args()
+    options(__doc__).parse_args()
     host = Host()
     ids = (host.ids(PIECES) * TOKENS)[:TOKENS]
     ways: dict[str, Callable[[], Any]] = {"sglang": nullcontext, "with stopscan": lambda: installed(hooks(Defaults()))}

@@ -1,7 +1,9 @@
 """The time for a sample of an lm-evaluation-harness task, with its model ``hf`` and with ``hf-stopscan``.
 
-"$(ci/transformers-env)/bin/python" benches/transformers_lm_eval.py, after `pip install --no-deps litellm` there: it has
-a real vocabulary. The model is tiny, so that what remains is mostly what stops cost.
+    "$(ci/transformers-env)/bin/python" benches/transformers_lm_eval.py
+
+after `pip install --no-deps litellm` there, which has a real vocabulary. The model is tiny, so most of the time is what
+stops cost.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import torch
 import transformers
 from lm_eval.api.instance import Instance
 from lm_eval.api.registry import get_model
+from report import options
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers_loop import vocabulary
 
@@ -49,6 +52,7 @@ def milliseconds(lm: Any, stops: list[str]) -> float:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     torch.set_num_threads(1)
     logging.disable(logging.ERROR)
     tokenizer = vocabulary()

@@ -1,8 +1,9 @@
-"""What a step of a generation costs in stopping criteria and streamers, for each row, beside transformers' and
-lm-evaluation-harness' own.
+"""A step of a generation, for each row: `Stops` beside the criteria and streamers of transformers and of
+lm-evaluation-harness.
 
-"$(ci/transformers-env)/bin/python" benches/transformers_loop.py, after `pip install --no-deps litellm` there: it has a
-real vocabulary.
+    "$(ci/transformers-env)/bin/python" benches/transformers_loop.py
+
+after `pip install --no-deps litellm` there, which has a real vocabulary.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 import transformers
 from lm_eval.models.utils_hf import stop_sequences_criteria
+from report import options
 from transformers import PreTrainedTokenizerFast, StoppingCriteriaList, StopStringCriteria, TextIteratorStreamer
 
 from stopscan.transformers import Stops
@@ -35,25 +37,10 @@ def vocabulary() -> Any:
     return PreTrainedTokenizerFast(tokenizer_file=str(file), eos_token="<EOT>", pad_token="<EOT>")
 
 
-class Swallow:
-    def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
-        pass
-
-
 def stopscan(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
     stops = Stops(tokenizer, STOPS)
     stops.put(prompt)
     return stops
-
-
-def stopscan_streaming(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
-    stops = Stops(tokenizer, STOPS, streamer=[Swallow() for _ in prompt])
-    stops.put(prompt)
-    return stops
-
-
-def stopscan_criterion_only(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
-    return Stops(tokenizer, STOPS)
 
 
 def stop_string_criteria(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
@@ -72,14 +59,7 @@ def text_iterator_streamer(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
     return lambda ids: streamer.put(ids[:, -1])
 
 
-WAYS = [
-    stopscan,
-    stopscan_streaming,
-    stopscan_criterion_only,
-    stop_string_criteria,
-    multi_token_eos_criteria,
-    text_iterator_streamer,
-]
+WAYS = [stopscan, stop_string_criteria, multi_token_eos_criteria, text_iterator_streamer]
 
 
 def microseconds(make: Callable[..., Any], tokenizer: Any, sequences: list[Any]) -> float:
@@ -99,6 +79,7 @@ def building(make: Callable[..., Any], tokenizer: Any, prompt: Any) -> float:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     torch.set_num_threads(1)
     logging.disable(logging.ERROR)
     tokenizer = vocabulary()

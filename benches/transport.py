@@ -1,19 +1,21 @@
-"""The transport over a server in memory, for ``benches/clients.py``."""
+"""What `StopTransport` adds to an event of a stream, by API, over a server in memory."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-from cases import Case, exhaust, own
+from measure import Case, exhaust, interleaved, own
+from report import Limits, markdown
+from workload import numbered, windows
 
-import stopscan
+from stopscan import StopSet
 from stopscan_clients import StopTransport
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "clients" / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "clients" / "tests"))
 
 from replay import aws, line, sse
 from wire import WIRES
@@ -49,18 +51,30 @@ ROUTES = {
 }
 
 
-def over_transport(api: str, deltas: list[str], stops: stopscan.StopSet) -> Any:
-    request = httpx.Request("POST", f"http://server{ROUTES[api]}", json={"stream": True})
-    return StopTransport(stops, transport=Served(api, deltas)).handle_request(request).stream
+# The APIs whose events differ from the one before in their text alone have a fast path.
+LIMITS = {**dict.fromkeys(ROUTES, 20), "anthropic": 4, "ollama": 4, "generate": 4}
+EVENTS = 300
+STOPS = {"4 stops": numbered(4), "4 that hold now and then": ["END", "</s>", "\n\nHuman:", "Observation result:"]}
 
 
-def transported(api: str, sets: Sequence[list[str]]) -> list[Case]:
-    cases = [Case(f"{api}: bare", lambda deltas: iter(Served(api, deltas)), own(exhaust), lambda deltas: None)]
-    for stop in sets:
-        stops = stopscan.StopSet(stop)
+def transported(api: str, name: str, stop: list[str]) -> Case:
+    stops = StopSet(stop)
 
-        def prepare(deltas: list[str], stops: stopscan.StopSet = stops) -> Any:
-            return over_transport(api, deltas, stops)
+    def prepare(deltas: list[str]) -> Any:
+        request = httpx.Request("POST", f"http://server{ROUTES[api]}", json={"stream": True})
+        return StopTransport(stops, transport=Served(api, deltas)).handle_request(request).stream
 
-        cases.append(Case(f"{api}: {stop[0]}", prepare, own(exhaust), lambda deltas: None))
-    return cases
+    return Case(name, prepare, own(exhaust))
+
+
+def report(limits: Limits) -> Iterator[str]:
+    streams = [window[:EVENTS] for window in windows("english")[:8]]
+    rows: list[tuple[str, ...]] = [("us per event over the bare transport", *STOPS)]
+    for api in ROUTES:
+        cases = [Case("bare", lambda deltas, api=api: iter(Served(api, deltas)), own(exhaust))]
+        cases += [transported(api, name, stop) for name, stop in STOPS.items()]
+        times = interleaved(cases, streams, 7)
+        added = [(times[name] - times["bare"]) / len(streams) / EVENTS / 1000 for name in STOPS]
+        rows.append((api, *(f"{time:.2f}" for time in added)))
+        limits.most(f"`StopTransport`, an event of {api}", LIMITS[api], added[0], " us")
+    yield f"## Streams of {EVENTS} text events\n\n" + markdown(rows)

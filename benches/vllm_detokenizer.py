@@ -13,6 +13,7 @@ from time import thread_time_ns
 from typing import Any
 
 import vllm
+from report import options
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers import get_tokenizer
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest
@@ -21,30 +22,8 @@ from vllm.v1.engine.output_processor import OutputProcessor, RequestOutputCollec
 from stopscan.vllm import install, uninstall
 from stopscan_conformance.reciter import Reciter
 
-WORDS = [
-    f" {word}"
-    for word in [
-        "the",
-        "cat",
-        "sat",
-        "on",
-        "a",
-        "mat",
-        "and",
-        "read",
-        "some",
-        "code",
-        "until",
-        "late",
-        "at",
-        "night",
-        "in",
-        "its",
-        "own",
-        "room",
-    ]
-]
-# Processor time, because other processes may run: the best of so many rounds of each.
+WORDS = [" the", " cat", " sat", " on", " a", " mat", " and", " read", " some", " code", " late", " night", " room"]
+# Processor time, because other processes may run: the best of these rounds of each.
 ROUNDS = 15
 
 
@@ -94,6 +73,7 @@ def alone(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, st
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     reciter = Reciter({"words": WORDS})
     with tempfile.TemporaryDirectory() as directory:
         tokenizer = get_tokenizer(str(reciter.write(directory)))

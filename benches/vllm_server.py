@@ -22,6 +22,7 @@ from itertools import count, cycle
 from typing import Any
 
 import httpx
+from report import options
 
 from stopscan_conformance.reciter import Reciter
 
@@ -142,6 +143,7 @@ def faulty_request(client: httpx.Client, number: int) -> str:
 
 
 def main() -> None:
+    options(__doc__).parse_args()
     print(f"{date.today()}, {platform.machine()}, CPython {platform.python_version()}\n")
     with tempfile.TemporaryDirectory() as model:
         RECITER.write(model)

@@ -1,5 +1,5 @@
-"""Writes the repository's address into what a release publishes, the library and the kit: `project.urls`, the crate's
-fields, the links of both READMEs.
+"""Writes the repository's address into what a release publishes, the library, the clients and the kit: `project.urls`,
+the crate's fields, the links of the READMEs.
 
 python ci/addresses.py https://host/owner/name v0.1.0
 
@@ -49,8 +49,10 @@ def change(path: Path, changed: Callable[[str], str]) -> None:
 
 
 def write(root: Path, address: str, tag: str) -> None:
-    for folder in ("", "conformance/"):
-        change(root / folder / "README.md", lambda text, at=folder: absolute(text, address, tag, at))
+    for folder in ("", "clients/", "conformance/"):
+        readme = root / folder / "README.md"
+        if RELATIVE.search(readme.read_text(encoding="utf-8")):
+            change(readme, lambda text, at=folder: absolute(text, address, tag, at))
         change(root / folder / "pyproject.toml", lambda text, at=folder: with_urls(text, address, tag, at))
     change(root / "Cargo.toml", lambda text: re.sub(r"# No `repository`.*", f'repository = "{address}"', text, count=1))
 
