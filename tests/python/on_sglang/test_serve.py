@@ -99,7 +99,7 @@ def test_text_is_withheld_by_characters(server: httpx.Client, reciter: Any) -> N
             for asked in ({}, {"stop": ["END"]})
         ),
         ({"stop": ["END"], "custom_params": {"stopscan_start_protected": 1}}, "stopscan_start_protected needs"),
-        ({"custom_params": {"stopscan_protect": ["<a>"]}, "stop": ["END"]}, "stopscan_protect '<a>' is neither"),
+        ({"custom_params": {"stopscan_protect": ["<a>"]}, "stop": ["END"]}, "stopscan_protect '<a>' is not a region"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
