@@ -92,8 +92,8 @@ def _field(name: str, field: Any) -> _Field:
     for pattern, literal in PATTERN_KEYS.items():
         if pattern in field:
             raise ValueError(
-                f"{where}: {pattern!r} is a regular expression; give the marker itself as {literal!r} instead. What else "
-                "the expression matches, such as white space or a name, becomes text of a region"
+                f"{where}: {pattern!r} is a regular expression; give the marker itself as {literal!r} instead. What "
+                "else the expression matches, such as white space or a name, becomes text of a region"
             )
     _check_keys(field, FIELD_KEYS, where)
     region = REGIONS.get(name, name)
