@@ -41,7 +41,7 @@ def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) 
     if stops.regions is not None:
         read_protect(protect)  # raises its errors
         return stops
-    names, pairs = _chosen(stops, graph, protect)
+    names, pairs = _names_and_pairs(stops, graph, protect)
     if names:
         regions, stop_in = _regions_and_stop_in(stops, graph or {}, names, pairs)
         return StopSet(stops.stop, regions=regions, stop_in=stop_in, **_shared_options(stops))
@@ -58,7 +58,7 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
     >>> list(split(["<think>END</think>Yes (END). END"], segments))
     [('reasoning', 'END'), ('answer', 'Yes '), ('answer protected', '(END'), ('answer', '). ')]
     """
-    regions, stop_in = _regions_and_stop_in(stops, graph, *_chosen(stops, graph, protect))
+    regions, stop_in = _regions_and_stop_in(stops, graph, *_names_and_pairs(stops, graph, protect))
     return SegmentSet(regions, stop=stops.stop, stop_in=stop_in, **_shared_options(stops))
 
 
@@ -88,17 +88,17 @@ def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[li
         elif isinstance(item, list | tuple):
             if len(item) != 2:
                 raise ValueError(f"protect: {item!r} is not an opening and a closing marker")
-            pairs.append((_marker(item[0]), _marker(item[1])))
+            pairs.append((_checked_marker(item[0]), _checked_marker(item[1])))
         else:
             closing = next(items, None)
             if closing is None:
                 known_names = ", ".join(regions)
                 raise ValueError(f"protect: {item!r} is not a region ({known_names}), and no closing marker follows it")
-            pairs.append((_marker(item), _marker(closing)))
+            pairs.append((_checked_marker(item), _checked_marker(closing)))
     return names, pairs
 
 
-def _marker(item: object) -> str:
+def _checked_marker(item: object) -> str:
     if not isinstance(item, str) or not item:
         raise ValueError(f"protect: {item!r} is not a marker")
     return item
@@ -109,7 +109,7 @@ def _shared_options(stops: StopSet) -> dict[str, Any]:
     return {name: getattr(stops, name) for name in ("patterns", "visible", "max_held", "repeat")}
 
 
-def _chosen(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
+def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
     """Returns the names and the pairs of markers to protect. The pairs include those of ``stops``."""
     names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
@@ -130,28 +130,29 @@ def _regions_and_stop_in(
     The regions are those of ``graph`` without the markers that are stops, and a region for the text between the markers
     of each pair.
     """
-    # If the opening marker of a pair opens a region of the graph, the pair names this region.
-    own = {
+    # A pair whose opening marker opens a region of the graph is a name of that region.
+    opens = {
         marker: region_name(to)
         for markers in graph.values()
         for marker, to in markers.items()
         if region_name(to) in NAMES
     }
-    closed = {*names, *(own[opening] for opening, _ in pairs if opening in own)}
+    closed = {*names, *(opens[opening] for opening, _ in pairs if opening in opens)}
     taken = {*stops.stop, *stops.visible}
-    spared = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
-    spared |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
-    # Stops fire in no other region: it belongs to the form, such as Harmony's headers. The graph of a response template
-    # may have no region "answer"; then the first region is the answer.
+    # A region is not protected if one of its markers is a stop.
+    unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
+    unprotected |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
+    # Any other region belongs to the form, such as Harmony's headers, and no stop fires in it. The graph of a response
+    # template may have no "answer"; then the first region is the answer.
     ordered = list(dict.fromkeys(map(region_name, graph)))
-    text = {"answer" if "answer" in ordered else ordered[0], *NAMES}
-    stop_in = [region for region in ordered if region in (text - closed) | spared]
+    readable = {"answer" if "answer" in ordered else ordered[0], *NAMES}
+    stop_in = [region for region in ordered if region in (readable - closed) | unprotected]
     regions = {
         state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()
     }
     inside: dict[str, dict[str, str]] = {}
-    for state in [state for state in regions if region_name(state) in text]:
-        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in own):
+    for state in [state for state in regions if region_name(state) in readable]:
+        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in opens):
             if opening not in graph[state]:
                 between = f"{region_name(state)}{PROTECTED}/{number}/{state}"
                 regions[state][opening] = keep(between)
