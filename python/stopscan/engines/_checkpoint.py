@@ -56,7 +56,7 @@ class Checkpoint:
     def begins(
         self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
     ) -> str | None:
-        """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is the default state.
+        """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is its default.
 
         ``prompt`` is text or token ids. ``start_protected`` counts first, then the markers at the end of the prompt,
         then ``inside``: whether the engine says that the answer begins in the reasoning.
@@ -117,9 +117,9 @@ AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
 @lru_cache(maxsize=16)
 def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> StopSet:
     graph = {state: dict(markers) for state, markers in frozen}
-    closed = known(graph, default) if protect is None else protect
-    if closed or stops.regions is not None:
-        return protected(stops, graph, closed)
+    entries = known(graph, default) if protect is None else protect
+    if entries or stops.regions is not None:
+        return protected(stops, graph, entries)
     if stops.stop or stops.patterns or stops.visible or not graph:
         return stops
     # Without stops no region is protected. The regions are there to count their tokens, and `repeat` fires in each.

@@ -113,7 +113,7 @@ class Row:
         return Found(payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
     def finish(self, payload: object, found: Found) -> Finish | None:
-        """Returns the finish by the word alone. Without a word an error is an "abort", and anything else is None."""
+        """Returns the finish without the content. If no word says more than "stop", an error is an "abort"."""
         if found.body is None and payload is not None:
             return None
         finish = self._finish_of_word(payload, found)

@@ -20,8 +20,8 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     """Returns the regions of the model's answers with their markers, or ``None`` if they are not known.
 
     The graph comes from mlx-lm's wrapper of the tokenizer, from the response template, or from the form in ``FORMATS``
-    whose markers the chat template has. A graph with both reasoning and tool calls counts more than one with either. Of
-    equal graphs the first in this order counts.
+    whose markers the chat template has. The graph that has more of reasoning and tool calls counts, and of equal
+    graphs the first in this order.
 
     >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
     {'</think>': 'answer', '<tool_call>': 'tool_call'}

@@ -51,8 +51,7 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 def begins(
     stops: StopSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
-    """Returns the state in which the answer begins, for ``region=`` of a scanner of ``stops``. ``None`` is the default
-    state.
+    """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is the scanner's default.
 
     ``start_protected=True`` is the first state in which no stop fires, and ``False`` is the first state. With ``None``
     the end of the prompt decides. If no marker there opens a region, ``inside=True`` is the reasoning.
@@ -65,21 +64,21 @@ def begins(
     """
     if stops.regions is not None:
         graph: Graph = stops.regions
-        closed = [state for state in graph if region_name(state) not in stops.stop_in]
+        protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
     else:
-        closed = [opening for opening, _ in stops.protect]
-        graph = {"answer": {opening: opening for opening in closed}}
+        protected_states = [opening for opening, _ in stops.protect]
+        graph = {"answer": {opening: opening for opening in protected_states}}
     first = next(iter(graph)) if stops.regions is not None else None
     if start_protected is not None:
-        if start_protected and not closed:
+        if start_protected and not protected_states:
             raise ValueError("start_protected: nothing is protected")
-        return closed[0] if start_protected else first
+        return protected_states[0] if start_protected else first
     if stops.regions is None:
         end = prompt_end.rstrip()
-        return next((opening for opening in closed if end.endswith(opening)), None)
+        return next((opening for opening in protected_states if end.endswith(opening)), None)
     found = region_after(graph, prompt_end)
-    thoughts = [state for state in graph if region_name(state) == "reasoning"]
-    return thoughts[0] if inside and thoughts and found == first else found
+    reasoning = [state for state in graph if region_name(state) == "reasoning"]
+    return reasoning[0] if inside and reasoning and found == first else found
 
 
 @lru_cache(maxsize=16)

@@ -137,7 +137,7 @@ def _regions_and_stop_in(
         for marker, to in markers.items()
         if region_name(to) in NAMES
     }
-    closed = {*names, *(opens[opening] for opening, _ in pairs if opening in opens)}
+    protected_regions = {*names, *(opens[opening] for opening, _ in pairs if opening in opens)}
     taken = {*stops.stop, *stops.visible}
     # A region is not protected if one of its markers is a stop.
     unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
@@ -146,7 +146,7 @@ def _regions_and_stop_in(
     # template may have no "answer"; then the first region is the answer.
     ordered = list(dict.fromkeys(map(region_name, graph)))
     readable = {"answer" if "answer" in ordered else ordered[0], *NAMES}
-    stop_in = [region for region in ordered if region in (readable - closed) | unprotected]
+    stop_in = [region for region in ordered if region in (readable - protected_regions) | unprotected]
     regions = {
         state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()
     }

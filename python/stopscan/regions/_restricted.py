@@ -23,15 +23,15 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
     if {*map(region_name, graph)} - {ANSWER, *NAMES} or {*NAMES} <= {*names}:
         return graph
     kept = {state for state in graph if region_name(state) in (ANSWER, *names)}
-    leads = {state: next((to for to in graph[state].values() if to in kept), next(iter(graph))) for state in graph}
+    next_kept = {state: next((to for to in graph[state].values() if to in kept), next(iter(graph))) for state in graph}
     # In the answer, closing markers of the dropped regions may lead back to the answer. They are text now.
-    left = {mark for state in graph if state not in kept for mark in graph[state]}
-    left -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
+    now_text = {mark for state in graph if state not in kept for mark in graph[state]}
+    now_text -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
     return {
         state: {
-            mark: to if to in kept else leads[to]
+            mark: to if to in kept else next_kept[to]
             for mark, to in graph[state].items()
-            if region_name(state) != ANSWER or (to in kept and not (region_name(to) == ANSWER and mark in left))
+            if region_name(state) != ANSWER or (to in kept and not (region_name(to) == ANSWER and mark in now_text))
         }
         for state in graph
         if state in kept

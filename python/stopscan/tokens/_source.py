@@ -19,6 +19,7 @@ class Tables:
     special: set[int] = field(default_factory=set)
     # The text of tokens at the start of a stream, if it differs from what `strip_first_space` makes of them.
     firsts: dict[int, str] = field(default_factory=dict)
+    # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
     strip_first_space: bool = False
     special_ends_character: bool = False

@@ -54,7 +54,7 @@ class Window:
             self._withheld_numbers = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
-        """Returns the pieces of text that a token completes, or no piece and the token's own text if it is skipped."""
+        """Returns the pieces of text that a token completes, and the text of the token itself if it is skipped."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
         self._check(token_id)
@@ -158,7 +158,7 @@ class Window:
             self._context_text = self._decode(tokens)
 
     def _split_by_token(self, text: str, pending: list[int], numbers: list[int]) -> list[Piece]:
-        """Returns ``text`` in pieces, one for each token that has the end of a character in it."""
+        """Returns ``text`` in pieces, one for each of the ``pending`` tokens that completes a character."""
         if len(pending) == 1:
             return [(text, numbers[0])]
         texts = [self._decode_after_context(pending[:count])[1] if count else "" for count in range(len(pending))]
