@@ -87,9 +87,9 @@ class Row:
         """Returns the finish of one payload, or None while the stream goes on."""
         found = self.find(payload)
         finish = self.finish(payload, found)
-        return (
-            finish if finish is None or finish.reason not in UNDECIDED else decide(finish, self.content(found.choice))
-        )
+        if finish is None or finish.reason not in UNDECIDED:
+            return finish
+        return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
         """Returns the choice that counts and its word. If there is neither, the payload itself is the choice."""
@@ -155,7 +155,7 @@ class Row:
         report = finish_of_word(word, stop, *found.values_at(self.stops))
         if report.reason in ("eos", "unknown"):
             natives = (
-                finish_of_word(native) for native, _ in map(word_and_stop, found.values_at(self.native_words)) if native
+                finish_of_word(word) for word, _ in map(word_and_stop, found.values_at(self.native_words)) if word
             )
             return next((native for native in natives if native.reason not in UNDECIDED), report)
         return report

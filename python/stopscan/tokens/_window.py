@@ -75,9 +75,8 @@ class Window:
     def tail(self) -> list[Piece]:
         """Returns the rest of the text if the stream ends here. Half a character is U+FFFD. Changes nothing."""
         other = self.copy()
-        pieces = other._clean(
-            self._split_by_token(self._decode_after_context(self._pending)[1], self._pending, self._numbers)
-        )
+        _, text = self._decode_after_context(self._pending)
+        pieces = other._clean(self._split_by_token(text, self._pending, self._numbers))
         if other._clean_up is not None:
             pieces += _pieces_of(other._clean_up.tail(), other._withheld_numbers)
         return pieces
@@ -102,16 +101,9 @@ class Window:
 
     def state(self) -> bytes:
         """Returns the state as bytes, without the tokenizer."""
-        state = [
-            self._context,
-            self._context_text,
-            self._pending,
-            self._numbers,
-            self._last_number,
-            self._withheld_numbers,
-            self._clean_up and self._clean_up.held,
-        ]
-        return json.dumps(state, separators=(",", ":")).encode()
+        tokens = [self._context, self._context_text, self._pending, self._numbers]
+        rest = [self._last_number, self._withheld_numbers, self._clean_up and self._clean_up.held]
+        return json.dumps([*tokens, *rest], separators=(",", ":")).encode()
 
     def resumed(self, state: bytes, /) -> Window:
         """Returns a window over the same tokenizer in a state that ``state`` returned."""
