@@ -2,7 +2,7 @@
 
 from stopscan._stopscan import Repeat, StopMatch, StopScanner, StopSet, StopStream, __version__, scan, truncate
 
-TYPE_CHECKING = False  # as typing has it, which takes longer to import than all of this package
+TYPE_CHECKING = False  # type checkers take it as true; importing `typing` takes longer than this whole package
 if TYPE_CHECKING:
     from stopscan._ascan import AsyncStopStream, ascan
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # What is async is imported by those who ask for it, with what it imports.
+    # The async code is imported on first use, because it imports `typing`.
     if name not in ("AsyncStopStream", "ascan"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from stopscan import _ascan

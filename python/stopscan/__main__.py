@@ -18,12 +18,12 @@ if sys.platform == "win32":
     import msvcrt
 
 FIRED, NONE_FIRED, BAD_INPUT = 0, 1, 2
-STDIN, STDOUT = 0, 1  # not sys.stdin and sys.stdout, which are None when closed, and buffer
+STDIN, STDOUT = 0, 1  # file descriptors: sys.stdin and sys.stdout are buffered, and None if closed
 READ_BYTES = 65536
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status, like grep's: 0 a stop fired, 1 none did, 2 a usage or input error."""
+    """Returns the exit status, as grep does: 0 if a stop fired, 1 if none did, 2 for a usage or input error."""
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:
@@ -32,9 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     if sys.platform == "win32":
         for fd in (STDIN, STDOUT):
-            msvcrt.setmode(fd, os.O_BINARY)  # else line ends are translated
+            msvcrt.setmode(fd, os.O_BINARY)  # text mode translates line ends
     else:
-        # End quietly when the reader does, or the user wants it, as cat does.
+        # As cat does, end without a traceback when the reader closes the pipe, and below on Ctrl-C.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -60,7 +60,7 @@ def argument_parser() -> argparse.ArgumentParser:
 
 
 def copy(scanner: StopScanner) -> None:
-    """Nothing; writes the safe text as it becomes safe, up to a stop."""
+    """Copies the text up to a stop. Each piece is written as soon as it is safe."""
     try:
         for delta in read_deltas(STDIN):
             write(scanner.feed(delta))
@@ -71,12 +71,12 @@ def copy(scanner: StopScanner) -> None:
 
 
 def read_deltas(fd: int) -> Iterator[str]:
-    """The text of ``fd`` as it arrives; the bytes of an incomplete character wait for the rest of it.
+    """Yields the text of ``fd`` as it arrives. The bytes of an incomplete character wait for the rest of it.
 
-    Raises ``ValueError`` with the byte offset in the whole input, after the text before it was given.
+    For invalid UTF-8 it first yields the text before it, then raises ``ValueError`` with the offset in the whole input.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    offset = 0  # of the bytes that the decoder keeps, or of those it is given
+    offset = 0  # the number of bytes decoded so far
     while True:
         data = os.read(fd, READ_BYTES)
         kept = len(decoder.getstate()[0])
@@ -92,7 +92,7 @@ def read_deltas(fd: int) -> Iterator[str]:
 
 
 def write(text: str) -> None:
-    """Nothing; writes all of ``text`` at once."""
+    """Writes all of ``text``, unbuffered. One ``os.write`` may take only a part of it."""
     data = memoryview(text.encode())
     while data:
         data = data[os.write(STDOUT, data) :]
@@ -112,7 +112,7 @@ def report(match: StopMatch | None, *, as_json: bool) -> None:
 
 
 def note(line: str) -> None:
-    if sys.stderr is not None:  # it is when closed, and print would take standard output instead
+    if sys.stderr is not None:  # None if it is closed; print would then write to standard output
         print(line, file=sys.stderr)
 
 

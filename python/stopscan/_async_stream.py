@@ -11,10 +11,10 @@ Stream = TypeVar("Stream", bound="AsyncDeltaStream[Any]")
 
 
 class AsyncDeltaStream(Generic[Item]):
-    """What ``AsyncStopStream`` and ``AsyncSegmentStream`` have in common: an async iterator over deltas.
+    """The base of ``AsyncStopStream`` and ``AsyncSegmentStream``: an async iterator over deltas.
 
-    What is safe is kept until it is given out: a task that is cancelled while the source is closed loses nothing. The
-    next step then finishes that close.
+    Safe items stay in ``_ready`` until a step returns them. A task that is cancelled while it closes the source loses
+    nothing: the next step finishes the close and returns the items.
     """
 
     __slots__ = (
@@ -29,24 +29,24 @@ class AsyncDeltaStream(Generic[Item]):
         "_running",
     )
 
-    _synchronous: ClassVar[str]  # the function for a source that is not async
+    _synchronous: ClassVar[str]  # the name of the function for a source that is not async
 
     def __init__(self, deltas: AsyncIterable[str], reader: StopScanner | Segmenter, /) -> None:
         self._deltas = deltas
         self._iterator = self._iterate(deltas)
         self._reader = reader
-        self._ready: list[Item] = []  # the last first
-        self._running = False  # whether a task is in the source's code
-        self._ended = False  # whether nothing more is read
-        self._closing = False  # whether a close was begun that neither ended nor failed: its task was cancelled
+        self._ready: list[Item] = []  # in reverse, for `pop`
+        self._running = False  # a task is in `__anext__` or `aclose`
+        self._ended = False  # the source is not read again
+        self._closing = False  # a close has begun; still set at the next step if its task was cancelled
         self._closed = False
-        self._error: Exception | None = None
+        self._error: Exception | None = None  # of the close after a stop; raised after the last item
 
     def __aiter__(self: Stream) -> Stream:
         return self
 
     def __copy__(self) -> NoReturn:
-        # The two would share the source and the scanner. A deep copy has its own, if the source can be copied.
+        # A shallow copy would share the source and the scanner. A deep copy does not, if the source can be copied.
         raise TypeError(f"cannot copy {type(self).__name__!r} object")
 
     async def __anext__(self) -> Item:
@@ -66,11 +66,11 @@ class AsyncDeltaStream(Generic[Item]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does; the stream ends with what is ready. Held text stays in ``held``.
+        """Closes the source, as a stop does. The stream ends with what is ready, and held text stays in ``held``.
 
-        If the source cannot be closed, its error comes through and the stream goes on, and can be closed again. So it
-        is with the ``RuntimeError`` while another task is in the stream. If the task is cancelled meanwhile, the next
-        step or the next ``aclose`` finishes the close.
+        If the source raises, the error reaches the caller. The stream then goes on, and can be closed again. The same
+        holds for the ``RuntimeError`` that ``aclose`` raises while another task is in the stream. If the task is
+        cancelled, the next step or the next ``aclose`` finishes the close.
         """
         self._begin()
         try:
@@ -93,7 +93,7 @@ class AsyncDeltaStream(Generic[Item]):
 
     @property
     def held(self) -> str:
-        """The text that is withheld because it may still turn into a hidden stop or into a marker."""
+        """The text that is withheld because it may be the beginning of a hidden stop or of a marker."""
         return self._reader.held
 
     @property
@@ -145,7 +145,7 @@ class AsyncDeltaStream(Generic[Item]):
         self._error = None
         try:
             await self._close()
-        except Exception as error:  # the text before the stop comes first
+        except Exception as error:  # `__anext__` raises it after the text before the stop
             self._error = error
 
     async def _close(self) -> None:
@@ -163,7 +163,7 @@ class AsyncDeltaStream(Generic[Item]):
         try:
             await _close(self._iterator)
         finally:
-            # An API client's stream is not its own iterator, and only the stream's close ends the request.
+            # The stream of an API client is not its own iterator. Only closing the stream ends the request.
             if self._deltas is not self._iterator:
                 await _close(self._deltas)
 
@@ -175,7 +175,7 @@ class AsyncDeltaStream(Generic[Item]):
 
 
 def _close_of(source: Any) -> Any:
-    """The method that closes a source: the official clients' streams have an async `close` and no `aclose`."""
+    """Returns the method that closes ``source``, or ``None``. The official clients' streams have only ``close``."""
     return getattr(source, "aclose", None) or getattr(source, "close", None)
 
 

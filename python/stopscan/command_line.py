@@ -1,4 +1,4 @@
-"""The stops of a command line: the same options in the filter, the proxy and mlx-lm's command."""
+"""The command-line options for stops, which the filter, the proxy and mlx-lm's command share."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ __all__ = ["add_pairs", "add_stops", "stop_set", "unescaped"]
 
 
 def add_stops(parser: ArgumentParser, loops: str = "end an answer that has fallen into a loop") -> None:
-    """Adds the options of stops. Returns nothing. ``loops`` says what ``--repeat`` does."""
+    """Adds the options for stops to ``parser``. ``loops`` is the help text of ``--repeat``."""
     stop: dict[str, Any] = {"action": AddStop, "default": [], "metavar": "S"}
     parser.add_argument("--stop", **stop, help="a stop that is cut from the output")
     parser.add_argument("--visible", **stop, help="a stop that stays in the output")
-    parser.add_argument("--pattern", **stop, help="a regular expression, of which a match is cut from the output")
+    parser.add_argument("--pattern", **stop, help="a regular expression; its match is cut from the output")
     parser.add_argument(
         "--max-held",
         type=int,
         metavar="N",
-        help="give a match of a pattern up when it has more than N characters and is not complete",
+        help="give up a match of a pattern that is not complete after N characters",
     )
     add_repeat(parser, loops)
     parser.add_argument("--include-stop", action="store_true", help="keep every stop in the output")
     parser.add_argument(
         "--escapes",
         action="store_true",
-        help=r"read \n, \t, \\, \x1b, \u2028 and the like in stops and markers as Python's string literals do",
+        help=r"interpret \n, \t, \\, \x1b, \u2028 and the like in stops and markers as Python's string literals do",
     )
 
 
 def add_pairs(parser: ArgumentParser) -> None:
-    """Adds ``--protect OPEN CLOSE``. Returns nothing."""
+    """Adds ``--protect OPEN CLOSE`` to ``parser``."""
     parser.add_argument(
         "--protect",
         action="append",
@@ -46,7 +46,7 @@ def add_pairs(parser: ArgumentParser) -> None:
 
 
 class AddStop(Action):
-    """Appends one string. Before Python 3.13, argparse takes a `--` out of the values, also that of `--stop=--`."""
+    """Appends one string. Before Python 3.13, argparse removes the value of ``--stop=--``; it is restored here."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
         super().__init__(option_strings, dest, nargs=1, **options)
@@ -57,23 +57,26 @@ class AddStop(Action):
 
 
 def stop_set(options: Namespace, pairs: Sequence[Sequence[str]] = ()) -> StopSet:
-    """The stops of the options, and the pairs of markers between which no stop fires.
+    """Returns the ``StopSet`` of the parsed options. No stop fires between the two markers of one of the ``pairs``.
 
-    Raises ``ValueError`` for what ``StopSet`` refuses, and for an escape sequence that is none.
+    Raises ``ValueError`` for stops or markers that ``StopSet`` refuses, and for an invalid escape sequence.
     """
-    read = unescaped if options.escapes else str
+    convert = unescaped if options.escapes else str
     return StopSet(
-        map(read, options.stop),
+        map(convert, options.stop),
         patterns=options.pattern,
         max_held=options.max_held,
-        visible=map(read, options.visible),
-        protect=[(read(opening), read(closing)) for opening, closing in pairs],
+        visible=map(convert, options.visible),
+        protect=[(convert(opening), convert(closing)) for opening, closing in pairs],
         repeat=options.repeat,
     )
 
 
 def unescaped(text: str) -> str:
-    """``text`` with its escape sequences read as in Python's string literals; ``ValueError`` for one that is none."""
+    """Returns ``text`` with its escape sequences replaced as in a Python string literal.
+
+    Raises ``ValueError`` for an invalid escape sequence.
+    """
     try:
         return text.encode("ascii", "backslashreplace").decode("unicode_escape")
     except UnicodeDecodeError as error:

@@ -1,6 +1,6 @@
-"""How servers and commands are asked for ``Repeat``: in a request, on a command line, in the environment.
+"""Reads ``Repeat`` from a request, a command line or an environment variable.
 
-Every adapter asks here, so that all take and refuse the same, in the same words.
+All adapters use these functions, so that they accept the same values and refuse the others in the same words.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ VALUES = "true, false or [count, max_period, min_length]"
 
 
 def requested(value: object, default: Repeat | None = None, /, *, name: str = "repeat") -> Repeat | None:
-    """Returns the ``Repeat`` of a request's option, or ``default`` if the request has no such option (``None``).
+    """Returns the ``Repeat`` of a request's option, or ``default`` if the request does not have the option (``None``).
 
-    Raises ``ValueError`` that begins with the option's ``name``.
+    ``True`` is ``Repeat()``, and ``False`` is ``None``: no loop is a stop.
+
+    Raises ``ValueError`` whose message begins with ``name``, the name of the option.
 
     >>> requested([3, 1024, 64])
     Repeat(3, max_period=1024, min_length=64)
@@ -38,7 +40,7 @@ def requested(value: object, default: Repeat | None = None, /, *, name: str = "r
 
 
 def written(text: str, /) -> Repeat:
-    """Returns the ``Repeat`` of ``COUNT,PERIOD,LENGTH``, such as ``4,1024,256``."""
+    """Returns the ``Repeat`` of a text ``COUNT,PERIOD,LENGTH``, such as ``4,1024,256``."""
     try:
         count, period, length = map(int, text.split(","))
         return Repeat(count, max_period=period, min_length=length)
@@ -47,8 +49,9 @@ def written(text: str, /) -> Repeat:
 
 
 def in_environment(text: str | None, /) -> Repeat | None:
-    """Returns the ``Repeat`` of an environment variable: ``None`` if the variable is unset, empty or ``0``, the default
-    if the variable is ``1``, else the ``Repeat`` that is ``written``.
+    """Returns the ``Repeat`` of an environment variable with the value ``text``.
+
+    An unset variable, an empty one and ``0`` are ``None``. ``1`` is ``Repeat()``. ``written`` reads any other value.
     """
     if text in (None, "", "0"):
         return None
@@ -56,7 +59,7 @@ def in_environment(text: str | None, /) -> Repeat | None:
 
 
 def add_repeat(parser: argparse.ArgumentParser, purpose: str = "end an answer that has fallen into a loop", /) -> None:
-    """Adds ``--repeat`` to a parser. The value is a ``Repeat`` or ``None``. Returns nothing."""
+    """Adds ``--repeat`` to ``parser``. Its value is a ``Repeat``, or ``None`` if the option is not given."""
     parser.add_argument(
         "--repeat",
         nargs="?",

@@ -1,7 +1,7 @@
-"""For authors of engines and servers: what a request asks of its stops, and the scanner of its answer.
+"""For authors of engines and servers: reads the stops of a request, and makes the scanner of its answer.
 
-Three steps: read the request where a wrong value is still a 400, make its scanner where the prompt is known, and feed
-each token.
+There are three steps: read the request while a wrong value can still be a 400, make the scanner when the prompt is
+known, and feed each token.
 
 >>> checkpoint = Checkpoint(tokenizer)                               # once for each model
 >>> options = read_options(request_body, defaults)                   # ValueError: a 400 that names the field

@@ -1,4 +1,4 @@
-"""What stopscan knows of a model, and the scanners of its answers."""
+"""``Checkpoint``: makes the scanners of a model's answers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from stopscan.regions import NAMES, Graph, begins, graph_of, known, protected, r
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-# The default for `protect` of routes that tell reasoning and calls from the answer.
+# The default of `protect` for routes that separate reasoning and tool calls from the answer.
 CHAT = NAMES
-# How many of a prompt's last tokens are looked at: chat templates end with a marker and line breaks.
+# The last tokens of a prompt that are decoded to find its region. Chat templates end with a marker and line breaks.
 PROMPT_TOKENS = 32
 
 Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
@@ -22,8 +22,8 @@ Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 class Checkpoint:
     """A model's tokenizer and the regions of its answers, shared by threads and requests.
 
-    It is cheap to make again: vocabularies and compiled sets are kept elsewhere. ``graph`` is for engines that know the
-    regions better than the tokenizer and its chat template.
+    A second one for the same tokenizer is cheap, because vocabularies and compiled sets are cached. ``graph`` is for
+    engines that know the regions better than the tokenizer and its chat template do.
 
     >>> checkpoint = Checkpoint(tokenizer)
     >>> row = checkpoint.scanner(StopSet("END"), prompt_ids, default=CHAT, eos_token_ids=2)
@@ -36,37 +36,35 @@ class Checkpoint:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """The bytes of every token. Raises ``TypeError`` for a tokenizer that cannot be scanned."""
+        """The vocabulary of the tokenizer. Raises ``TypeError`` for a tokenizer of an unknown kind."""
         return Vocabulary(self.tokenizer)
 
     def stops(self, stops: StopSet, protect: Any = None, default: Any = ()) -> StopSet:
-        """Returns ``stops`` that do not fire in the regions of ``protect``. The set is compiled once, and kept for a
-        while.
+        """Returns a set with the stops of ``stops``, which do not fire in the regions of ``protect``. It is cached.
 
-        Without ``protect`` the regions of ``default`` count that the model has. A set without stops still has the
-        model's regions, so that its scanner counts their tokens.
+        If ``protect`` is ``None``, the regions of ``default`` count, without those that the model lacks. If ``stops``
+        has no stops, the set still has the model's regions, so that its scanner counts their tokens.
 
-        Raises ``ValueError`` that begins with ``protect``, such as for a region that the model does not have.
+        Raises ``ValueError`` whose message begins with ``protect``, such as for a region that the model lacks.
         """
         try:
             return _in_regions(stops, self._frozen, None if protect is None else _plain(protect), _plain(default))
         except ValueError as error:
-            told = str(error)
-            raise ValueError(told if told.startswith("protect") else f"protect: {told}") from None
+            message = str(error)
+            raise ValueError(message if message.startswith("protect") else f"protect: {message}") from None
 
     def begins(
         self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
     ) -> str | None:
-        """Returns the state in which the answer to ``prompt``, text or token ids, begins, for ``region=``; ``None`` if
-        the set has one region alone.
+        """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is its default.
 
-        ``start_protected`` counts most, then the markers at the prompt's end, then ``inside``: the engine's own word
-        that the answer begins in the reasoning.
+        ``prompt`` is text or token ids. ``start_protected`` counts first, then the markers at the end of the prompt,
+        then ``inside``: whether the engine says that the answer begins in the reasoning.
 
-        Raises ``ValueError`` that begins with ``start_protected``, if nothing is protected.
+        Raises ``ValueError`` whose message begins with ``start_protected``, if it is true and no region is protected.
         """
-        ends = (stops.regions is not None or stops.protect) and start_protected is None
-        return begins(stops, self._end_of(prompt) if ends else "", start_protected, inside=inside)
+        prompt_decides = (stops.regions is not None or stops.protect) and start_protected is None
+        return begins(stops, self._end_of(prompt) if prompt_decides else "", start_protected, inside=inside)
 
     def scanner(
         self,
@@ -79,10 +77,10 @@ class Checkpoint:
         inside: bool = False,
         **options: Any,
     ) -> TokenScanner:
-        """Returns the scanner of an answer: what ``stops`` and ``begins`` say, and for tokens as engines draw them. Ids
-        that the vocabulary lacks are tokens without text, and an EOS ends the answer at any time.
+        """Returns the scanner of an answer, with the set that ``stops`` returns and the region that ``begins`` returns.
 
-        The other ``options`` are those of ``TokenScanner``.
+        It takes tokens as engines draw them: an id that the vocabulary lacks is a token without text, and an EOS ends
+        the answer at any time. The other ``options`` are those of ``TokenScanner``.
         """
         stops = self.stops(stops, protect, default)
         region = self.begins(stops, prompt, start_protected, inside=inside)
@@ -96,14 +94,16 @@ class Checkpoint:
         region: str | None = None,
         **options: Any,
     ) -> TokenSegmenter:
-        """Returns the segmenter of an answer, as ``scanner`` does. The ``SegmentSet`` has the stops. ``region`` is
-        where the answer begins; without it the prompt's end decides."""
+        """Returns the segmenter of an answer. It takes tokens as a ``scanner`` does, and ``segments`` has the stops.
+
+        ``region`` is where the answer begins. If it is ``None``, the end of the prompt decides.
+        """
         segments = SegmentSet(segments)
         region = region or region_after(segments.markers, self._end_of(prompt))
         return TokenSegmenter(self.vocabulary, segments, region=region, **AS_DRAWN, **options)
 
     def _end_of(self, prompt: Any) -> str:
-        """The end of a prompt as text, with its special tokens."""
+        """Returns the end of ``prompt`` as text, with its special tokens."""
         if isinstance(prompt, str):
             return prompt
         ids = prompt[-PROMPT_TOKENS:]
@@ -117,16 +117,16 @@ AS_DRAWN: dict[str, Any] = {"unknown_ids": "count", "eos_ends_early": True}
 @lru_cache(maxsize=16)
 def _in_regions(stops: StopSet, frozen: Frozen, protect: Any, default: Any) -> StopSet:
     graph = {state: dict(markers) for state, markers in frozen}
-    closed = known(graph, default) if protect is None else protect
-    if closed or stops.regions is not None:
-        return protected(stops, graph, closed)
+    entries = known(graph, default) if protect is None else protect
+    if entries or stops.regions is not None:
+        return protected(stops, graph, entries)
     if stops.stop or stops.patterns or stops.visible or not graph:
         return stops
-    # Without a stop no region needs protection, and all of them are there to be counted. A loop ends each of them.
+    # Without stops no region is protected. The regions are there to count their tokens, and `repeat` fires in each.
     return StopSet(regions=graph, repeat=stops.repeat)
 
 
 def _plain(protect: Any) -> tuple[Any, ...]:
-    """``protect`` as values that can be a key."""
+    """Returns ``protect`` as a hashable value, for the cache."""
     names, pairs = read_protect(protect)
     return (*names, *pairs)

@@ -3,15 +3,15 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 
-# Not faults of ours. A panic of Rust is a BaseException, so `except Exception` would let it through to the engine.
+# Not faults of the adapter. Hooks catch `BaseException`, as a panic of Rust is one, and so they catch these too.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
-    """Counts the faults of an adapter in one process, and logs them. After ``LIMIT`` faults it is ``off``: leave new
-    requests to the engine then, and refuse what the engine cannot keep.
+    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults it is ``off``.
 
-    Only faults of the adapter itself are for ``note``. What a client sent is a ``ValueError`` of ``read_options``.
+    When it is ``off``, leave new requests to the engine, and refuse those whose stops the engine does not support. Give
+    ``note`` only faults of the adapter itself. What a client sent wrong is a ``ValueError`` of ``read_options``.
 
     >>> failures = Failures(logging.getLogger("engine.stopscan"))
     >>> try:
@@ -21,7 +21,7 @@ class Failures:
     """
 
     LIMIT = 3
-    # Tests set it, because a way back to the engine hides faults.
+    # Tests set it so that `note` raises each fault. The way back to the engine would hide it.
     strict = False
 
     def __init__(self, logger: logging.Logger) -> None:
@@ -30,13 +30,14 @@ class Failures:
 
     @property
     def off(self) -> bool:
-        """Whether there were ``LIMIT`` faults."""
+        """Whether there were ``LIMIT`` faults or more."""
         return self.count >= self.LIMIT
 
     def note(self, error: BaseException, outcome: str) -> None:
-        """Counts a fault, and logs the first and the last. ``outcome`` says what becomes of the request.
+        """Counts a fault, and logs the first one and the one that turns the adapter off.
 
-        Raises ``error`` if it is none of ours, such as a ``KeyboardInterrupt``.
+        ``outcome`` says what becomes of the request, such as "was left to the engine". Raises ``error`` if it is not a
+        fault of the adapter, such as a ``KeyboardInterrupt``.
         """
         if isinstance(error, NOT_OURS) or self.strict:
             raise error

@@ -1,4 +1,4 @@
-"""What a request, a command line or the environment asks about stops."""
+"""Reads the options about stops from a request, a command line or the environment."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from stopscan import Repeat, StopSet
 from stopscan.regions import NAMES, read_protect
 from stopscan.repeats import add_repeat, in_environment, requested
 
-# Larger counts are no limit of anything, and token ids of engines have 32 bits.
-MOST = 2**31 - 1
+# The largest number in an option. Token ids of engines have 32 bits, and no larger count would be a limit.
+MAX_COUNT = 2**31 - 1
 
-# Characters of a message. What a client sent may be long, and the message goes back to the client.
-MESSAGE = 400
+# In characters. A message goes back to the client, and repeats parts of what the client sent.
+MAX_MESSAGE = 400
 
 _shortened = Repr()
 _shortened.maxstring = _shortened.maxother = 60
@@ -27,7 +27,7 @@ _shortened.maxstring = _shortened.maxother = 60
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may ask for. Stops, patterns and the markers of ``protect`` share ``bytes``."""
+    """The most that one request may ask for. ``bytes`` limits stops and patterns together, and markers on their own."""
 
     stops: int = 1024
     patterns: int = 64
@@ -37,10 +37,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Defaults:
-    """What the operator of a server says for requests that say nothing.
+    """The operator's values for options that a request does not give.
 
-    ``protect`` is ``None`` if each route has its own default: ``CHAT`` for routes that tell reasoning and calls from
-    the answer, and nothing for the others.
+    If ``protect`` is ``None``, each route has its own default: ``CHAT`` for a route that separates reasoning and tool
+    calls from the answer, and ``()`` for any other.
     """
 
     protect: tuple[Any, ...] | None = None
@@ -49,12 +49,12 @@ class Defaults:
 
     @classmethod
     def from_environment(cls, name: str) -> Defaults:
-        """Returns what the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS`` say.
+        """Returns the defaults in the variables ``{name}_PROTECT``, ``{name}_REPEAT`` and ``{name}_LIMITS``.
 
-        ``PROTECT`` is the name of a region or a JSON list, ``REPEAT`` is ``1`` or ``4,1024,256``, and ``LIMITS`` is
-        like ``stops=1024,patterns=64,bytes=65536,regions=64``.
+        ``PROTECT`` is the name of a region or a JSON list. ``REPEAT`` is ``1`` or has the form ``4,1024,256``.
+        ``LIMITS`` has the form ``stops=1024,patterns=64,bytes=65536,regions=64``.
 
-        Raises ``ValueError`` that begins with the name of the variable.
+        Raises ``ValueError`` whose message begins with the name of the variable.
         """
 
         def read(variable: str, reader: Callable[[str], Any]) -> Any:
@@ -69,7 +69,10 @@ class Defaults:
 
     @classmethod
     def from_arguments(cls, given: Namespace) -> Defaults:
-        """Returns what a parser with ``add_defaults`` has read. ``ValueError`` begins with ``--protect``."""
+        """Returns the defaults of the parsed options of ``add_defaults``.
+
+        Raises ``ValueError`` whose message begins with ``--protect``.
+        """
         try:
             protect = None if given.protect is None else _protect(given.protect, Limits())
         except ValueError as error:
@@ -78,21 +81,21 @@ class Defaults:
 
 
 def add_defaults(parser: ArgumentParser) -> None:
-    """Adds ``--protect`` and ``--repeat`` to the command line of a server. Returns nothing."""
+    """Adds ``--protect`` and ``--repeat`` to the parser of a server's command line."""
     parser.add_argument(
         "--protect",
         nargs="*",
         metavar="REGION",
-        help="keep stops from firing in these regions, where the model has them: reasoning, tool_call, or an opening "
-        "and a closing marker; without it: both names where a route tells them from the answer",
+        help="let no stop fire in these regions, if the model has them: reasoning, tool_call, or an opening and a "
+        "closing marker (default: both names, on routes that separate them from the answer)",
     )
     add_repeat(parser)
 
 
 def switch(name: str) -> str:
-    """Returns what the variable ``name`` says: ``0`` (also if it is not set), ``1`` or ``optional``.
+    """Returns the value of the environment variable ``name``: ``0`` (also if it is unset), ``1`` or ``optional``.
 
-    Raises ``ValueError`` for anything else.
+    Raises ``ValueError`` for any other value.
     """
     value = os.environ.get(name) or "0"
     if value not in ("0", "1", "optional"):
@@ -102,9 +105,9 @@ def switch(name: str) -> str:
 
 @dataclass(frozen=True)
 class StopOptions:
-    """What one request asks of its stops. It is hashable, and can be pickled and sent to other processes.
+    """The options about stops of one request. They are hashable, and can be pickled and sent to other processes.
 
-    ``asks`` tells whether the request itself asks for a stop of any kind; a default does not count.
+    ``asks`` is whether the request itself has a stop of any kind. A default does not count.
     """
 
     stops: StopSet = StopSet()  # noqa: RUF009 - a StopSet is immutable
@@ -117,7 +120,7 @@ class StopOptions:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Everything but the stops, as keyword arguments of ``Checkpoint.scanner``."""
+        """All options except the stops, as keyword arguments of ``Checkpoint.scanner``."""
         names = ("protect", "start_protected", "stop_token_ids", "min_tokens", "include_stop")
         return {name: getattr(self, name) for name in names}
 
@@ -130,27 +133,27 @@ def read_options(
     fields: Collection[str] = (),
     own: Mapping[str, Any] | None = None,
 ) -> StopOptions:
-    """Returns what a request asks: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``, ``min_tokens``,
-    ``include_stop``, ``protect``, ``start_protected`` and ``repeat``. ``None`` as a value counts as not given.
+    """Returns the options about stops of a request: ``stop``, ``patterns``, ``max_held``, ``stop_token_ids``,
+    ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``.
 
-    - ``given`` is the body of the request, or a flat mapping that it shares with other options of the engine. With a
-      ``prefix`` only names that begin with it count, and each of them must be an option. Without one, other names are
-      the server's.
-    - ``fields`` are the options that are read from ``given``, by default all.
-    - ``own`` has the options for which the engine has fields of its own.
+    - ``given`` is the body of the request, or a flat mapping with other options of the engine. An option that is
+      ``None`` is not given. With a ``prefix`` only names that begin with it are read, and each must be an option.
+      Without a ``prefix`` names that are not options are ignored.
+    - ``fields`` are the options that are read from ``given``. The default is all.
+    - ``own`` has the options that the engine itself has read from fields of its own.
 
-    Raises ``ValueError``, and nothing else, whatever a client sent. The message begins with the option's name, as the
+    Raises ``ValueError``, and no other error, whatever a client sent. The message begins with the option's name, as the
     client wrote it.
 
     >>> read_options({"stop": "END", "protect": ["reasoning"], "temperature": 1}).protect
     ('reasoning',)
     >>> read_options({"stopscan_min_tokens": -1}, prefix="stopscan_")
     Traceback (most recent call last):
-    ValueError: stopscan_min_tokens must be a number from 0 to 2147483647, not -1
+    ValueError: stopscan_min_tokens must be an integer from 0 to 2147483647, not -1
     """
     if not isinstance(given, Mapping | None):
-        raise ValueError(f"the options of stops must be an object, not {_shown(given)}")
-    asked = _asked(given or {}, prefix, fields or READERS)
+        raise ValueError(f"the options about stops must be an object, not {_shown(given)}")
+    asked = _given_options(given or {}, prefix, fields or READERS)
     asked |= {field: (field, value) for field, value in (own or {}).items() if value is not None}
     read: dict[str, Any] = {}
     for field, (name, value) in asked.items():
@@ -169,13 +172,13 @@ def read_options(
     try:
         stops = _stop_set(stop, patterns, held, repeat)
     except ValueError as error:
-        culprit = name_of["patterns" if _right(stop) else "stop"]
+        culprit = name_of["patterns" if _is_valid(stop) else "stop"]
         raise ValueError(f"{culprit} is malformed: {_message(error)}") from None
     return StopOptions(stops, asks=asks, **read)
 
 
-def _asked(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> dict[str, tuple[str, Any]]:
-    """The options in ``given``: their names there, and their values."""
+def _given_options(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> dict[str, tuple[str, Any]]:
+    """Returns the options in ``given``: for each its name there, and its value."""
     asked = {}
     for name, value in given.items():
         if isinstance(name, str) and name.startswith(prefix):
@@ -184,17 +187,17 @@ def _asked(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> di
                 asked[field] = name, value
             elif prefix:
                 known = ", ".join(prefix + each for each in fields)
-                raise ValueError(f"{_encodable(name)} is not an option of stops; those are {known}")
+                raise ValueError(f"{_encodable(name)} is not an option about stops; the options are {known}")
     return asked
 
 
 @lru_cache(maxsize=16)
 def _stop_set(stop: tuple[str, ...], patterns: tuple[str, ...], held: int | None, repeat: Repeat | None) -> StopSet:
-    """The set of these, shared by requests that ask for the same: patterns take milliseconds to compile."""
+    """Returns the set. It is cached for requests with equal options, because patterns take milliseconds to compile."""
     return StopSet(stop, patterns=patterns, max_held=held, repeat=repeat)
 
 
-def _right(stop: tuple[str, ...]) -> bool:
+def _is_valid(stop: tuple[str, ...]) -> bool:
     try:
         StopSet(stop)
     except ValueError:
@@ -203,7 +206,7 @@ def _right(stop: tuple[str, ...]) -> bool:
 
 
 def _shown(value: object) -> str:
-    """``value`` for a message: short, and without recursing into what a client nested."""
+    """Returns a short ``repr`` of ``value`` for a message. A client may have nested it deeply."""
     try:
         return _shortened.repr(value)
     except (RecursionError, ValueError):  # an int may have too many digits
@@ -211,13 +214,13 @@ def _shown(value: object) -> str:
 
 
 def _message(error: ValueError) -> str:
-    """What ``error`` says, without the option's name at its beginning."""
+    """Returns the message of ``error`` without the option's name at its beginning, and cut to ``MAX_MESSAGE``."""
     text = _encodable(str(error)).removeprefix("protect").removeprefix("repeat").lstrip(": ")
-    return text if len(text) <= MESSAGE else f"{text[:MESSAGE]} …"
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} …"
 
 
 def _encodable(text: str) -> str:
-    """``text`` without half surrogate pairs, which no encoder of an answer takes."""
+    """Returns ``text`` with lone surrogates escaped. Otherwise the message could not be encoded as UTF-8."""
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -231,7 +234,7 @@ def _limits(text: str) -> Limits:
     for part in text.split(","):
         name, _, number = part.partition("=")
         if name not in known or not number.isdecimal():
-            raise ValueError(f"{part!r} is not one of {', '.join(known)} with a number, such as stops=1024")
+            raise ValueError(f"{part!r} is not a limit such as stops=1024; the limits are {', '.join(known)}")
         read[name] = int(number)
     return Limits(**read)
 
@@ -246,13 +249,13 @@ def _strings(value: object, limit: int) -> tuple[str, ...]:
 
 
 def _count(value: object, _: Limits) -> int:
-    if type(value) is not int or not 0 <= value <= MOST:
-        raise ValueError(f"must be a number from 0 to {MOST}, not {_shown(value)}")
+    if type(value) is not int or not 0 <= value <= MAX_COUNT:
+        raise ValueError(f"must be an integer from 0 to {MAX_COUNT}, not {_shown(value)}")
     return value
 
 
 def _ids(value: object, limits: Limits) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple) or not all(type(each) is int and 0 <= each <= MOST for each in value):
+    if not isinstance(value, list | tuple) or not all(type(each) is int and 0 <= each <= MAX_COUNT for each in value):
         raise ValueError(f"must be a list of token ids, not {_shown(value)}")
     if len(value) > limits.stops:
         raise ValueError(f"has {len(value)} entries; the limit is {limits.stops}")
@@ -260,14 +263,14 @@ def _ids(value: object, limits: Limits) -> tuple[int, ...]:
 
 
 def _flag(value: object, _: Limits) -> bool:
-    if value not in (0, 1):  # flat mappings may have no booleans
+    if value not in (0, 1):  # some engines' mappings cannot have booleans
         raise ValueError(f"must be true or false, not {_shown(value)}")
     return bool(value)
 
 
 def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
     entries = [value] if isinstance(value, str) else value
-    if not isinstance(entries, list | tuple) or not all(map(_names_regions, entries)):
+    if not isinstance(entries, list | tuple) or not all(map(_is_region_or_pair, entries)):
         raise ValueError(f"must be a list of regions and pairs of markers, not {_shown(value)}")
     names, pairs = read_protect(entries)
     if len(names) + len(pairs) > limits.regions:
@@ -275,11 +278,11 @@ def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
     size = _size(*pairs)
     if size > limits.bytes:
         raise ValueError(f"has {size} bytes of text; the limit is {limits.bytes}")
-    StopSet(protect=pairs)  # for its errors
+    StopSet(protect=pairs)  # raises its errors
     return (*names, *pairs)
 
 
-def _names_regions(entry: object) -> bool:
+def _is_region_or_pair(entry: object) -> bool:
     return isinstance(entry, str) or (isinstance(entry, list | tuple) and all(isinstance(mark, str) for mark in entry))
 
 

@@ -1,4 +1,4 @@
-"""The API of a token scanner, for the rows of an adapter, and the options of a row."""
+"""``Row``: the base of the rows of an adapter, and the types of a row's options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Piece = TypeVar("Piece", str, list[Segment])
 
 
 class TokenOptions(TypedDict, total=False):
-    """The options of a row beside its stops and regions. They are those of ``TokenScanner``."""
+    """The options of ``TokenScanner``, without the stops and the regions."""
 
     eos_token_ids: int | Iterable[int] | None
     stop_token_ids: int | Iterable[int] | None
@@ -29,13 +29,13 @@ class TokenOptions(TypedDict, total=False):
 
 
 class RowOptions(TokenOptions, RegionOptions, total=False):
-    """The options of a row whose stops are a ``StopSet``."""
+    """All options of a row, except its stops, which are a ``StopSet``."""
 
 
 class Row(Generic[Piece]):
-    """A row of an engine: the API of the ``TokenScanner`` or ``TokenSegmenter`` that it has in ``scanner``.
+    """A row of an engine, with the API of its ``scanner``, a ``TokenScanner`` or a ``TokenSegmenter``.
 
-    Adapters derive from it and add what their engine asks of a row.
+    Adapters derive from it and add the methods that their engine calls.
     """
 
     def __init__(self, scanner: Any) -> None:
@@ -43,58 +43,58 @@ class Row(Generic[Piece]):
 
     @property
     def finish(self) -> Finish | None:
-        """Why the row ended, and at which stop; ``None`` while it goes on."""
+        """The ``Finish`` of the row. ``None`` while the row goes on."""
         finish: Finish | None = self.scanner.finish
         return finish
 
     @property
     def match(self) -> StopMatch | None:
-        """The stop that fired: a string, a pattern or a loop."""
+        """The match of the stop string, pattern or loop that ended the row, or ``None``."""
         match: StopMatch | None = self.scanner.match
         return match
 
     @property
     def held(self) -> str:
-        """The text that is withheld because it may still become a hidden stop or a marker."""
+        """The text that is withheld because it may be the beginning of a hidden stop or of a marker."""
         held: str = self.scanner.held
         return held
 
     @property
     def region(self) -> str:
-        """The region of the text that comes next."""
+        """The region that is open."""
         region: str = self.scanner.region
         return region
 
     @property
     def tokens_seen(self) -> int:
-        """How many tokens were fed, for usage."""
+        """How many tokens were fed, for a usage report."""
         seen: int = self.scanner.tokens_seen
         return seen
 
     @property
     def tokens_kept(self) -> int:
-        """How many tokens there are up to the last that contributed to the emitted text, for ids and logprobs."""
+        """How many tokens there are up to the last one with a part in the emitted text. Cut ids and logprobs there."""
         kept: int = self.scanner.tokens_kept
         return kept
 
     @property
     def tokens_in(self) -> dict[str, int]:
-        """How many tokens each region has had, by its name."""
+        """The number of tokens of each region, for a usage report."""
         tokens: dict[str, int] = self.scanner.tokens_in
         return tokens
 
     def feed(self, token_id: int, /) -> Piece:
-        """Returns what is safe to emit now that ``token_id`` was read."""
+        """Feeds a token, and returns the text or the segments that are safe to emit now."""
         piece: Piece = self.scanner.feed(token_id)
         return piece
 
     def feed_many(self, token_ids: Iterable[int], /) -> Piece:
-        """Returns what ``feed`` gives for each of ``token_ids``, joined."""
+        """Feeds several tokens, and returns the joined results of ``feed``."""
         piece: Piece = self.scanner.feed_many(token_ids)
         return piece
 
     def flush(self, reason: EndReason = "eos") -> Piece:
-        """Ends the row for another ``reason``, and returns the rest; nothing if it is over."""
+        """Ends the row for ``reason``, and returns the rest, which is empty if the row has already ended."""
         piece: Piece = self.scanner.flush(reason)
         return piece
 
@@ -103,20 +103,22 @@ class Row(Generic[Piece]):
         self.scanner.reset()
 
     def copy(self) -> Self:
-        """Returns the same row in the same state, which goes on independently."""
+        """Returns a copy of the row. The two go on independently."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.scanner = self.scanner.copy()
         return other
 
     def snapshot(self) -> bytes:
-        """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere."""
+        """Returns the state as bytes, for a row with the same tokenizer, stops and options, also in another process."""
         snapshot: bytes = self.scanner.snapshot()
         return snapshot
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``. Raises ``ValueError`` for one of other stops or options, and for damaged
-        bytes; the row is then as before."""
+        """Puts the state of ``snapshot`` into the row.
+
+        Raises ``ValueError`` for a snapshot of other stops or options, and for damaged bytes. Then nothing has changed.
+        """
         self.scanner.restore(snapshot)
 
     def __copy__(self) -> Self:

@@ -1,4 +1,4 @@
-"""For an adapter that tests itself before it is used: a tokenizer made on the spot, of all bytes and a few words."""
+"""A small tokenizer for the self-test of an adapter, made without a download."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Tokenizer:
-    """A byte-level ``tokenizers.Tokenizer`` in ``backend``. Its tokens are every byte, ``words`` and ``special``.
+    """Makes a byte-level ``tokenizers.Tokenizer``, in ``backend``, with a token for each byte, word and special token.
 
     >>> tokenizer = Tokenizer(["Hel", "lo"], ["<|eos|>"])
     >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!"]))
@@ -29,7 +29,7 @@ class Tokenizer:
         self.backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
 
     def ids(self, pieces: Iterable[str | bytes]) -> list[int]:
-        """Returns the token ids of these pieces, one each: a token's text, or the bytes of one that is no text."""
+        """Returns the token id of each piece. A piece is the text of a token, or its bytes."""
         return [self._id(piece) for piece in pieces]
 
     def _id(self, piece: str | bytes) -> int:
@@ -46,7 +46,7 @@ def _spell(piece: bytes) -> str:
 
 @cache
 def _alphabet() -> list[str]:
-    """GPT-2's printable character for each byte."""
+    """Returns GPT-2's printable character for each byte."""
     shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
     spare = count(256)
     return [chr(byte if byte in shown else next(spare)) for byte in range(256)]

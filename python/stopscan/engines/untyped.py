@@ -1,9 +1,9 @@
-"""A base class for type checkers alone."""
+"""A base class that only type checkers see."""
 
 from typing import Any
 
 
 class Untyped:
-    """To type checkers, a class of an engine that comes without types: it may have any attribute."""
+    """Stands for a class of an engine without types: it may have any attribute."""
 
     def __getattr__(self, name: str) -> Any: ...

@@ -1,7 +1,7 @@
-"""Why a generation ended, and how nine HTTP APIs say it.
+"""Why a generation ended, as nine HTTP APIs say it.
 
-`to_*` writes the fields of a server's response, `from_*` reads a response or one event of a stream, `Reading` a whole
-stream.
+`to_*` returns the fields for a server's response. `from_*` reads a response or one event of a stream, and `Reading`
+reads a whole stream.
 """
 
 from stopscan.finish._apis import (

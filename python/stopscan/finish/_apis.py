@@ -1,28 +1,28 @@
-"""Where each API says why an answer ended: a row for each, and the functions that read by them."""
+"""The table of the APIs, with a row for each, and the functions `from_*` that read by it."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import WRAPPERS, Row, field, is_call, paths, signs
+from stopscan.finish._read import WRAPPERS, Row, conditions, field, is_call, paths
 
 Api: TypeAlias = Literal[
     "anthropic", "openai", "responses", "ollama", "sglang", "llama_cpp", "gemini", "bedrock", "tgi"
 ]  # fmt: skip
 
 
-def _within(bodies: str) -> tuple[tuple[str, ...], ...]:
-    """The payload itself, these bodies in it, and what wraps the answers of all APIs."""
-    return ((), *paths(bodies), *paths(WRAPPERS))
+def _bodies(inner: str) -> tuple[tuple[str, ...], ...]:
+    """Returns the paths of the bodies: the payload itself, those in `inner`, and the wrappers of all APIs."""
+    return ((), *paths(inner), *paths(WRAPPERS))
 
 
 def _is_tool_use(block: Any) -> bool:
-    """Anthropic's own tools run on its side, and have blocks of other types."""
+    """Returns whether a block is a call that waits for the caller. Anthropic's own tools have other types of blocks."""
     return field(block, "type") == "tool_use" and is_call(block)
 
 
-# Output items that wait for the caller: openai.types.responses.ResponseOutputItem.
+# Types of output items that always wait for the caller: openai.types.responses.ResponseOutputItem.
 WAITING = (
     "function_call",
     "custom_tool_call",
@@ -33,8 +33,8 @@ WAITING = (
 )
 
 
-def _waits(item: Any) -> bool:
-    """Whether an output item waits for the caller. Of two types only those that OpenAI does not run itself."""
+def _waits_for_caller(item: Any) -> bool:
+    """Returns whether an output item waits for the caller. OpenAI itself runs some shell calls and tool searches."""
     kind = field(item, "type")
     if kind == "shell_call":
         kind = kind if field(field(item, "environment"), "type") in (None, "local") else None
@@ -49,32 +49,32 @@ APIS: dict[Api, Row] = {
     "anthropic": Row(
         name="Anthropic stop_reason",
         words=paths("stop_reason"),
-        bodies=_within("delta message"),
+        bodies=_bodies("delta message"),
         silent=("content_block_delta", "text", "thinking", "input_json"),
         stops=paths("stop_sequence stop"),
-        failed=signs("result.error result.type=canceled result.type=expired"),
+        failed=conditions("result.error result.type=canceled result.type=expired"),
         calls=paths("content_block content.*"),
         is_call=_is_tool_use,
     ),
     "openai": Row(
         name="OpenAI finish_reason",
         words=paths("finish_reason finishReason completionReason stop_reason"),
-        # OpenAI's `stream` helper wraps its chunks, DashScope and OCI their answers, Cohere v2 the end of its streams.
-        bodies=_within("chunk output chatResponse delta"),
-        # The choices of AI21 and of Cohere before its chat, watsonx's, and Mistral's on Bedrock.
-        lists=("choices", "completions", "generations", "results", "outputs"),
-        over="is_end",  # Baidu: "normal", in every chunk
-        whole=paths("message.role message.content message.tool_calls"),
-        # sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo; llama.cpp with --verbose; Anthropic's form
+        # In order: OpenAI's `stream` helper, DashScope, OCI, and the end of Cohere v2's streams.
+        bodies=_bodies("chunk output chatResponse delta"),
+        # After OpenAI's: AI21, Cohere before its chat API, watsonx, and Mistral on Bedrock.
+        choice_lists=("choices", "completions", "generations", "results", "outputs"),
+        done_field="is_end",  # Baidu sends "normal" in every chunk
+        whole_fields=paths("message.role message.content message.tool_calls"),
+        # In order: sglang and smg; vLLM and TensorRT-LLM; llama.cpp; dynamo; llama.cpp with --verbose; Anthropic.
         stops=paths("matched_stop stop_reason stopping_word nvext.stop_reason __verbose.stopping_word stop_sequence"),
-        # OpenRouter; LM Studio; dynamo#14525
-        natives=paths("native_finish_reason stats.stop_reason nvext.detailed_finish_reason"),
-        # vLLM; Baidu; MiniMax; DashScope
-        failed=signs("object=error error_code base_resp.status_code code"),
+        # In order: OpenRouter, LM Studio, dynamo#14525.
+        native_words=paths("native_finish_reason stats.stop_reason nvext.detailed_finish_reason"),
+        # In order: vLLM, Baidu, MiniMax, DashScope.
+        failed=conditions("object=error error_code base_resp.status_code code"),
         calls=paths(
             "delta.tool_calls.* message.tool_calls.* delta.function_call message.function_call message.toolCalls.*"
         ),
-        refusals=signs(
+        refusals=conditions(
             "delta.refusal message.refusal delta.content.*.type=refusal message.content.*.type=refusal"
         ),
     ),
@@ -82,42 +82,43 @@ APIS: dict[Api, Row] = {
         name="Responses status",
         words=paths("status"),
         silent=(".delta",),
-        # Events have statuses of their own: `response.reasoning_summary_part.done` can be "incomplete" in mid-stream.
+        # Other events have statuses of their own: `response.reasoning_summary_part.done` can be "incomplete" too early.
         events=("response.completed", "response.incomplete", "response.failed", "response.cancelled"),
-        announces=("incomplete",),
-        announced=paths("incomplete_details.reason status_details.reason"),  # the second is Realtime's
-        failed=signs("type=error"),
+        vague_words=("incomplete",),
+        details=paths("incomplete_details.reason status_details.reason"),  # the second is of the Realtime API
+        failed=conditions("type=error"),
         calls=paths("item output.*"),
-        is_call=_waits,
-        # The small events have a refusal that the last event of a sparse server has not.
-        refusals=signs(
+        is_call=_waits_for_caller,
+        # Some servers leave the refusal out of the last event, so it is also read from the events before it.
+        refusals=conditions(
             "type=response.refusal.delta type=response.refusal.done part.type=refusal "
             "item.content.*.type=refusal output.*.content.*.type=refusal"
         ),
-        typed=True,
+        raw_is_type=True,
     ),
     "ollama": Row(
         name="Ollama done_reason",
         words=paths("done_reason"),
-        over="done",
-        wordless="eos",
+        done_field="done",
+        reason_if_done="eos",
         calls=paths("message.tool_calls.*"),
     ),
-    "sglang": Row(name="sglang finish_reason", words=paths("finish_reason"), bodies=_within("meta_info")),
+    "sglang": Row(name="sglang finish_reason", words=paths("finish_reason"), bodies=_bodies("meta_info")),
     "llama_cpp": Row(
         name="llama.cpp stop_type",
         words=paths("stop_type"),
-        over="stop",
-        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # before `stop_type`
+        done_field="stop",
+        flags=("stopped_word", "stopped_eos", "stopped_limit"),  # of servers before `stop_type`
         stops=paths("stopping_word"),
     ),
     "gemini": Row(
         name="Gemini finishReason",
         words=paths("finish_reason finishReason"),
-        lists=("candidates",),
-        # FinishReason of google/ai/generativelanguage/v1beta/generative_service.proto: `to_dict` of google-generativeai
-        # writes the numbers. (Vertex's own proto has others from 6 on; its client writes names.)
-        numbers=(
+        choice_lists=("candidates",),
+        # `to_dict` of google-generativeai writes the numbers of FinishReason in
+        # google/ai/generativelanguage/v1beta/generative_service.proto. Vertex has other numbers from 6 on, but its
+        # client writes names.
+        numbered_words=(
             "", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT",
             "SPII", "MALFORMED_FUNCTION_CALL", "IMAGE_SAFETY", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
         ),
@@ -127,16 +128,16 @@ APIS: dict[Api, Row] = {
     "bedrock": Row(
         name="Bedrock stopReason",
         words=paths("stopReason"),
-        bodies=_within("messageStop"),
+        bodies=_bodies("messageStop"),
         stops=paths("additionalModelResponseFields.stop_sequence"),
-        # What ends a stream instead of `messageStop`: ConverseStreamOutput and ResponseStream in botocore's model.
-        failed=signs(
+        # Errors that end a stream without `messageStop`: ConverseStreamOutput and ResponseStream in botocore's model.
+        failed=conditions(
             "internalServerException modelStreamErrorException validationException throttlingException "
             "serviceUnavailableException modelTimeoutException modelNotReadyException"
         ),
         calls=paths("contentBlockStart.start.toolUse output.message.content.*.toolUse"),
     ),
-    "tgi": Row(name="TGI finish_reason", words=paths("finish_reason"), bodies=_within("details")),
+    "tgi": Row(name="TGI finish_reason", words=paths("finish_reason"), bodies=_bodies("details")),
 }  # fmt: skip
 
 
@@ -145,12 +146,12 @@ def from_anthropic(payload: object, /) -> Finish | None:
 
     - `message_start` has a null reason, and `message_delta` has the real reason.
     - A `stop_sequence` without a string stays a "stop_sequence", with no `matched_stop`.
-    - An "end_turn" beside a `tool_use`, as some servers write it, is "tool_calls".
-    - Old text completions are read, too. They have the string in `stop`.
+    - An "end_turn" beside a `tool_use`, which some servers write, is "tool_calls".
+    - Old text completions, which have the string in `stop`, are also read.
 
-    `payload` is a dict, or an object with the same fields, such as the official client's. Any other payload is a
-    `TypeError`. There is no other error. An error event is an "abort". A line of a batch is read like the answer that
-    it wraps. This paragraph holds for every `from_*`.
+    For every `from_*`: `payload` is a dict, or an object with the same fields, such as the official client's. Any other
+    payload is a `TypeError`, and there is no other error. An error event is an "abort". A line of a batch is read like
+    the answer in it.
 
     >>> from_anthropic({"type": "message_delta", "delta": {"stop_reason": "pause_turn", "stop_sequence": None}})
     Finish(reason='pause', matched_stop=None, offset=None, raw='pause_turn')
@@ -167,11 +168,11 @@ def from_openai(payload: object, /) -> Finish | None:
       name it.
     - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
     - An EOS from sglang is a "stop_token", because sglang sends the id of the EOS.
-    - A whole chat answer is over. If it has no word, it is "unknown".
-    - Chunks without choices (Azure's first chunk, chunks for usage) let the stream go on.
+    - A whole chat answer has always ended. Without a word its reason is "unknown".
+    - A chunk without choices, such as Azure's first chunk and a chunk for usage, is None.
     - If a router also sends the model's own word (OpenRouter, dynamo), and that word says more than "stop", the model's
-      own word counts. `raw` is then that word.
-    - The older APIs of Cohere, AI21, watsonx, DashScope and Baidu are read, too.
+      own word counts, and is in `raw`.
+    - The older APIs of Cohere, AI21, watsonx, DashScope and Baidu are also read.
 
     >>> from_openai({"choices": [{"index": 0, "finish_reason": "stop", "matched_stop": "END"}]}).matched_stop
     'END'
@@ -184,7 +185,7 @@ def from_responses(payload: object, /) -> Finish | None:
 
     A completed response that has a refusal is a "refusal". A completed response that has calls for the caller is
     "tool_calls". `raw` is the word that decided: the status, the reason why the response is incomplete, or the type of
-    the item. The `response.done` of the Realtime API is read, too.
+    the item. The `response.done` of the Realtime API is also read.
 
     >>> from_responses({"type": "response.completed", "response": {"status": "completed"}})
     Finish(reason='eos', matched_stop=None, offset=None, raw='completed')
@@ -195,8 +196,8 @@ def from_responses(payload: object, /) -> Finish | None:
 def from_ollama(payload: object, /) -> Finish | None:
     """Returns the finish of a line of `/api/chat` or `/api/generate` that is `done`, or None for any other line.
 
-    "stop" is an "eos", whatever stopped the answer. A line without a reason, as older servers write it, is an "eos",
-    too. With calls in the line the reason is "tool_calls".
+    "stop" is an "eos", because Ollama does not say what stopped the answer. A line without a reason, which older
+    servers write, is also an "eos". With calls in the line the reason is "tool_calls".
 
     >>> from_ollama({"message": {"content": ""}, "done": True, "done_reason": "length"}).reason
     'length'
@@ -207,8 +208,8 @@ def from_ollama(payload: object, /) -> Finish | None:
 def from_sglang(payload: object, /) -> Finish | None:
     """Returns the finish of an object of `/generate`, or of its `meta_info`, or None while the stream goes on.
 
-    An EOS is a "stop_token", because sglang sends the id of the EOS. The bare strings of sglang before 0.4 are read,
-    too.
+    An EOS is a "stop_token", because sglang sends the id of the EOS. The plain strings of sglang before 0.4 are also
+    read.
 
     >>> from_sglang({"text": "A", "meta_info": {"finish_reason": {"type": "stop", "matched": "END"}}}).matched_stop
     'END'
@@ -220,7 +221,7 @@ def from_llama_cpp(payload: object, /) -> Finish | None:
     """Returns the finish of the final object of `/completion`, or None while the stream goes on.
 
     A `stop_type` of "none" is an "abort", unless the object says that more objects follow (`"stop": false`). The
-    booleans of servers before `stop_type` are read, too.
+    booleans of servers before `stop_type` are also read.
 
     >>> from_llama_cpp({"content": "", "stop": True, "stop_type": "word", "stopping_word": "END"}).matched_stop
     'END'
@@ -229,14 +230,14 @@ def from_llama_cpp(payload: object, /) -> Finish | None:
 
 
 def from_gemini(payload: object, /) -> Finish | None:
-    """Returns the finish of a response or of a chunk, or None while the stream goes on. The names are those of the wire
-    or of google-genai.
+    """Returns the finish of a response or of a chunk, or None while the stream goes on.
 
+    - The fields have the names of the HTTP API or those of google-genai.
     - Candidate 0 counts. If there is only one candidate, that candidate counts. You can pass another candidate alone.
-    - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini does not tell
-      stops.
+    - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini has no word
+      for stops.
     - A stream may say "STOP" in several chunks. The last finish counts.
-    - A prompt that was blocked has no candidates. The finish is a "content_filter".
+    - A response to a blocked prompt has no candidates. It is a "content_filter".
 
     >>> from_gemini({"candidates": [{"content": {"parts": [{"text": "A"}]}, "finishReason": "MAX_TOKENS"}]}).reason
     'length'
@@ -248,9 +249,9 @@ def from_bedrock(payload: object, /) -> Finish | None:
     """Returns the finish of a Converse response or of the `messageStop` event of ConverseStream, or None while the
     stream goes on.
 
-    Bedrock names the stop only if the request asks for the stop:
-    `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn" beside a `toolUse` is "tool_calls", because
-    some models say so. An answer of InvokeModel has the form of the model's own API.
+    Bedrock names the stop only if the request has `additionalModelResponseFieldPaths=["/stop_sequence"]`. An "end_turn"
+    beside a `toolUse`, which some models write, is "tool_calls". For an answer of InvokeModel call the `from_*` of the
+    model's own API.
 
     >>> from_bedrock({"messageStop": {"stopReason": "guardrail_intervened"}}).reason
     'content_filter'
@@ -261,7 +262,7 @@ def from_bedrock(payload: object, /) -> Finish | None:
 def from_tgi(payload: object, /) -> Finish | None:
     """Returns the finish of an answer of `/generate`, of the last event of `/generate_stream`, or of their `details`.
 
-    TGI does not name the stop. Without `details` TGI does not say why the answer ended.
+    TGI does not name the stop, and says why the answer ended only in `details`.
 
     >>> from_tgi({"generated_text": "A", "details": {"finish_reason": "stop_sequence", "generated_tokens": 2}})
     Finish(reason='stop_sequence', matched_stop=None, offset=None, raw='stop_sequence')

@@ -1,4 +1,4 @@
-"""The report itself."""
+"""`Finish`: the report of why a generation ended."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from stopscan._stopscan import StopMatch
 
-# The reasons that need no stop: what a loop of its own can end a stream with.
+# The reasons that need no stop. A token loop can pass them to `flush`.
 EndReason: TypeAlias = Literal[
     "eos", "length", "tool_calls", "content_filter", "refusal", "pause", "abort", "repetition", "unknown"
 ]  # fmt: skip
@@ -20,11 +20,11 @@ class Finish:
 
     `Finish.of(match)` makes one from what a scanner found.
 
-    - `reason`: one of the words of `Reason`. "unknown" stands for a word that nobody documented.
+    - `reason`: one of the words of `Reason`. "unknown" stands for a word that no API documents.
     - `matched_stop`: the stop that the user gave. With "stop_sequence" it is a string, or None if the API says only
-      that a stop fired. With "stop_token" it is the token id, which must be given.
+      that a stop fired. With "stop_token" it is the token id, which is required.
     - `offset`: where the stop string begins, or with "repetition" where the loop begins, in code points. No API sends
-      the offset, so `from_*` leave it None.
+      the offset, so it is None in what `from_*` return.
     - `raw`: the API's own word, as `from_*` read it.
 
     Raises `ValueError` for values that do not go together, and `TypeError` for a value of a wrong type.
@@ -51,10 +51,10 @@ class Finish:
 
     @classmethod
     def of(cls, match: StopMatch | None, otherwise: EndReason = "eos") -> Finish:
-        """Returns the report of what a scanner found: a stop, a loop, or nothing.
+        """Returns the report of a scanner's match. If there is no match, its reason is `otherwise`.
 
-        A loop of the model (`match.period`) is a "repetition". A pattern is reported with the text that matched.
-        Without a match the reason is `otherwise`.
+        A match with a `period` is a loop of the model, and is reported as a "repetition". For a pattern `matched_stop`
+        is the text that matched.
 
         >>> Finish.of(StopMatch("END", 26))
         Finish(reason='stop_sequence', matched_stop='END', offset=26, raw=None)
@@ -71,7 +71,7 @@ class Finish:
 
     @property
     def match(self) -> StopMatch | None:
-        """The match: the stop string and its offset. None unless both are known."""
+        """The match of the stop string, or None if the string or its offset is not known."""
         if isinstance(self.matched_stop, str) and self.offset is not None:
             return StopMatch(self.matched_stop, self.offset)
         return None
@@ -89,7 +89,7 @@ class Finish:
             if not isinstance(stop, int) or isinstance(stop, bool):
                 raise TypeError(f"matched_stop of a 'stop_token' must be int, not {type(stop).__name__}")
             if stop < 0:
-                raise ValueError(f"matched_stop {stop} is no token id")
+                raise ValueError(f"matched_stop {stop} is not a token id")
         elif stop is not None:
             raise ValueError(f"finish reason {self.reason!r} has no matched_stop")
 

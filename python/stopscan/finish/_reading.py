@@ -4,14 +4,14 @@ from typing import get_args
 
 from stopscan.finish._apis import APIS, Api
 from stopscan.finish._finish import Finish
-from stopscan.finish._read import decided
+from stopscan.finish._read import decide
 
 
 class Reading:
     """Reads one stream, event by event, and remembers calls and refusals that come before the reason.
 
-    Some APIs send calls or a refusal in one event, and the reason, which is then only "stop", in another event. `api`
-    is the name of a `from_*`, without the prefix. Any other name is a `ValueError`.
+    Some APIs send calls or a refusal in one event, and in a later event the reason, which is then only "stop". `api` is
+    the name of a `from_*` function without the prefix. Any other name is a `ValueError`.
 
     >>> reading = Reading("ollama")
     >>> reading.feed({"message": {"content": "", "tool_calls": [{"function": {"name": "f"}}]}, "done": False})
@@ -23,16 +23,16 @@ class Reading:
 
     def __init__(self, api: Api, /) -> None:
         if api not in get_args(Api):
-            raise ValueError(f"unknown api {api!r}; it is one of {', '.join(APIS)}")
+            raise ValueError(f"unknown api {api!r}; the apis are {', '.join(APIS)}")
         self._api = APIS[api]
         self._content: Finish | None = None
-        self._index: int | None = None  # of the choice that is read
+        self._index: int | None = None  # of the choice that counts
 
     def feed(self, event: object, /) -> Finish | None:
         """Returns the finish that `event` reports, or None while the stream goes on. The last finish counts.
 
-        The errors are those of `from_*`. If there are several choices, the choice with the lowest index so far counts.
-        To read another choice, feed that choice alone to a `Reading` of its own.
+        If the stream has several choices, the choice with the lowest index so far counts. To read another choice, feed
+        that choice alone to a `Reading` of its own. Raises the errors of `from_*`.
         """
         found = self._api.find(event)
         if found.number is not None and found.choice is not None:
@@ -44,4 +44,4 @@ class Reading:
         if content is not None and (self._content is None or content.reason == "tool_calls"):
             self._content = content
         finish = self._api.finish(event, found)
-        return finish and decided(finish, self._content)
+        return finish and decide(finish, self._content)

@@ -1,8 +1,9 @@
-"""What servers say at the end, and what they mean by it, by source. It is one table for all APIs, since servers and
-proxies say each other's words. The words are in lower case with underscores: neither case nor hyphens count (LiteLLM
-lowers Gemini's: litellm#23273).
+"""The words with which servers say why an answer ended, and the reason that each word means, by source.
 
-No word has two meanings, but for one: a "stop", like every word for "eos", is a stop if the payload names one.
+There is one table for all APIs, because servers and proxies use each other's words. The words are in lower case with
+underscores, because neither case nor hyphens count: LiteLLM changes Gemini's words to lower case (litellm#23273).
+
+Each word has one meaning, with one exception: a word for "eos", such as "stop", means a stop if the payload names one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from collections.abc import Mapping
 
 from stopscan.finish._finish import Reason
 
-# What is said while the stream goes on. So is "", in every chunk: sglang#3912, ollama#4357, spring-ai#1358.
+# Words that servers send while the stream goes on. Some send "" in every chunk: sglang#3912, ollama#4357,
+# spring-ai#1358.
 GOING_ON = (
     "null",  # KoboldCpp, DashScope
-    "None",  # sglang before 0.4; llama.cpp's "none" is an end
+    "None",  # sglang before 0.4. In lower case it is llama.cpp's word for an end
     "not_finished",  # watsonx: TextGenResult, "test for values case insensitive"
     "NOT_FINISHED",
     "queued",  # Responses
@@ -47,9 +49,9 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     },
     "Responses: `openai.types.responses.Response`, `status` and `incomplete_details.reason`": {
         "eos": "completed",
-        "abort": "failed cancelled incomplete",  # the last with no word why
+        "abort": "failed cancelled incomplete",  # "incomplete" if no reason stands beside it
         "length": "max_output_tokens max_messages",
-        "pause": "steered",  # a successor goes on with the queued input
+        "pause": "steered",  # another response goes on with the queued input
     },
     "Gemini: `google.genai.types.FinishReason`; with an explanation on its OpenAI route": {
         "content_filter": "safety recitation language blocklist prohibited_content spii image_safety "

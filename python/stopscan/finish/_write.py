@@ -1,11 +1,10 @@
-"""What a server writes. Where an API has no word for a reason, it gets the nearest documented one:
+"""The writers of `Finish`. If an API has no word for a reason, they write its nearest documented word:
 
-- An API that does not tell a stop from an end of turn says the latter. So it is with tool calls, pauses and refusals
-  where they are told by the content alone.
-- An abort is reported as cut off: by the API's own word, else as its token limit, which is the only other value that
-  tells a client not to take the text for whole.
-- An unknown reason is an end of turn. It is what most servers' own words mean, and "length" makes clients throw the
-  answer away (`parse` of the openai client raises `LengthFinishReasonError`).
+- A stop, a tool call, a pause or a refusal for which the API has no word is written as an end of turn.
+- An abort is written as the API's own word for it, or else as its token limit: the only other value that tells a client
+  that the text is incomplete.
+- An unknown reason is written as an end of turn. Most servers' own words mean that, and "length" makes clients discard
+  the answer (`parse` of the openai client raises `LengthFinishReasonError`).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict
 
 from stopscan.finish._finish import Finish, Reason
 
-# What the writers return has the words of the APIs' official clients, so that a value fits into their types.
+# These are the words in the types of the APIs' official clients, so that a returned value fits into those types.
 
 # anthropic.types.StopReason
 AnthropicReason: TypeAlias = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"]
@@ -43,10 +42,10 @@ class AnthropicFinish(TypedDict):
 
 
 class OpenAIFinish(TypedDict):
-    """The fields that `to_openai` returns. Read `matched_stop`, which is not always there, with `get`.
+    """The fields that `to_openai` returns. Read `matched_stop` with `get`, because it is not always there.
 
-    `matched_stop` is not declared: no class of the client has the field, so a call that unpacks this dict into such a
-    class would not type-check.
+    `matched_stop` is not declared here: no class of the client has the field, so a call that unpacks this dict into
+    such a class would not type-check.
     """
 
     finish_reason: OpenAIReason
@@ -122,8 +121,8 @@ _CUT = _Words(
     "max_tokens",
     "length",
 )
-# OpenAI's own refusals are content of a response that "stopped"; a server that stops because of one says more with
-# "content was omitted due to a flag from our content filters".
+# OpenAI sends its own refusals as the content of a response with "stop". A server that ends the answer itself says more
+# with "content_filter", which means "content was omitted due to a flag from our content filters".
 _BLOCKED = _END._replace(
     anthropic="refusal",
     openai="content_filter",
@@ -143,9 +142,9 @@ _WORDS: dict[Reason, _Words] = {
     "content_filter": _BLOCKED,
     "refusal": _BLOCKED,
     "pause": _END._replace(anthropic="pause_turn"),
-    # llama.cpp's "none": none of its three ends was met.
+    # llama.cpp's "none" means that none of its three ends was reached.
     "abort": _CUT._replace(responses="cancelled", incomplete=None, sglang="abort", llama_cpp="none", gemini="OTHER"),
-    "repetition": _END,  # the model would have gone on, but what it wrote is whole: no client is to throw it away
+    "repetition": _END,  # not "length", which makes clients discard the answer
     "unknown": _END._replace(gemini="FINISH_REASON_UNSPECIFIED"),
 }
 
@@ -153,7 +152,7 @@ _WORDS: dict[Reason, _Words] = {
 def to_anthropic(finish: Finish, /) -> AnthropicFinish:
     """Returns `stop_reason` and `stop_sequence`, for a message or for the delta of a `message_delta`.
 
-    Both keys are always there. Keep nulls when you serialize: the schema wants `stop_sequence` even when it is null
+    Both keys are always there. Keep nulls when you serialize: the schema requires `stop_sequence` even if it is null
     (vllm#55324).
 
     >>> to_anthropic(Finish("stop_sequence", "END"))
@@ -165,7 +164,7 @@ def to_anthropic(finish: Finish, /) -> AnthropicFinish:
 def to_openai(finish: Finish, /) -> OpenAIFinish:
     """Returns the `finish_reason` of a choice, and `matched_stop` if a stop fired.
 
-    sglang and smg have the field `matched_stop`, too.
+    sglang and smg also have the field `matched_stop`.
 
     >>> to_openai(Finish("stop_sequence", "END"))
     {'finish_reason': 'stop', 'matched_stop': 'END'}
@@ -195,7 +194,7 @@ def to_responses(finish: Finish, /) -> ResponsesFinish:
 def to_ollama(finish: Finish, /) -> OllamaFinish:
     """Returns `done` and `done_reason`, for the last line.
 
-    Ollama does not tell a stop from an end of turn.
+    A stop is "stop", as an end of turn is: Ollama has no word for stops.
 
     >>> to_ollama(Finish("length"))
     {'done': True, 'done_reason': 'length'}
@@ -239,8 +238,8 @@ def to_gemini(finish: Finish, /) -> GeminiFinish:
 def to_bedrock(finish: Finish, /) -> BedrockFinish:
     """Returns the `stopReason` of a Converse response or of a `messageStop` event.
 
-    Bedrock names the stop in `additionalModelResponseFields`, and only to clients that ask for the path
-    `/stop_sequence`. Your server has to write this field.
+    Bedrock names the stop in `additionalModelResponseFields`, and only if the request asks for the path
+    `/stop_sequence`. `to_bedrock` does not return this field: your server has to write it.
 
     >>> to_bedrock(Finish("stop_sequence", "END"))
     {'stopReason': 'stop_sequence'}

@@ -1,6 +1,6 @@
-"""Where a checkpoint thinks, answers and calls tools: its graph of regions, and stops that do not fire in some of them.
+"""The regions of a checkpoint's answers (reasoning, answer, tool calls), and stops that do not fire in some of them.
 
-Every adapter asks here, so that stops, protection and segments agree. The regions have the names of
+All adapters use these functions, so that stops, protected regions and segments agree. The regions have the names of
 ``stopscan.segments.FORMATS``: ``answer``, ``reasoning`` and ``tool_call``.
 """
 

@@ -1,4 +1,4 @@
-"""The graph of regions of a checkpoint: what mlx-lm, a response template or a chat template knows of it."""
+"""Finds the graph of regions of a checkpoint, from mlx-lm, a response template or the chat template."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, region_name, regions_in
 from stopscan.segments import FORMATS, from_response_template
 
-# What the templates of a form have beside its markers, which are another form's, too.
+# Text that only the chat templates of this form have. Another form has the same markers.
 SIGNS = {"glm45": "<arg_key>"}
 
-# mlx-lm's names of parts that have another one here.
+# The regions of mlx-lm's parts that have another name here.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
 def graph_of(tokenizer: Any, /) -> Graph | None:
-    """Returns the regions of the answers of a tokenizer's model, with their markers, or ``None`` if they are not known.
+    """Returns the regions of the model's answers with their markers, or ``None`` if they are not known.
 
-    What mlx-lm knows of its model counts first, then the tokenizer's response template, then the form of ``FORMATS``
-    whose markers the chat template has.
+    The graph comes from mlx-lm's wrapper of the tokenizer, from the response template, or from the form in ``FORMATS``
+    whose markers the chat template has. The graph that has more of reasoning and tool calls counts, and of equal
+    graphs the first in this order.
 
     >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
     {'</think>': 'answer', '<tool_call>': 'tool_call'}
@@ -28,19 +29,19 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     template = getattr(tokenizer, "response_template", None)
     try:
         declared = from_response_template(template) if template else None
-    except (ValueError, TypeError):  # its anchors are no literals, or it is no template
+    except (ValueError, TypeError):  # a marker is a regular expression, or it is not a template
         declared = None
     found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in found if graph]
-    # mlx-lm knows the tool calls alone of some models that think.
+    # Of some models that reason, mlx-lm knows only the tool calls.
     return max(graphs, key=lambda graph: len({*NAMES} & regions_in(graph)), default=None)
 
 
 def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
-    """Returns the graph of a checkpoint with the reasoning of ``own``, which an engine's parser knows better.
+    """Returns ``graph`` with the reasoning of ``own``, the graph of an engine's parser. ``None`` if both are unknown.
 
-    If ``graph`` has the markers of ``own`` already, it is returned as it is. Otherwise only its tool calls are kept, if
-    ``own`` has none. ``None`` if neither is known.
+    If ``graph`` already has the markers of ``own``, ``graph`` is returned unchanged. Otherwise the result is ``own``,
+    with the tool calls of ``graph`` if ``own`` has none.
     """
     if not own or not graph:
         return own or graph
@@ -58,7 +59,7 @@ def with_reasoning(graph: Graph | None, own: Graph | None, /) -> Graph | None:
 
 def _of_mlx_lm(tokenizer: Any) -> Graph | None:
     transitions = getattr(tokenizer, "response_transitions", None)
-    if transitions:  # of models whose answers have several parts: {part: [(marker, the part that it leads to)]}
+    if transitions:  # {part: [(marker, the part to which it leads)]}
         first = getattr(tokenizer, "_response_format", {}).get("initial_state", next(iter(transitions)))
         parts = dict.fromkeys([first, *transitions, *(to for edges in transitions.values() for _, to in edges)])
         return {_part(part): {mark: _part(to) for mark, to in transitions.get(part, ())} for part in parts}
@@ -67,7 +68,7 @@ def _of_mlx_lm(tokenizer: Any) -> Graph | None:
         graph["answer"][tokenizer.think_start] = "reasoning"
         graph["reasoning"] = {tokenizer.think_end: "answer"}
     if getattr(tokenizer, "has_tool_calling", False):
-        # A call that begins in the reasoning ends it. Mistral's calls end with the answer: they have no closing marker.
+        # A call that begins in the reasoning ends the reasoning. Mistral's calls have no closing marker.
         for markers in graph.values():
             markers[tokenizer.tool_call_start] = "tool_call"
         graph["tool_call"] = {tokenizer.tool_call_end: "answer"} if tokenizer.tool_call_end else {}
@@ -79,7 +80,7 @@ def _part(part: str) -> str:
 
 
 def _template(tokenizer: Any) -> str:
-    """Its chat template, or all of them: some tokenizers have one for each use, by name."""
+    """Returns the chat template. If the tokenizer has several, by name, they are joined."""
     template = getattr(tokenizer, "chat_template", None)
     templates = template.values() if isinstance(template, Mapping) else [template]
     return "\n".join(text for text in templates if isinstance(text, str))
@@ -87,14 +88,16 @@ def _template(tokenizer: Any) -> str:
 
 @lru_cache(maxsize=16)
 def _of_chat_template(template: str) -> Graph | None:
-    best, most = None, (0, False)
+    """Returns the form in ``FORMATS`` with the most text of its markers in ``template``, or ``None``."""
+    best, highest = None, (0, False)
     for name, form in FORMATS.items():
         edges = {(marker, region_name(to)) for markers in form.values() for marker, to in markers.items()}
         found = {marker for marker, _ in edges if marker in template}
         missing = {*NAMES} & regions_in(form) - {to for marker, to in edges if marker in found}
-        # A form of which a region cannot be entered is another model's; of several, more of the template is one's own.
+        # If no marker in the template leads to one of the form's regions, the form is another model's. Otherwise each
+        # marker of the form that the template lacks counts against it.
         size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
-        known = size, SIGNS.get(name, "\0") in template
-        if not missing and known > most and size > 0:
-            best, most = form, known
+        score = size, SIGNS.get(name, "\0") in template
+        if not missing and score > highest and size > 0:
+            best, highest = form, score
     return best

@@ -1,20 +1,21 @@
-"""The names of regions, and of the states in a graph."""
+"""Graphs of regions: a region can have several states, named ``region`` or ``region/detail``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+# For each state its markers, and the state to which each marker leads.
 Graph = Mapping[str, Mapping[str, str]]
 
-# The regions that are not for stops, unless somebody asks for them.
+# The regions that are protected by default: no stop fires in them.
 NAMES = ("reasoning", "tool_call")
 
 
 def region_name(state: str) -> str:
-    """Returns the region of a state: ``tool_call`` of ``tool_call/in reasoning``."""
+    """Returns the name of the region to which a state belongs: ``tool_call`` for ``tool_call/in reasoning``."""
     return state.split("/", 1)[0]
 
 
 def regions_in(graph: Graph) -> set[str]:
-    """Returns the regions of a graph."""
+    """Returns the names of the regions in ``graph``."""
     return {region_name(state) for state in graph}

@@ -1,4 +1,4 @@
-"""Where an answer begins: what the end of the prompt says."""
+"""Finds the region in which an answer begins, from the end of the prompt."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from stopscan import StopSet
 from stopscan.regions._names import NAMES, Graph, region_name
 from stopscan.segments import Segmenter, SegmentSet
 
-# What chat templates write behind a prompt is not longer, in code points.
+# In code points. No chat template appends more than this to the user's prompt.
 PROMPT_END = 256
 
-# The regions that somebody reads. Any other is the form's own, such as a header: "assistant to=self".
+# The regions whose text is for readers. Any other region belongs to the form, such as a header: "assistant to=self".
 TEXTS = ("answer", *NAMES)
 HEADER = re.compile(r"[\w .=-]*\s*")
 
@@ -20,11 +20,11 @@ HEADER = re.compile(r"[\w .=-]*\s*")
 def region_after(graph: Graph, prompt_end: str, /) -> str:
     """Returns the region in which the answer to a prompt begins.
 
-    Only markers at the end of the prompt open a region, where chat templates put markers: between two of them, and
-    behind the last, there is nothing but white space, or the words of a header. So a user who writes about markers
-    cannot switch the operator's stops off.
+    Only markers at the end of the prompt count, where chat templates put markers: after such a marker come only white
+    space, the words of a header, and further markers. So a user who writes about markers cannot switch the operator's
+    stops off.
 
-    Raises ``ValueError`` for a graph without regions.
+    Raises ``ValueError`` for an empty graph.
 
     >>> region_after(FORMATS["qwen3"], "<|im_start|>assistant\\n<think>\\n")
     'reasoning'
@@ -32,12 +32,12 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
     'reasoning'
     """
     if not graph:
-        raise ValueError("a graph has at least one region")
+        raise ValueError("the graph has no regions")
     first = next(iter(graph))
     end = prompt_end[-PROMPT_END:]
     starts = [start for start in range(len(end)) if end.startswith(tuple(graph[first]), start)]
     if starts:
-        segments = _without_kept(tuple((state, tuple(graph[state].items())) for state in graph))
+        segments = _segments(tuple((state, tuple(graph[state].items())) for state in graph))
         for start in starts:
             segmenter = Segmenter(segments)
             parts = [*segmenter.feed(end[start:]), *segmenter.flush()]
@@ -51,13 +51,12 @@ def region_after(graph: Graph, prompt_end: str, /) -> str:
 def begins(
     stops: StopSet, prompt_end: str, /, start_protected: bool | None = None, *, inside: bool = False
 ) -> str | None:
-    """Returns the state in which the answer to a prompt begins, for ``region=`` of a scanner of ``stops``; ``None`` if
-    the set has one region alone.
+    """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is the scanner's default.
 
-    ``start_protected`` says whether it begins in the first region where no stop fires. Without it the end of the prompt
-    decides. If no marker at that end opens a region, ``inside`` says that the answer begins in the reasoning.
+    ``start_protected=True`` is the first state in which no stop fires, and ``False`` is the first state. With ``None``
+    the end of the prompt decides. If no marker there opens a region, ``inside=True`` is the reasoning.
 
-    Raises ``ValueError`` for ``start_protected`` of a set in which nothing is protected.
+    Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> begins(stops, "<|im_start|>assistant\\n<think>\\n")
@@ -65,24 +64,24 @@ def begins(
     """
     if stops.regions is not None:
         graph: Graph = stops.regions
-        closed = [state for state in graph if region_name(state) not in stops.stop_in]
+        protected_states = [state for state in graph if region_name(state) not in stops.stop_in]
     else:
-        closed = [opening for opening, _ in stops.protect]
-        graph = {"answer": {opening: opening for opening in closed}}
+        protected_states = [opening for opening, _ in stops.protect]
+        graph = {"answer": {opening: opening for opening in protected_states}}
     first = next(iter(graph)) if stops.regions is not None else None
     if start_protected is not None:
-        if start_protected and not closed:
+        if start_protected and not protected_states:
             raise ValueError("start_protected: nothing is protected")
-        return closed[0] if start_protected else first
+        return protected_states[0] if start_protected else first
     if stops.regions is None:
         end = prompt_end.rstrip()
-        return next((opening for opening in closed if end.endswith(opening)), None)
+        return next((opening for opening in protected_states if end.endswith(opening)), None)
     found = region_after(graph, prompt_end)
-    thoughts = [state for state in graph if region_name(state) == "reasoning"]
-    return thoughts[0] if inside and thoughts and found == first else found
+    reasoning = [state for state in graph if region_name(state) == "reasoning"]
+    return reasoning[0] if inside and reasoning and found == first else found
 
 
 @lru_cache(maxsize=16)
-def _without_kept(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
-    """The segments of a graph whose markers are never text."""
+def _segments(graph: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> SegmentSet:
+    """Returns the compiled graph. ``str`` turns ``keep(region)`` into a plain name, so that no marker becomes text."""
     return SegmentSet({state: {marker: str(to) for marker, to in markers} for state, markers in graph})

@@ -1,4 +1,4 @@
-"""Stops that do not fire in some regions: what ``protect`` may have, and the sets that are made of it."""
+"""Reads ``protect``, and makes sets whose stops do not fire in the protected regions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
 
-# How the name of a region ends that is between the markers of a pair.
+# The suffix of the region between the two markers of a pair: "answer protected" is inside the answer.
 PROTECTED = " protected"
 
 
 class RegionOptions(TypedDict, total=False):
-    """The options about regions: in which regions no stop fires, and whether the text begins in the first of these
-    regions. ``None`` asks the prompt.
+    """The options about regions: the regions in which no stop fires, and whether the text begins in the first of them.
+
+    With ``start_protected=None`` the end of the prompt decides.
     """
 
     protect: Protect
@@ -25,51 +26,50 @@ class RegionOptions(TypedDict, total=False):
 
 
 def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) -> StopSet:
-    """Returns ``stops`` as a ``StopSet`` whose stops do not fire in the regions of ``protect`` either.
+    """Returns ``stops`` as a ``StopSet`` whose stops do not fire in the regions of ``protect``, either.
 
-    ``protect`` has names of regions and pairs of markers. The two markers of a pair may also stand in the list one
-    after the other. If a stop is a marker of a region, the stop counts, and the region is not protected. A set with
-    ``regions`` of its own is returned as it is.
+    ``protect`` has names of regions and pairs of markers. A pair is a tuple, a list, or two strings in a row. A stop
+    that is a marker of a region stays a stop, and that region is not protected. A set that already has ``regions`` is
+    returned unchanged.
 
-    Raises ``ValueError`` for a name that the graph lacks. Without ``protect`` such a name is no error.
+    Raises ``ValueError`` for a name that the graph lacks. The default of ``protect`` leaves such names out.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> stops.truncate("<think>END</think>Yes. END")
     ('<think>END</think>Yes. ', StopMatch("END", 23))
     """
     if stops.regions is not None:
-        read_protect(protect)  # for its errors
+        read_protect(protect)  # raises its errors
         return stops
-    names, pairs = _chosen(stops, graph, protect)
+    names, pairs = _names_and_pairs(stops, graph, protect)
     if names:
-        regions, stop_in = _with_stops(stops, graph or {}, names, pairs)
-        return StopSet(stops.stop, regions=regions, stop_in=stop_in, **_others(stops))
-    return StopSet(stops.stop, protect=pairs, **_others(stops)) if pairs else stops
+        regions, stop_in = _regions_and_stop_in(stops, graph or {}, names, pairs)
+        return StopSet(stops.stop, regions=regions, stop_in=stop_in, **_shared_options(stops))
+    return StopSet(stops.stop, protect=pairs, **_shared_options(stops)) if pairs else stops
 
 
 def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> SegmentSet:
-    """Returns the segments of ``graph`` as a ``SegmentSet`` with the stops of ``stops``, which do not fire in the
-    regions of ``protect`` either.
+    """Returns a ``SegmentSet`` of ``graph`` and ``stops``, whose stops do not fire in the regions of ``protect``.
 
-    ``protect`` and the errors are those of ``protected``. The markers of a pair stay in the text. The text between the
-    two markers is a segment of its own, whose region has the name of the region around it and ``PROTECTED``.
+    ``protect`` and the errors are those of ``protected``. The markers of a pair stay in the text. The text between them
+    is a segment of its own: its region is the name of the region around it, followed by ``PROTECTED``.
 
     >>> segments = segments_of(StopSet("END"), FORMATS["qwen3"], ["reasoning", "(", ")"])
     >>> list(split(["<think>END</think>Yes (END). END"], segments))
     [('reasoning', 'END'), ('answer', 'Yes '), ('answer protected', '(END'), ('answer', '). ')]
     """
-    regions, stop_in = _with_stops(stops, graph, *_chosen(stops, graph, protect))
-    return SegmentSet(regions, stop=stops.stop, stop_in=stop_in, **_others(stops))
+    regions, stop_in = _regions_and_stop_in(stops, graph, *_names_and_pairs(stops, graph, protect))
+    return SegmentSet(regions, stop=stops.stop, stop_in=stop_in, **_shared_options(stops))
 
 
 def known(graph: Graph | None, protect: Protect) -> list[Any]:
-    """Returns ``protect`` without the names that the graph lacks, as for a server's default."""
+    """Returns ``protect`` without the names that the graph lacks: a server's default may name more regions."""
     names, pairs = read_protect(protect)
     return [*(name for name in names if name in regions_in(graph or {})), *pairs]
 
 
 def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[list[str], list[tuple[str, str]]]:
-    """Returns the names of regions, and the pairs of markers, that ``protect`` has.
+    """Returns the names of regions in ``protect``, and its pairs of markers.
 
     Raises ``ValueError`` for an entry that is neither a name in ``regions`` nor a pair of markers.
 
@@ -88,28 +88,29 @@ def read_protect(protect: object, regions: Sequence[str] = NAMES, /) -> tuple[li
         elif isinstance(item, list | tuple):
             if len(item) != 2:
                 raise ValueError(f"protect: {item!r} is not an opening and a closing marker")
-            pairs.append((_marker(item[0]), _marker(item[1])))
+            pairs.append((_checked_marker(item[0]), _checked_marker(item[1])))
         else:
             closing = next(items, None)
             if closing is None:
-                raise ValueError(f"protect: {item!r} is neither a name, one of {NAMES}, nor has it a closing marker")
-            pairs.append((_marker(item), _marker(closing)))
+                known_names = ", ".join(regions)
+                raise ValueError(f"protect: {item!r} is not a region ({known_names}), and no closing marker follows it")
+            pairs.append((_checked_marker(item), _checked_marker(closing)))
     return names, pairs
 
 
-def _marker(item: object) -> str:
+def _checked_marker(item: object) -> str:
     if not isinstance(item, str) or not item:
-        raise ValueError(f"protect: {item!r} is no marker")
+        raise ValueError(f"protect: {item!r} is not a marker")
     return item
 
 
-def _others(stops: StopSet) -> dict[str, Any]:
-    """Returns the options that ``StopSet`` and ``SegmentSet`` share, but for stops and regions."""
+def _shared_options(stops: StopSet) -> dict[str, Any]:
+    """Returns the options of ``stops``, except ``stop`` and those about regions, as arguments of a new set."""
     return {name: getattr(stops, name) for name in ("patterns", "visible", "max_held", "repeat")}
 
 
-def _chosen(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
-    """Returns the regions, and the pairs of markers, that are to be protected: those of ``stops``, too."""
+def _names_and_pairs(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list[str], list[tuple[str, str]]]:
+    """Returns the names and the pairs of markers to protect. The pairs include those of ``stops``."""
     names, pairs = read_protect(protect)
     regions = regions_in(graph or {})
     if protect is NAMES:
@@ -121,32 +122,37 @@ def _chosen(stops: StopSet, graph: Graph | None, protect: Protect) -> tuple[list
     return names, [pair for pair in dict.fromkeys([*pairs, *stops.protect]) if taken.isdisjoint(pair)]
 
 
-def _with_stops(
+def _regions_and_stop_in(
     stops: StopSet, graph: Graph, names: list[str], pairs: list[tuple[str, str]]
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """Returns the graph with the pairs and without the markers that are stops, and the regions where stops fire."""
-    # The pair of a region that the graph has is another name of the region.
-    own = {
+    """Returns the regions of the set, and the regions in which stops fire.
+
+    The regions are those of ``graph`` without the markers that are stops, and a region for the text between the markers
+    of each pair.
+    """
+    # A pair whose opening marker opens a region of the graph is a name of that region.
+    opens = {
         marker: region_name(to)
         for markers in graph.values()
         for marker, to in markers.items()
         if region_name(to) in NAMES
     }
-    closed = {*names, *(own[opening] for opening, _ in pairs if opening in own)}
+    protected_regions = {*names, *(opens[opening] for opening, _ in pairs if opening in opens)}
     taken = {*stops.stop, *stops.visible}
-    spared = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
-    spared |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
-    # What is neither is the form's own, such as Harmony's headers, and for nobody. A response template may have no name
-    # for the answer: then the answer is where the text begins.
+    # A region is not protected if one of its markers is a stop.
+    unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
+    unprotected |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
+    # Any other region belongs to the form, such as Harmony's headers, and no stop fires in it. The graph of a response
+    # template may have no "answer"; then the first region is the answer.
     ordered = list(dict.fromkeys(map(region_name, graph)))
-    text = {"answer" if "answer" in ordered else ordered[0], *NAMES}
-    stop_in = [region for region in ordered if region in (text - closed) | spared]
+    readable = {"answer" if "answer" in ordered else ordered[0], *NAMES}
+    stop_in = [region for region in ordered if region in (readable - protected_regions) | unprotected]
     regions = {
         state: {mark: to for mark, to in markers.items() if mark not in taken} for state, markers in graph.items()
     }
     inside: dict[str, dict[str, str]] = {}
-    for state in [state for state in regions if region_name(state) in text]:
-        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in own):
+    for state in [state for state in regions if region_name(state) in readable]:
+        for number, (opening, closing) in enumerate(pair for pair in pairs if pair[0] not in opens):
             if opening not in graph[state]:
                 between = f"{region_name(state)}{PROTECTED}/{number}/{state}"
                 regions[state][opening] = keep(between)

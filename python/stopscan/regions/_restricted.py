@@ -1,4 +1,4 @@
-"""A graph of regions for a text that is told apart into some of them only."""
+"""Graphs of which only some regions are kept."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ANSWER = "answer"
 
 
 def restricted(graph: Graph, names: Collection[str], /) -> Graph:
-    """Returns the graph with the answer and the regions ``names`` alone: what a route tells apart that has no parser of
-    tool calls, for example.
+    """Returns ``graph`` without the regions that are neither ``answer`` nor in ``names``.
 
-    What stands in another region is answer then, and its markers are text, so that a stop may reach across them. A
-    graph with regions of its own, such as Harmony's headers, is returned as it is.
+    Adapters use it for a route that does not separate all regions, such as a route without a parser of tool calls. The
+    text of the other regions becomes part of the answer, and so do their markers: a stop can reach across them. A graph
+    with regions of its own, such as Harmony's headers, is returned unchanged.
 
     >>> restricted({"answer": {"<think>": "reasoning", "<call>": "tool_call"}, "reasoning": {"</think>": "answer"},
     ...             "tool_call": {"</call>": "answer"}}, ["reasoning"])
@@ -23,15 +23,15 @@ def restricted(graph: Graph, names: Collection[str], /) -> Graph:
     if {*map(region_name, graph)} - {ANSWER, *NAMES} or {*NAMES} <= {*names}:
         return graph
     kept = {state for state in graph if region_name(state) in (ANSWER, *names)}
-    leads = {state: next((to for to in graph[state].values() if to in kept), next(iter(graph))) for state in graph}
-    # A closing marker that is left over in the answer would be taken for an edge, too.
-    left = {mark for state in graph if state not in kept for mark in graph[state]}
-    left -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
+    next_kept = {state: next((to for to in graph[state].values() if to in kept), next(iter(graph))) for state in graph}
+    # In the answer, closing markers of the dropped regions may lead back to the answer. They are text now.
+    now_text = {mark for state in graph if state not in kept for mark in graph[state]}
+    now_text -= {mark for state in kept if region_name(state) != ANSWER for mark in graph[state]}
     return {
         state: {
-            mark: to if to in kept else leads[to]
+            mark: to if to in kept else next_kept[to]
             for mark, to in graph[state].items()
-            if region_name(state) != ANSWER or (to in kept and not (region_name(to) == ANSWER and mark in left))
+            if region_name(state) != ANSWER or (to in kept and not (region_name(to) == ANSWER and mark in now_text))
         }
         for state in graph
         if state in kept

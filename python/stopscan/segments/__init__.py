@@ -1,4 +1,4 @@
-"""Segments of a stream: reasoning, answer and tool calls, told apart at their markers."""
+"""Cuts a stream into segments: reasoning, answer and tool calls, separated at their markers."""
 
 from stopscan._stopscan import Segmenter, SegmentSet, SegmentStream, split
 from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit

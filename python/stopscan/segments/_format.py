@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 
 
 class Format(Mapping[str, Mapping[str, str]]):
-    """The markers of a form: a mapping of each region to its markers, and of each marker to the region to which the
-    marker leads.
+    """The markers of a form: for each region its markers, and for each marker the region to which it leads.
 
-    ``SegmentSet`` takes a form. A stream begins in the first region. Readers get the text of ``answer`` and
-    ``reasoning``. Tool calls are in ``tool_call``. Text of any other region belongs to the form itself, and nobody
-    reads it. ``source`` names the models that write the form, and where the form is documented.
+    ``SegmentSet`` takes a form. A stream begins in the first region. The text of ``answer`` and ``reasoning`` is for
+    readers, and ``tool_call`` has the tool calls. The text of any other region belongs to the form itself: do not show
+    it. ``source`` names the models that write the form, and where the form is documented.
 
     >>> segments = SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"])
     >>> Segmenter(segments, region=segments.region_after("<think>\\n")).feed("Hm.</think>Yes. END")

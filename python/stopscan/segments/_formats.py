@@ -1,4 +1,4 @@
-"""How today's models mark the parts of an answer, as data; docs/formats.md says how to use it."""
+"""The forms in which today's models mark the parts of an answer. docs/formats.md says how to use them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _leads(markers: Iterable[tuple[str, str, bool]]) -> dict[str, str]:
     return {marker: keep(state) if kept else state for marker, state, kept in markers}
 
 
-# The table itself is Rust's, whose hosts read it, too.
+# The table is in the crate, for hosts in Rust.
 FORMATS: Mapping[str, Format] = {
     name: Format({state: _leads(markers) for state, markers in states}, source=source)
     for name, source, states in formats()

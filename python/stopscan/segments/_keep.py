@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 
-class keep(str):  # noqa: N801 - it reads as the verb that it is
-    """The name of a region whose marker is kept: the marker is the beginning of the region's text.
+class keep(str):  # noqa: N801 - used like a function
+    """The name of a region whose opening marker stays in the text, as the beginning of the region's text.
 
-    Write ``keep("tool_call")`` in the place of ``"tool_call"`` in a graph of markers. The two are equal as strings. In
-    a ``StopSet`` all markers stay in the text anyway.
+    Write ``keep("tool_call")`` instead of ``"tool_call"`` in a graph of markers. The two are equal as strings. In a
+    ``StopSet`` all markers stay in the text anyway.
 
     >>> markers = {"answer": {"<function=": keep("tool_call")}, "tool_call": {"</function>": "answer"}}
     >>> Segmenter(markers).feed("Hm <function=f></function>")

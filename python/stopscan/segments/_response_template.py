@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from stopscan.segments._format import Format
 
-# As transformers 5.23 knows them. An unknown key could change what the others mean.
+# The keys of transformers 5.23. Any other key is refused, because it could change the meaning of these.
 TEMPLATE_KEYS = {"version", "defaults", "fields", "start_anchor", "start_anchor_pattern"}
 FIELD_KEYS = {"open", "close", "content", "content_args", "repeats", "join", "optional", "transform", "transform_each"}
-PATTERNS = {"open_pattern": "open", "close_pattern": "close"}
+PATTERN_KEYS = {"open_pattern": "open", "close_pattern": "close"}
 
 REGIONS = {
     "content": "answer",
@@ -22,16 +22,16 @@ OUTSIDE = "outside"
 def from_response_template(template: Mapping[str, Any], /) -> Format:
     """Returns the markers of a transformers ``response_template``, for ``SegmentSet``.
 
-    - The fields are the regions. ``content`` is ``answer``. ``thinking``, ``reasoning`` and ``reasoning_content`` are
+    - Each field is a region. ``content`` is ``answer``. ``thinking``, ``reasoning`` and ``reasoning_content`` are
       ``reasoning``. ``tool_calls`` is ``tool_call``. Other fields keep their names.
-    - A stream begins in the field without ``open``. If there is no such field, the stream begins in ``outside``, whose
-      text transformers drops.
+    - A stream begins in the field without ``open``. If there is no such field, it begins in ``outside``, whose text
+      transformers drops.
     - ``content``, ``transform``, ``join`` and the stripping of white space are left to the caller.
-    - ``start_anchor`` and ``start_anchor_pattern`` are left to the caller, too. They stand before the assistant's own
-      part of a prompt. Give ``region_after`` the text after the last anchor.
+    - ``start_anchor`` and ``start_anchor_pattern``, after which the assistant's own part of a prompt begins, are also
+      left to the caller. Give ``region_after`` the text after the last anchor.
 
     Raises ``ValueError`` for a marker that is a regular expression, and for a marker inside which a shorter marker
-    ends: transformers waits for the longer marker, and a segmenter takes the marker that ends first. The error names
+    ends: transformers waits for the longer marker, but a segmenter takes the marker that ends first. The error names
     the field and the key.
 
     >>> template = {
@@ -45,13 +45,13 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
     fields = _fields(template)
     implicit = [field for field in fields if not field.opening]
     if len(implicit) > 1:
-        raise ValueError(f"fields {implicit[0].name!r} and {implicit[1].name!r}: only one may be without 'open'")
+        raise ValueError(f"fields {implicit[0].name!r} and {implicit[1].name!r}: only one field may lack 'open'")
     outer = implicit[0].region if implicit else OUTSIDE
     names = [outer, *(field.region for field in fields if field.opening)]
     for field in fields:
         if names.count(field.region) > 1:
-            raise ValueError(f"field {field.name!r}: two fields are the region {field.region!r}")
-    # Of equal markers transformers takes an opening one, and of these that of the first name.
+            raise ValueError(f"field {field.name!r}: two fields map to the region {field.region!r}")
+    # Of equal markers transformers takes an opening one, and of several opening ones that of the first field by name.
     anchors = [anchor for field in fields for anchor in field.opening]
     anchors += [anchor for field in implicit for anchor in field.closing]
     regions = {outer: _markers(anchors, outer)}
@@ -61,7 +61,7 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
 
 class _Anchor(NamedTuple):
     marker: str
-    where: str  # field, key and marker
+    where: str  # the field, the key and the marker, for errors
     leads_to: str | None  # None: back to the outer region
 
 
@@ -73,12 +73,12 @@ class _Field(NamedTuple):
 
 
 def _fields(template: Mapping[str, Any]) -> list[_Field]:
-    """The fields in the order of their names."""
+    """Returns the fields, sorted by name."""
     if not isinstance(template, Mapping):
         raise TypeError(f"a response template is a mapping, not {type(template).__name__}")
     _check_keys(template, TEMPLATE_KEYS, "response template")
     if template.get("version", 1) != 1:
-        raise ValueError(f"response template: 'version' {template['version']!r} is not known, only 1 is")
+        raise ValueError(f"response template: 'version' must be 1, not {template['version']!r}")
     fields = template.get("fields")
     if not isinstance(fields, Mapping) or not fields:
         raise ValueError("response template: 'fields' must be a mapping with at least one field")
@@ -89,11 +89,11 @@ def _field(name: str, field: Any) -> _Field:
     where = f"field {name!r}"
     if not isinstance(field, Mapping):
         raise ValueError(f"{where}: must be a mapping, not {type(field).__name__}")
-    for pattern, literal in PATTERNS.items():
+    for pattern, literal in PATTERN_KEYS.items():
         if pattern in field:
             raise ValueError(
-                f"{where}: {pattern!r} is a regular expression; give the marker itself as {literal!r} instead: what "
-                "the expression takes besides, such as white space or a name, is then text of a region"
+                f"{where}: {pattern!r} is a regular expression; give the marker itself as {literal!r} instead. What "
+                "else the expression matches, such as white space or a name, becomes text of a region"
             )
     _check_keys(field, FIELD_KEYS, where)
     region = REGIONS.get(name, name)
@@ -114,12 +114,12 @@ def _literals(field: Mapping[str, Any], key: str, where: str) -> list[str]:
     value = field[key]
     literals = [value] if isinstance(value, str) else value
     if not isinstance(literals, list) or not literals or not all(isinstance(text, str) and text for text in literals):
-        raise ValueError(f"{where}: {key!r} must be a string or a list of strings, none of them empty")
+        raise ValueError(f"{where}: {key!r} must be a non-empty string or a non-empty list of them")
     return literals
 
 
 def _markers(anchors: list[_Anchor], outer: str) -> dict[str, str]:
-    """The markers of one region, and where they lead; the first of equal ones counts."""
+    """Returns the markers of one region, and the region to which each leads. Of equal markers the first counts."""
     markers: dict[str, str] = {}
     for anchor in anchors:
         for other in anchors:

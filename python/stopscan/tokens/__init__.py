@@ -1,4 +1,4 @@
-"""Token ids in, safe text out: the vocabularies of tokenizers, and scanners and segmenters over them."""
+"""Token ids in, safe text out: scanners and segmenters of token ids, and the vocabularies of tokenizers."""
 
 from stopscan._stopscan import TokenScanner, TokenSegmenter
 from stopscan.tokens._vocabulary import Vocabulary

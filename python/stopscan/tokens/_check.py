@@ -1,4 +1,4 @@
-"""Whether a native vocabulary decodes as its tokenizer does."""
+"""Checks that a native vocabulary decodes as its tokenizer does."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# So many ids are drawn; those of texts are compared.
+# Ids that are drawn at random. Those with text or bytes are compared.
 DRAWN = 1000
 
-# Whole characters of one to four bytes, and bytes that are none. No stray byte comes after a whole character in one run
-# of byte tokens: `decode` takes that character back.
+# Runs of byte tokens: whole characters of one to four bytes, and stray bytes. No run has a stray byte after a whole
+# character, because `decode` then takes the character back, and a stream does not.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 
 def agrees(vocabulary: _stopscan.Vocabulary, source: Source) -> bool:
-    """Whether sampled ids and sequences have the same text."""
+    """Returns whether sampled ids and sequences have the same text in ``vocabulary`` as in ``source``."""
     decode = source.decoder()
     return all(
         _text(vocabulary, ids, skip) == decode(ids, skip_special_tokens=skip)

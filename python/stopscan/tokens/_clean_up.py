@@ -1,10 +1,10 @@
-"""The clean-up of spaces that transformers does for some tokenizers, on a stream of text."""
+"""Cleans up the spaces of a stream of text, as transformers does for some tokenizers."""
 
 from __future__ import annotations
 
 from copy import copy
 
-# As `PreTrainedTokenizerBase.clean_up_tokenization` has them, one after the other.
+# The replacements of `PreTrainedTokenizerBase.clean_up_tokenization`, in its order.
 _REPLACEMENTS = [
     (" .", "."),
     (" ?", "?"),
@@ -20,21 +20,21 @@ _REPLACEMENTS = [
 
 
 def cleaned_up(text: str) -> str:
-    """All of a text, cleaned up."""
+    """Returns a whole text, cleaned up."""
     for old, new in _REPLACEMENTS:
         text = text.replace(old, new)
     return text
 
 
 class CleanUp:
-    """Cleans up a stream: what ``feed`` returned, joined, with ``tail`` at the end, is the whole text cleaned up."""
+    """Cleans up a stream: the texts that ``feed`` returns and ``tail`` at the end, joined, are the cleaned-up text."""
 
     def __init__(self) -> None:
-        # What each replacement withholds, because it may be the beginning of what it replaces.
+        # The text that each replacement withholds, because it may be the beginning of the text to replace.
         self.held = [""] * len(_REPLACEMENTS)
 
     def feed(self, text: str, /) -> str:
-        """The text that nothing to come can change any more."""
+        """Returns the text that no later text can change."""
         for index, (old, new) in enumerate(_REPLACEMENTS):
             *parts, last = (self.held[index] + text).split(old)
             begun = next(count for count in range(len(old) - 1, -1, -1) if last.endswith(old[:count]))
@@ -43,7 +43,7 @@ class CleanUp:
         return text
 
     def tail(self) -> str:
-        """The rest, if the text ends here."""
+        """Returns the rest of the text if the text ends here. Changes nothing."""
         text = ""
         for held, (old, new) in zip(self.held, _REPLACEMENTS, strict=True):
             text = (held + text).replace(old, new)

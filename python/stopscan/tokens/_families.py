@@ -1,4 +1,4 @@
-"""Which family a tokenizer is of. No package is imported but the one that it comes from."""
+"""Finds the family of a tokenizer. Only the package from which the tokenizer comes is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stopscan.tokens._source import Source
 
 
 def source_of(carrier: Any) -> Source:
-    """The tokenizer that an object is or carries."""
+    """Returns the ``Source`` of the tokenizer that ``carrier`` is or has in an attribute."""
     for tokenizer in _carried(carrier):
         names = {f"{base.__module__}.{base.__qualname__}" for base in type(tokenizer).__mro__}
         if "tokenizers.Tokenizer" in names:
@@ -29,13 +29,13 @@ def source_of(carrier: Any) -> Source:
 
             return SentencePiece(tokenizer)
     raise TypeError(
-        "tokenizer: expected a tokenizers.Tokenizer or what carries one, a tiktoken.Encoding, or a tokenizer of "
-        f"mistral-common, got {type(carrier).__name__}"
+        "tokenizer: expected a tokenizers.Tokenizer, an object that has one (such as a transformers fast tokenizer), a "
+        f"tiktoken.Encoding, or a tokenizer of mistral-common, got {type(carrier).__name__}"
     )
 
 
 def _carried(carrier: Any) -> Iterator[Any]:
-    """The object itself, and what transformers, mlx-lm, mistral-common and vLLM have in such attributes."""
+    """Yields ``carrier``, and the attributes where transformers, mlx-lm, mistral-common and vLLM have the tokenizer."""
     yield getattr(carrier, "backend_tokenizer", None)
     for owner in (carrier, getattr(carrier, "tokenizer", None)):
         yield owner

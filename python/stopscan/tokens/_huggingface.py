@@ -1,4 +1,4 @@
-"""Tokenizers of the tokenizers library, and what carries one: transformers' fast tokenizers, mlx-lm's wrapper."""
+"""Tokenizers of the tokenizers library, also in transformers' fast tokenizers and in mlx-lm's wrapper."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tokenizers import Tokenizer
 
 from stopscan.tokens._clean_up import cleaned_up
 from stopscan.tokens._samples import sequences
-from stopscan.tokens._source import Habits, Tables
+from stopscan.tokens._source import CarrierDecode, Tables
 
-# What a clean-up changes, if a tokenizer can spell it.
+# Text that a clean-up of spaces changes.
 PUNCTUATION = "a . b ? c ! d , e ' f n't g 'm h 's i 've j 're"
 
-# The tokenizers library takes ids of 32 bits.
+# The tokenizers library has ids of 32 bits.
 ID_LIMIT = 2**32
 
 
 class HuggingFace:
-    """A tokenizer of the tokenizers library behind the object that carries it."""
+    """A tokenizer of the tokenizers library. ``carrier`` is the object that has it, or the tokenizer itself."""
 
     skips = (True, False)
 
     def __init__(self, tokenizer: Tokenizer, carrier: Any) -> None:
-        self.habits = Habits()
+        self.carrier_decode = CarrierDecode()
         self.carrier = carrier
         self._tokenizer = tokenizer
 
@@ -45,15 +45,17 @@ class HuggingFace:
         return {token_id: token.content for token_id, token in added.items() if self._skips(token_id, token.special)}
 
     def _skips(self, token_id: int, special: bool) -> bool:
-        """Whether ``decode`` leaves a token out. Not all do as they say: one that was special and then added again, and
-        one that the normalizer changes."""
-        twice = [token_id, token_id]  # a first space may be stripped
+        """Returns whether ``decode`` leaves a token out.
+
+        The flag ``special`` can be wrong: for a token that was added again, and for one that the normalizer changes.
+        """
+        twice = [token_id, token_id]  # because `decode` may strip the first space
         decode = self._tokenizer.decode
         return decode(twice) == "" and (special or decode(twice, skip_special_tokens=False) != "")
 
     @cached_property
     def _description(self) -> str | None:
-        """The decoder's own; None if there is no decoder, or it is somebody's Python object."""
+        """The decoder as JSON, or ``None`` if there is no decoder or it is a Python object."""
         if self._tokenizer.decoder is None:
             return None
         try:
@@ -62,10 +64,10 @@ class HuggingFace:
             return None
         return state.decode()
 
-    def learn_habits(self) -> Habits:
+    def compare_carrier(self) -> CarrierDecode:
         decode = self._tokenizer.decode
         if self.carrier is self._tokenizer or not hasattr(self.carrier, "decode"):
-            return Habits()
+            return CarrierDecode()
         punctuation = self._tokenizer.encode(PUNCTUATION, add_special_tokens=False).ids
         samples = sequences(range(self._tokenizer.get_vocab_size()), [*self.special], count=8)
         pairs = [
@@ -74,14 +76,14 @@ class HuggingFace:
             for skip in self.skips
         ]
         if all(plain == text for plain, text in pairs):
-            return Habits()
+            return CarrierDecode()
         cleans_up = all(cleaned_up(plain) == text for plain, text in pairs)
-        return Habits(cleans_up=cleans_up, differs=not cleans_up)
+        return CarrierDecode(cleans_up=cleans_up, differs=not cleans_up)
 
     def tables(self) -> Tables | None:
-        if self._description is None or self.habits != Habits():
+        if self._description is None or self.carrier_decode != CarrierDecode():
             return None
-        # Not `to_str()`: a normalizer or a pre-tokenizer in Python has none, and decoding needs neither.
+        # Not `to_str()`, which fails for a normalizer or a pre-tokenizer in Python. Decoding needs neither.
         added = self._tokenizer.get_added_tokens_decoder()
         left_out = {*self.special.values()}
         tokens = [
@@ -96,6 +98,6 @@ class HuggingFace:
         return 0 <= token_id < ID_LIMIT and self._tokenizer.id_to_token(token_id) is not None
 
     def decoder(self) -> Callable[..., str]:
-        carrier = self.carrier if self.habits.differs else self._tokenizer
+        carrier = self.carrier if self.carrier_decode.differs else self._tokenizer
         decode: Callable[..., str] = carrier.decode
         return decode

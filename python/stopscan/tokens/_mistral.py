@@ -1,4 +1,4 @@
-"""The tokenizers of mistral-common: tekken, and SentencePiece."""
+"""The tokenizers of mistral-common: tekken and SentencePiece."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mistral_common.tokens.tokenizers.base import SpecialTokenPolicy
 from mistral_common.tokens.tokenizers.sentencepiece import SentencePieceTokenizer
 from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
-from stopscan.tokens._source import Habits, Tables, Token
+from stopscan.tokens._source import CarrierDecode, Tables, Token
 
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 
@@ -19,9 +19,9 @@ T = TypeVar("T", bound="Tekkenizer | SentencePieceTokenizer")
 
 
 class _Tokenizer(Generic[T]):
-    """What mistral-common's two kinds of tokenizers have in common."""
+    """The base of mistral-common's two kinds of tokenizers."""
 
-    habits = Habits()
+    carrier_decode = CarrierDecode()
 
     def __init__(self, tokenizer: T) -> None:
         self._tokenizer: T = tokenizer
@@ -29,14 +29,14 @@ class _Tokenizer(Generic[T]):
 
     @property
     def fingerprint(self) -> Hashable:
-        return self._tokenizer.n_words  # it does not change
+        return self._tokenizer.n_words  # the tokenizer cannot be changed
 
     @cached_property
     def special(self) -> Mapping[int, str]:
         return {token_id: self._tokenizer.id_to_piece(token_id) for token_id in self._tokenizer.special_ids}
 
-    def learn_habits(self) -> Habits:
-        return self.habits
+    def compare_carrier(self) -> CarrierDecode:
+        return self.carrier_decode
 
     def contains(self, token_id: int, /) -> bool:
         return 0 <= token_id < self._tokenizer.n_words
@@ -49,7 +49,7 @@ class _Tokenizer(Generic[T]):
 
 
 class Tekken(_Tokenizer[Tekkenizer]):
-    """A tekken vocabulary: bytes, and special tokens in front, each of which ends a character that was begun."""
+    """A tekken tokenizer. Its tokens are bytes, and a special token ends an incomplete character."""
 
     skips = (True, False)
 
@@ -66,9 +66,9 @@ class Tekken(_Tokenizer[Tekkenizer]):
 
 
 class SentencePiece(_Tokenizer[SentencePieceTokenizer]):
-    """A SentencePiece model. It has its own way with stray bytes, and special tokens end a character.
+    """A SentencePiece model. Each stray byte is one U+FFFD, and a special token ends an incomplete character.
 
-    Its ``decode`` gives pieces, and no text, where special tokens are kept; here they are text between text.
+    If special tokens are kept, its ``decode`` returns pieces instead of text, so there is nothing to compare with.
     """
 
     skips = (True,)

@@ -1,4 +1,4 @@
-"""Token ids to compare two ways of decoding with."""
+"""Token ids with which two ways of decoding are compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LENGTH = 12
 
 
 def sequences(ids: Sequence[int], special: Sequence[int], count: int = SEQUENCES) -> Iterator[list[int]]:
-    """Single ids and random sequences, special tokens among them; the same ones each time."""
+    """Yields single ids and random sequences, some with special tokens. Each call yields the same ones."""
     draw = Random(len(ids))
     if not ids:
         return

@@ -1,4 +1,4 @@
-"""What a vocabulary is read from: the tokenizers of all families, seen alike."""
+"""The interface through which a vocabulary is read from a tokenizer of any family."""
 
 from __future__ import annotations
 
@@ -6,63 +6,66 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-# By id: text, bytes that may be a part of a character, one byte of a run, or no token.
+# Text, bytes that may have a part of a character, one byte of a run of byte tokens, or `None` if there is no token.
 Token: TypeAlias = "str | bytes | int | None"
 
 
 @dataclass
 class Tables:
-    """The tokens of a native vocabulary, and how their bytes become text: the arguments of the native class."""
+    """The tokens of a native vocabulary, and how their bytes become text: arguments of ``_stopscan.Vocabulary``."""
 
-    # Or the bytes of a ``tokenizer.json``, which say all of this.
+    # By id. Or the bytes of a `tokenizer.json`; then the other fields are not used.
     tokens: list[Token] | bytes
     special: set[int] = field(default_factory=set)
-    # What tokens are at the start of a stream, where that is not what `strip_first_space` says.
+    # The text of tokens at the start of a stream, if it differs from what `strip_first_space` makes of them.
     firsts: dict[int, str] = field(default_factory=dict)
+    # How bytes that are not valid UTF-8 are decoded: see `Strays` in the crate.
     strays: Literal["parts", "runs", "bytes"] = "parts"
     strip_first_space: bool = False
     special_ends_character: bool = False
 
 
-class Habits(NamedTuple):
-    """What `decode` of an object that carries a tokenizer does beside the tokenizer's own."""
+class CarrierDecode(NamedTuple):
+    """How ``decode`` of the carrier differs from the tokenizer's own ``decode``."""
 
+    # It cleans up spaces, and nothing else.
     cleans_up: bool = False
-    # It makes another text, by rules of its own.
+    # It makes another text, by rules that are not known.
     differs: bool = False
 
 
 class Source(Protocol):
-    """A tokenizer, as far as decoding needs it."""
+    """A tokenizer, with all that decoding needs."""
 
-    habits: Habits
+    carrier_decode: CarrierDecode
 
     @property
     def carrier(self) -> Any:
-        """The object that the vocabulary was asked for."""
+        """The object from which the vocabulary was made: the tokenizer, or an object that has it."""
 
     @property
     def key(self) -> Any:
-        """The object that a vocabulary is kept for."""
+        """The tokenizer. Vocabularies are cached by it."""
 
     @property
     def fingerprint(self) -> Hashable:
-        """What changes when the tokenizer is changed."""
+        """A value that changes when the tokenizer is changed."""
 
     @property
     def special(self) -> Mapping[int, str]:
-        """The tokens that are left out where special tokens are skipped, and their text."""
+        """The text of each token that ``skip_special_tokens`` leaves out, by id."""
 
     @property
     def skips(self) -> Sequence[bool]:
-        """The values of ``skip_special_tokens`` that its own ``decode`` has."""
+        """The values of ``skip_special_tokens`` with which ``decoder`` can be called."""
 
-    def learn_habits(self) -> Habits: ...
+    def compare_carrier(self) -> CarrierDecode:
+        """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """The tokens, unless it is known already that the text of a stream is not made from the bytes of single ids."""
+        """Returns the tokens. ``None`` if the text of a stream is surely not made from the bytes of single ids."""
 
     def contains(self, token_id: int, /) -> bool: ...
 
     def decoder(self) -> Callable[..., str]:
-        """What makes text of token ids and ``skip_special_tokens``, but for a clean-up afterwards."""
+        """Returns the function that makes text of token ids, with ``skip_special_tokens``. It cleans up no spaces."""

@@ -7,13 +7,13 @@ from functools import cached_property
 
 from tiktoken import Encoding
 
-from stopscan.tokens._source import Habits, Tables
+from stopscan.tokens._source import CarrierDecode, Tables
 
 
 class Tiktoken:
-    """An encoding. Its own ``decode`` skips nothing; special tokens are those that it names."""
+    """An encoding of tiktoken, whose ``decode`` skips no special tokens. They are skipped here."""
 
-    habits = Habits()
+    carrier_decode = CarrierDecode()
     skips = (True, False)
 
     def __init__(self, encoding: Encoding) -> None:
@@ -21,15 +21,15 @@ class Tiktoken:
 
     @property
     def fingerprint(self) -> Hashable:
-        return self._encoding.n_vocab  # it does not change
+        return self._encoding.n_vocab  # an encoding cannot be changed
 
     @cached_property
     def special(self) -> Mapping[int, str]:
         names = self._encoding.special_tokens_set
         return {self._encoding.encode_single_token(name): name for name in names}
 
-    def learn_habits(self) -> Habits:
-        return self.habits
+    def compare_carrier(self) -> CarrierDecode:
+        return self.carrier_decode
 
     def tables(self) -> Tables | None:
         return Tables([self._bytes(token_id) for token_id in range(self._encoding.n_vocab)], {*self.special})
@@ -48,5 +48,5 @@ class Tiktoken:
     def _bytes(self, token_id: int) -> bytes | None:
         try:
             return self._encoding.decode_single_token_bytes(token_id)
-        except KeyError:  # a gap
+        except KeyError:  # no token has the id
             return None

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from stopscan import _stopscan
 from stopscan.tokens._check import agrees
 from stopscan.tokens._families import source_of
-from stopscan.tokens._source import Habits, Source
+from stopscan.tokens._source import CarrierDecode, Source
 from stopscan.tokens._window import Window
 
 
@@ -17,15 +17,16 @@ class Vocabulary(_stopscan.Vocabulary):
     """The bytes of every token id of a tokenizer: compiled once, immutable, shared by threads and scanners.
 
     ``tokenizer`` is a ``tokenizers.Tokenizer``, an object that carries one (transformers' fast tokenizers, mlx-lm's
-    wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. The vocabulary is kept as long as the tokenizer
-    lives. The tokenizer is read again if tokens were added or the decoder was replaced, and not if a token that was
-    there became special.
+    wrapper), a ``tiktoken.Encoding``, or a tokenizer of mistral-common. Any other object is a ``TypeError``.
+
+    The vocabulary is cached as long as the tokenizer lives. It is made again if tokens were added or the decoder was
+    replaced, but not if an existing token was made special.
 
     The vocabulary is ``native`` if the text of a stream is made from the bytes of single ids: byte-level BPE, tekken,
-    tiktoken, SentencePiece. The description of the decoder decides, and samples are compared with ``decode``. Any other
-    tokenizer decodes for itself, which is slower.
+    tiktoken, SentencePiece. The decoder's own description decides, and samples are compared with ``decode``. For any
+    other tokenizer the scanner calls ``decode``, which is slower.
 
-    Raises ``TypeError`` for any other object. A pickle of a native vocabulary has the tokens, and not the tokenizer.
+    A pickle of a native vocabulary has the tokens, but not the tokenizer.
 
     >>> vocabulary = Vocabulary(tokenizer)
     >>> vocabulary.native
@@ -47,7 +48,7 @@ class Vocabulary(_stopscan.Vocabulary):
                 _remember(source.key, known)
         if known.vocabulary is not None:
             return known.vocabulary
-        source.habits = known.habits
+        source.carrier_decode = known.carrier_decode
         vocabulary = super().__new__(cls, None)
         vocabulary._source = source
         return vocabulary
@@ -63,25 +64,27 @@ class Vocabulary(_stopscan.Vocabulary):
 
 
 class Known(NamedTuple):
-    """What was found out about a tokenizer, and its vocabulary if that is native. One that is not needs the tokenizer,
-    and would keep it alive."""
+    """A cached result for a tokenizer.
+
+    ``vocabulary`` is ``None`` if it is not native: it needs the tokenizer, so the cache would keep the tokenizer alive.
+    """
 
     fingerprint: Hashable
-    habits: Habits
+    carrier_decode: CarrierDecode
     vocabulary: Vocabulary | None
 
 
 _lock = RLock()
 _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 
-# Native vocabularies by a name that pickles carry: they are large, and many scanners have the same.
+# Native vocabularies by the random name in their pickles. All scanners that a process unpickles share one vocabulary.
 _named: WeakValueDictionary[str, Vocabulary] = WeakValueDictionary()
 
 
 def _recall(tokenizer: Any) -> Known | None:
     try:
         return _known.get(tokenizer)
-    except TypeError:  # before 0.23, tokenizers' own cannot be weakly referenced; they have attributes
+    except TypeError:  # before tokenizers 0.23 a tokenizer has attributes, but cannot be weakly referenced
         known: Known | None = getattr(tokenizer, "_stopscan", None)
         return known
 
@@ -94,8 +97,8 @@ def _remember(tokenizer: Any, known: Known) -> None:
 
 
 def _read(source: Source) -> Known:
-    source.habits = source.learn_habits()
-    return Known(source.fingerprint, source.habits, _native(source))
+    source.carrier_decode = source.compare_carrier()
+    return Known(source.fingerprint, source.carrier_decode, _native(source))
 
 
 def _native(source: Source) -> Vocabulary | None:
@@ -103,13 +106,13 @@ def _native(source: Source) -> Vocabulary | None:
     if tables is None:
         return None
     try:
-        vocabulary = _made(uuid4().hex, vars(tables))
-    except ValueError:  # a decoder that makes text otherwise
+        vocabulary = _make(uuid4().hex, vars(tables))
+    except ValueError:  # the decoder has rules that the native class does not know
         return None
     return vocabulary if agrees(vocabulary, source) else None
 
 
-def _made(name: str, tables: dict[str, Any]) -> Vocabulary:
+def _make(name: str, tables: dict[str, Any]) -> Vocabulary:
     vocabulary = _stopscan.Vocabulary.__new__(Vocabulary, **tables)
     vocabulary._name, vocabulary._source = name, None
     _named[name] = vocabulary
@@ -117,5 +120,5 @@ def _made(name: str, tables: dict[str, Any]) -> Vocabulary:
 
 
 def _restored(name: str, tokens: list[Any], options: dict[str, Any]) -> Vocabulary:
-    """The vocabulary of a pickle: the one that this process has, if it does."""
-    return _named.get(name) or _made(name, {"tokens": tokens, **options})
+    """Returns the vocabulary of a pickle: the one of this name in this process, or a new one."""
+    return _named.get(name) or _make(name, {"tokens": tokens, **options})

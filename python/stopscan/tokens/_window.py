@@ -1,4 +1,4 @@
-"""Decoding by the tokenizer's own ``decode``, for vocabularies whose text is not made from the bytes of single ids."""
+"""Decodes a stream with the tokenizer's own ``decode``, for vocabularies that are not native."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from operator import eq, itemgetter
 from stopscan.tokens._clean_up import CleanUp
 from stopscan.tokens._source import Source
 
-# So many tokens that end in half a character are decoded together; longer runs, which are none, are cut.
-LIMIT = 16
+# Tokens wait while their text ends in half a character, until there are this many. A run of that length is not one
+# character, so all but its last `MAX_CHARACTER_TOKENS` are then emitted.
+MAX_PENDING = 16
 
-# Of those, so many may still be one character.
-CHARACTER = 4
+# A character has at most four bytes, and so at most four tokens.
+MAX_CHARACTER_TOKENS = 4
 
-# Before new tokens, at most so many are decoded again: few calls, and short ones.
-CONTEXT = 2
+# The context is the emitted tokens that are decoded again before new ones. Above this many tokens it is cut to those of
+# the last step. A larger number makes each call of `decode` longer; a smaller one means more calls, one for each cut.
+MAX_CONTEXT = 2
 
-# How many of the prompt's last tokens decide how the text goes on, at least.
-PROMPT = 16
+# The first context is at least this many tokens at the end of the prompt.
+PROMPT_CONTEXT = 16
 
-# What `decode` makes of half a character.
+# The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
 REPLACEMENT = "\ufffd"
 
 # A piece of text, and the number of the last token that has a part in it.
@@ -32,146 +34,148 @@ Piece = tuple[str, int]
 
 
 class Window:
-    """Decodes one stream: the text of a token is what it adds to that of the tokens before it, decoded together.
+    """Decodes one stream. The text of a token is what ``decode`` adds when the token follows the tokens before it.
 
-    It decodes only as many tokens as a character may need. Tokens that are skipped never come into it, so that each
-    token costs the same, whatever came before.
+    Only the last few tokens are decoded again, and skipped tokens never are, so each token costs the same.
     """
 
     def __init__(self, source: Source, skip_special_tokens: bool, prompt_token_ids: Sequence[int] = ()) -> None:
         self._contains = source.contains
         self._decode = partial(source.decoder(), skip_special_tokens=skip_special_tokens)
         self._skipped = source.special if skip_special_tokens else {}
-        self._clean_up = CleanUp() if source.habits.cleans_up else None
-        self._given, self._text = self._end_of(prompt_token_ids)  # the last tokens that were given out
-        self._pending: list[int] = []  # the tokens since, and their numbers
-        self._numbers: list[int] = []
-        self._last = 0  # the number of the token that was given out last; 0 is the prompt
-        self._withheld: list[int] = []  # the number of each character that the clean-up withholds
+        self._clean_up = CleanUp() if source.carrier_decode.cleans_up else None
+        self._context, self._context_text = self._prompt_context(prompt_token_ids)  # the last emitted tokens
+        self._pending: list[int] = []  # the tokens that are not emitted yet
+        self._numbers: list[int] = []  # the number of each pending token
+        self._last_number = 0  # the number of the last emitted token; 0 stands for the prompt
+        self._withheld_numbers: list[int] = []  # the token number of each character that the clean-up withholds
         if self._clean_up is not None:
-            self._clean_up.feed(self._text)
-            self._withheld = [0] * len(self._clean_up.tail())
+            self._clean_up.feed(self._context_text)
+            self._withheld_numbers = [0] * len(self._clean_up.tail())
 
     def step(self, token_id: int, number: int, /) -> tuple[list[Piece], str | None]:
-        """The pieces of text that a token completes; the token itself if it is a special one that is skipped."""
+        """Returns the pieces of text that a token completes, and the text of the token itself if it is skipped."""
         if token_id in self._skipped:
             return [], self._skipped[token_id]
         self._check(token_id)
         pending, numbers = [*self._pending, token_id], [*self._numbers, number]
-        whole, text = self._added(pending)
+        whole, text = self._decode_after_context(pending)
         count = len(pending)
         if not text or text.endswith(REPLACEMENT):
-            if count < LIMIT:
+            if count < MAX_PENDING:
                 self._pending, self._numbers = pending, numbers
                 return [], None
-            count -= CHARACTER
-            whole, text = self._added(pending[:count])
-        pieces = self._pieces(text, pending[:count], numbers)
+            count -= MAX_CHARACTER_TOKENS
+            whole, text = self._decode_after_context(pending[:count])
+        pieces = self._split_by_token(text, pending[:count], numbers)
         self._pending, self._numbers = pending[count:], numbers[count:]
-        self._give_out(whole, pending[:count])
-        return self._cleaned(pieces), None
+        self._move_context(whole, pending[:count])
+        return self._clean(pieces), None
 
     def tail(self) -> list[Piece]:
-        """The rest of the text, if the stream ends here. Half a character is U+FFFD. Nothing changes."""
+        """Returns the rest of the text if the stream ends here. Half a character is U+FFFD. Changes nothing."""
         other = self.copy()
-        pieces = other._cleaned(self._pieces(self._added(self._pending)[1], self._pending, self._numbers))
+        _, text = self._decode_after_context(self._pending)
+        pieces = other._clean(self._split_by_token(text, self._pending, self._numbers))
         if other._clean_up is not None:
-            pieces += _numbered(other._clean_up.tail(), other._withheld)
+            pieces += _pieces_of(other._clean_up.tail(), other._withheld_numbers)
         return pieces
 
     def contains(self, token_id: int, /) -> bool:
-        """Whether the vocabulary has a token of this id."""
+        """Returns whether the vocabulary has a token with this id."""
         return self._contains(token_id)
 
     def token_text(self, token_id: int, /) -> str | None:
-        """The whole text of a token, if it came next. ``None`` if no token has the id."""
+        """Returns the whole text of a token if it came next, or ``None`` if no token has the id."""
         if token_id in self._skipped:
             return self._skipped[token_id]
         if not self._contains(token_id):
             return None
-        return self._decode([token_id]) if self._pending else self._added([token_id])[1]
+        return self._decode([token_id]) if self._pending else self._decode_after_context([token_id])[1]
 
     def copy(self) -> Window:
-        """A window in the same state that goes on independently."""
+        """Returns a window in the same state. The two go on independently."""
         other = copy(self)
         other._clean_up = self._clean_up and self._clean_up.copy()
         return other
 
     def state(self) -> bytes:
-        """The state as bytes, without the tokenizer."""
-        given = [self._given, self._text, self._pending, self._numbers, self._last, self._withheld]
-        return json.dumps([*given, self._clean_up and self._clean_up.held], separators=(",", ":")).encode()
+        """Returns the state as bytes, without the tokenizer."""
+        tokens = [self._context, self._context_text, self._pending, self._numbers]
+        rest = [self._last_number, self._withheld_numbers, self._clean_up and self._clean_up.held]
+        return json.dumps([*tokens, *rest], separators=(",", ":")).encode()
 
     def resumed(self, state: bytes, /) -> Window:
-        """A window over the same tokenizer in the state that ``state`` says."""
+        """Returns a window over the same tokenizer in a state that ``state`` returned."""
         other = self.copy()
-        given, text, pending, numbers, last, withheld, held = json.loads(state)
-        other._given, other._text, other._pending, other._numbers = given, text, pending, numbers
-        other._last, other._withheld = last, withheld
+        context, text, pending, numbers, last, withheld, held = json.loads(state)
+        other._context, other._context_text, other._pending, other._numbers = context, text, pending, numbers
+        other._last_number, other._withheld_numbers = last, withheld
         if other._clean_up is not None:
             other._clean_up.held = held
         return other
 
     def spelled(self, markers: Sequence[str], /) -> str | None:
-        """The first of the markers that has a special token in it which is skipped, and is not one itself."""
+        """Returns the first marker that has a skipped special token in it, but is not one. It could not be found."""
         special = {text for text in self._skipped.values() if text}
         mixed = (marker for marker in markers if marker not in special and any(text in marker for text in special))
         return next(mixed, None)
 
-    def _end_of(self, prompt: Sequence[int]) -> tuple[list[int], str]:
-        """The prompt's last tokens, and their text."""
+    def _prompt_context(self, prompt: Sequence[int]) -> tuple[list[int], str]:
+        """Returns the last tokens of the prompt, and their text. Skipped tokens are left out."""
         for token_id in prompt:
             self._check(token_id, "prompt_token_ids: ")
         texts = [token_id for token_id in prompt if token_id not in self._skipped]
-        size = PROMPT
+        size = PROMPT_CONTEXT
         while size < len(texts) and self._decode(texts[-size:])[:1] in ("", REPLACEMENT):
-            size *= 2  # it begins within a character
+            size *= 2  # the text begins inside a character
         return texts[-size:], self._decode(texts[-size:])
 
-    def _added(self, pending: list[int]) -> tuple[str, str]:
-        """The text of the tokens that were given out with those, and what they add."""
-        whole = self._decode([*self._given, *pending])
-        if whole.startswith(self._text):
-            return whole, whole[len(self._text) :]
-        if self._last == 0:  # half a character at the end of the prompt is completed
-            return whole, whole[_common(self._text, whole) :]
-        return whole, self._decode(pending)  # `decode` takes back what was given out
+    def _decode_after_context(self, pending: list[int]) -> tuple[str, str]:
+        """Returns the text of the context and ``pending``, and the part of it that ``pending`` adds."""
+        whole = self._decode([*self._context, *pending])
+        if whole.startswith(self._context_text):
+            return whole, whole[len(self._context_text) :]
+        if self._last_number == 0:  # `pending` completes a character of the prompt
+            return whole, whole[_common_length(self._context_text, whole) :]
+        return whole, self._decode(pending)  # `pending` changes the context's text, which is emitted already
 
-    def _give_out(self, whole: str, tokens: list[int]) -> None:
-        self._given = [*self._given, *tokens]
-        self._text = whole
-        # Right behind the prompt they may complete a character of the prompt, and be none alone.
-        if len(self._given) > CONTEXT and self._last > 0:
-            self._given = tokens
-            self._text = self._decode(tokens)
+    def _move_context(self, whole: str, tokens: list[int]) -> None:
+        """Adds emitted tokens to the context, whose text is then ``whole``, and cuts the context."""
+        self._context = [*self._context, *tokens]
+        self._context_text = whole
+        # Not right after the prompt: the tokens may complete a character of it, and have no text without it.
+        if len(self._context) > MAX_CONTEXT and self._last_number > 0:
+            self._context = tokens
+            self._context_text = self._decode(tokens)
 
-    def _pieces(self, text: str, pending: list[int], numbers: list[int]) -> list[Piece]:
-        """``text`` by the tokens that it is of."""
+    def _split_by_token(self, text: str, pending: list[int], numbers: list[int]) -> list[Piece]:
+        """Returns ``text`` in pieces, one for each of the ``pending`` tokens that completes a character."""
         if len(pending) == 1:
             return [(text, numbers[0])]
-        texts = [self._added(pending[:count])[1] if count else "" for count in range(len(pending))]
-        starts = [_common(before, text) for before in texts]
+        texts = [self._decode_after_context(pending[:count])[1] if count else "" for count in range(len(pending))]
+        starts = [_common_length(before, text) for before in texts]
         for index, (before, after) in enumerate(zip(texts, [*texts[1:], text], strict=False)):
             if before == after and after.endswith(REPLACEMENT) and starts[index] == len(before):
-                starts[index] -= 1  # it has a part in the same half of a character
+                starts[index] -= 1  # the token is a part of the same half character
         pieces = zip(starts, [*starts[1:], len(text)], numbers, strict=False)
         return [(text[start:end], number) for start, end, number in pieces if start < end]
 
-    def _cleaned(self, pieces: list[Piece]) -> list[Piece]:
-        """``pieces`` after the clean-up, if there is one."""
+    def _clean(self, pieces: list[Piece]) -> list[Piece]:
+        """Returns ``pieces`` after the clean-up of spaces, if the carrier does one."""
         if self._clean_up is None:
-            self._last = pieces[-1][1] if pieces else self._last
+            self._last_number = pieces[-1][1] if pieces else self._last_number
             return pieces
         cleaned: list[Piece] = []
         for text, number in pieces:
             before = self._clean_up.tail()
             safe = self._clean_up.feed(text)
             after = safe + self._clean_up.tail()
-            shared = _common(before, after)
-            numbers = [*self._withheld[:shared], *repeat(number, len(after) - shared)]
-            cleaned += _numbered(safe, numbers)
-            self._withheld = numbers[len(safe) :]
-            self._last = number
+            shared = _common_length(before, after)
+            numbers = [*self._withheld_numbers[:shared], *repeat(number, len(after) - shared)]
+            cleaned += _pieces_of(safe, numbers)
+            self._withheld_numbers = numbers[len(safe) :]
+            self._last_number = number
         return cleaned
 
     def _check(self, token_id: int, name: str = "") -> None:
@@ -179,11 +183,11 @@ class Window:
             raise ValueError(f"{name}token id {token_id} is not in the vocabulary")
 
 
-def _numbered(text: str, numbers: list[int]) -> list[Piece]:
-    """``text`` by the numbers of its characters, without that of the prompt."""
+def _pieces_of(text: str, numbers: list[int]) -> list[Piece]:
+    """Returns ``text`` in pieces of one token number each, by the number of each character, without the prompt's 0."""
     runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
     return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 
 
-def _common(text: str, other: str) -> int:
+def _common_length(text: str, other: str) -> int:
     return sum(takewhile(bool, map(eq, text, other)))

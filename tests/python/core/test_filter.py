@@ -97,10 +97,10 @@ def test_help_tells_each_option() -> None:
         "--stop S a stop that is cut",
         "--visible S a stop that stays",
         "--pattern S a regular expression",
-        "--max-held N give a match",
+        "--max-held N give up a match",
         "--protect OPEN CLOSE markers between",
         "--include-stop keep every stop",
-        "--escapes read",
+        "--escapes interpret",
         "--json report the match",
         "--version show",
     ]:

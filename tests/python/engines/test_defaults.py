@@ -60,7 +60,7 @@ def test_defaults_on_a_command_line() -> None:
     assert Defaults.from_arguments(told) == Defaults(
         ("reasoning", ("<a>", "</a>")), Repeat(4, max_period=512, min_length=64)
     )
-    with pytest.raises(ValueError, match=r"^--protect 'thoughts' is neither a name"):
+    with pytest.raises(ValueError, match=r"^--protect 'thoughts' is not a region"):
         Defaults.from_arguments(parsed("--protect", "thoughts"))
 
 

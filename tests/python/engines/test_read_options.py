@@ -147,17 +147,19 @@ def test_hostile_values_are_a_value_error_that_begins_with_the_option(option: st
 
 @pytest.mark.parametrize("given", [5, "stop", ["stop"], True, b"", 0.5, nested(900)], ids=short)
 def test_what_is_no_mapping_is_a_value_error_too(given: Any) -> None:
-    with pytest.raises(ValueError, match=r"^the options of stops must be an object"):
+    with pytest.raises(ValueError, match=r"^the options about stops must be an object"):
         read_options(given, prefix="stopscan_")
 
 
 @pytest.mark.parametrize("name", ["stopscan_", "stopscan_stops", "stopscan_visible", "stopscan_\ud800"])
 def test_a_name_with_the_prefix_that_is_none_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="is not an option of stops; those are stopscan_stop, ") as caught:
+    with pytest.raises(ValueError, match="is not an option about stops; the options are stopscan_stop, ") as caught:
         read_options({name: 1}, prefix="stopscan_")
     str(caught.value).encode()
     fields = ("patterns", "protect")
-    with pytest.raises(ValueError, match=r"^stopscan_stop is not .* those are stopscan_patterns, stopscan_protect$"):
+    with pytest.raises(
+        ValueError, match=r"^stopscan_stop is not .* the options are stopscan_patterns, stopscan_protect$"
+    ):
         read_options({"stopscan_stop": "END"}, prefix="stopscan_", fields=fields, own={"stop": "END"})
 
 

@@ -37,7 +37,7 @@ finishes = pytest.mark.parametrize("finish", CASES.values(), ids=CASES)
         (("stop_token",), ValueError, "finish reason 'stop_token' needs a token id as matched_stop"),
         (("stop_token", "2"), TypeError, "matched_stop of a 'stop_token' must be int, not str"),
         (("stop_token", True), TypeError, "matched_stop of a 'stop_token' must be int, not bool"),
-        (("stop_token", -1), ValueError, "matched_stop -1 is no token id"),
+        (("stop_token", -1), ValueError, "matched_stop -1 is not a token id"),
         (("eos", "END"), ValueError, "finish reason 'eos' has no matched_stop"),
         (("length", 0), ValueError, "finish reason 'length' has no matched_stop"),
         (("unknown", "bored"), ValueError, "finish reason 'unknown' has no matched_stop"),

@@ -131,7 +131,7 @@ def test_the_names_of_apis_are_those_of_the_readers() -> None:
 
 @pytest.mark.parametrize("name", ["chat", "from_openai", "", None, ["openai"]], ids=repr)
 def test_another_name_is_an_error_that_lists_them(name: Any) -> None:
-    with pytest.raises(ValueError, match=r"^unknown api .*; it is one of anthropic, openai, responses, .*, tgi$"):
+    with pytest.raises(ValueError, match=r"^unknown api .*; the apis are anthropic, openai, responses, .*, tgi$"):
         Reading(name)
 
 

@@ -40,7 +40,7 @@ def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
     for options, message in (
         (["--stop", ""], "stop 0 is empty"),
         (["--pattern", "a*"], "pattern"),
-        (["--stop=END", "--protect", "nowhere"], "'nowhere' is neither a name"),
+        (["--stop=END", "--protect", "nowhere"], "'nowhere' is not a region"),
         (["--no-such-argument"], "--no-such-argument"),
     ):
         refused = run(*think, *options)

@@ -242,7 +242,7 @@ def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
         ({"eos_token_ids": 5.0}, TypeError, "eos_token_ids: expected int, got float"),
         ({"max_tokens": [5]}, TypeError, "max_tokens: expected int, got list"),
         ({"stop_ids": 5}, TypeError, "stop_ids"),
-        ({"protect": "thoughts"}, ValueError, "'thoughts' is neither a name"),
+        ({"protect": "thoughts"}, ValueError, "'thoughts' is not a region"),
         ({"protect": "tool_call"}, ValueError, "no markers for 'tool_call'"),
         ({"protect": 5}, ValueError, "protect must be a list of regions, not 5"),
         ({"start_protected": True}, ValueError, "start_protected"),
@@ -254,5 +254,5 @@ def test_bad_options(mlx: tuple[Any, Any], options: dict[str, Any], error: type[
 
 
 def test_a_tokenizer_that_cannot_be_scanned_is_named() -> None:
-    with pytest.raises(TypeError, match=r"expected a tokenizers\.Tokenizer or what carries one.* got ByT5Tokenizer"):
+    with pytest.raises(TypeError, match=r"expected a tokenizers\.Tokenizer, an object that has one.*ByT5Tokenizer"):
         RowScanner(ByT5Tokenizer(), "END")

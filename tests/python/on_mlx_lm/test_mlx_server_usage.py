@@ -87,9 +87,9 @@ def test_a_default_does_not_refuse_a_tokenizer_that_cannot_be_scanned(
         ({"repeat": 5}, "repeat must be true, false or [count, max_period, min_length]"),
         ({"repeat": [2, 1024, 256]}, "repeat count"),
         ({"repeat": [4, 1024, 2**70]}, "repeat "),
-        ({"max_held": -1}, "max_held must be a number from 0 to 2147483647, not -1"),
-        ({"max_held": True}, "max_held must be a number from 0 to 2147483647, not True"),
-        ({"max_held": "5"}, "max_held must be a number from 0 to 2147483647, not '5'"),
+        ({"max_held": -1}, "max_held must be an integer from 0 to 2147483647, not -1"),
+        ({"max_held": True}, "max_held must be an integer from 0 to 2147483647, not True"),
+        ({"max_held": "5"}, "max_held must be an integer from 0 to 2147483647, not '5'"),
         ({"patterns": "a.*b"}, "max_held"),
     ],
 )

@@ -92,14 +92,14 @@ def test_text_is_withheld_by_characters(server: httpx.Client, reciter: Any) -> N
     [
         ({"stop_regex": ["a*"]}, "stop_regex is malformed"),
         ({"custom_params": {"stopscan_patterns": ["(a"]}}, "stopscan_patterns is malformed"),
-        ({"custom_params": {"stopscan_nonsense": 1}, "stop": ["END"]}, "is not an option of stops"),
+        ({"custom_params": {"stopscan_nonsense": 1}, "stop": ["END"]}, "is not an option about stops"),
         *(
             ({"custom_params": odd, **asked}, "custom_params must be an object")
             for odd in ([1], 5, True, [["a"]], "x")
             for asked in ({}, {"stop": ["END"]})
         ),
         ({"stop": ["END"], "custom_params": {"stopscan_start_protected": 1}}, "stopscan_start_protected needs"),
-        ({"custom_params": {"stopscan_protect": ["<a>"]}, "stop": ["END"]}, "stopscan_protect '<a>' is neither"),
+        ({"custom_params": {"stopscan_protect": ["<a>"]}, "stop": ["END"]}, "stopscan_protect '<a>' is not a region"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])

@@ -126,7 +126,7 @@ def test_malformed_options_are_refused_and_the_engine_goes_on(engine: Engine, re
     if generate.row == "off":
         assert engine.run(collect(generate(reciter.prompt("split"), **request)))[-1].outputs[0].text == "This is the "
     else:
-        with pytest.raises(VLLMValidationError, match=r"stopscan_protect .*'<think>' is neither"):
+        with pytest.raises(VLLMValidationError, match=r"stopscan_protect .*'<think>' is not a region"):
             engine.run(collect(generate(reciter.prompt("split"), **request)))
     assert engine.run(collect(generate(reciter.prompt("split"), stop=["END"])))[-1].outputs[0].text == "This is the "
 

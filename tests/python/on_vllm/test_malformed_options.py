@@ -20,10 +20,10 @@ pytestmark = pytest.mark.vllm
 @pytest.mark.parametrize(
     ("stop", "extra_args", "message"),
     [
-        (["END"], {"stopscan_protect": "<think>"}, "stopscan_protect .*'<think>' is neither a name"),
-        (["END"], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is neither a name"),
+        (["END"], {"stopscan_protect": "<think>"}, "stopscan_protect .*'<think>' is not a region"),
+        (["END"], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is not a region"),
         (["END"], {"stopscan_protect": ["<think>", 1]}, "stopscan_protect .*1"),
-        (["END"], {"stopscan_protect": ["<think>", ""]}, "stopscan_protect .*'' is no marker"),
+        (["END"], {"stopscan_protect": ["<think>", ""]}, "stopscan_protect .*'' is not a marker"),
         (["END"], {"stopscan_protect": [["<think>"]]}, "stopscan_protect .* is not an opening and a closing marker"),
         (["END"], {"stopscan_protect": 5}, "stopscan_protect must be a list of regions and pairs of markers, not 5"),
         (
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.vllm
         (["END"], {"stopscan_protected": THINK}, "stopscan_protected is not an option"),
         (["END"], {"stopscan_start_protected": 1}, "stopscan_start_protected needs the markers of a region"),
         (["\ud800"], {}, "stop .* surrogates"),
-        ([], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is neither"),
+        ([], {"stopscan_protect": ["<think>"]}, "stopscan_protect .*'<think>' is not a region"),
         ([], {"stopscan_patterns": 5}, "stopscan_patterns must be a string or a list of strings, not 5"),
         ([], {"stopscan_patterns": ["a", 5]}, "stopscan_patterns must be a string"),
         ([], {"stopscan_patterns": ["a("]}, "stopscan_patterns is malformed: .*a\\("),

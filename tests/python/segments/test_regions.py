@@ -90,9 +90,9 @@ def test_text_that_is_for_nobody_has_no_stops() -> None:
     ("protect", "message"),
     [
         ("reasoning", "this model has no markers for 'reasoning'"),
-        (["tool_calls"], "'tool_calls' is neither a name"),
+        (["tool_calls"], "'tool_calls' is not a region .*, and no closing marker"),
         ([["a"]], "is not an opening and a closing marker"),
-        ([["a", ""]], "'' is no marker"),
+        ([["a", ""]], "'' is not a marker"),
         (5, "must be a list of regions, not 5"),
     ],
 )
@@ -152,7 +152,7 @@ def test_no_marker_of_a_users_opens_a_region(name: str) -> None:
 
 
 def test_a_graph_without_regions_is_none() -> None:
-    with pytest.raises(ValueError, match="at least one region"):
+    with pytest.raises(ValueError, match="the graph has no regions"):
         region_after({}, "x")
 
 
