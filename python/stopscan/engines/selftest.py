@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Tokenizer:
-    """Makes a byte-level ``tokenizers.Tokenizer``, in ``backend``, with a token for each byte, word and special token.
+    """A byte-level ``tokenizers.Tokenizer`` in ``backend``. Its tokens are every byte, ``words`` and ``special``.
 
     >>> tokenizer = Tokenizer(["Hel", "lo"], ["<|eos|>"])
     >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!"]))
@@ -29,7 +29,7 @@ class Tokenizer:
         self.backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
 
     def ids(self, pieces: Iterable[str | bytes]) -> list[int]:
-        """Returns the token id of each piece. A piece is the text of a token, or its bytes."""
+        """Returns the token ids of these pieces, one each: a token's text, or the bytes of one that is no text."""
         return [self._id(piece) for piece in pieces]
 
     def _id(self, piece: str | bytes) -> int:
