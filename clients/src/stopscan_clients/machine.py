@@ -34,6 +34,12 @@ def is_error(event: Any) -> bool:
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
+def check_flags(**flags: Any) -> None:
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} must be True or False, not {flag!r}")
+
+
 @dataclass(frozen=True)
 class Options:
     """What a stream or an answer is cut by."""

@@ -59,10 +59,11 @@ class Outline(Memory):
             self._nodes[place] = {**part, "annotations": [*items(part.get("annotations")), event.get("annotation")]}
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+        made = super().made(template, facts)
         number = self.facts.get("sequence_number")
-        if number is not None and template.get("sequence_number") == "next_number":
-            self.facts["sequence_number"] = self.facts["next_number"] = number + 1
-        return super().made(template, facts)
+        if number is not None:  # held text has the number of the event in whose place it comes
+            made["sequence_number"] = self.facts["sequence_number"] = number + ("delta" not in template)
+        return made
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """The part, its item and the response as they are at the stop."""

@@ -71,6 +71,8 @@ COMPLETIONS = Api(
     done=True,
 )
 
+AT = {"index": Ref("place.0")}
+
 ANTHROPIC = Api(
     name="anthropic",
     kinds=("message_start", "message_stop"),
@@ -84,13 +86,9 @@ ANTHROPIC = Api(
     over=("message_delta", "message_stop"),
     places=("index",),
     write=to_anthropic,
-    piece={
-        "type": "content_block_delta",
-        "index": Ref("place.0"),
-        "delta": {"type": "text_delta", "text": Ref("text")},
-    },
+    piece={"type": "content_block_delta", **AT, "delta": {"type": "text_delta", "text": Ref("text")}},
     closing=(
-        (1, {"type": "content_block_stop", "index": Ref("place.0")}),
+        (1, {"type": "content_block_stop", **AT}),
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
@@ -164,9 +162,9 @@ COHERE = Api(
     places=("index",),
     tokens=Tokens("logprobs", single=True),
     write=to_cohere,
-    piece={"type": "content-delta", "index": Ref("place.0"), "delta": {"message": {"content": {"text": Ref("text")}}}},
+    piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
-        (1, {"type": "content-end", "index": Ref("place.0")}),
+        (1, {"type": "content-end", **AT}),
         (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),
     ),
     known={"usage": (("delta.usage",), ()), "id": (("id",), ())},
@@ -187,6 +185,11 @@ def to_response(finish: Finish) -> dict[str, Any]:
 
 
 WHERE = {"item_id": Ref("item_id"), "output_index": Ref("place.0"), "content_index": Ref("place.1")}
+TEXT_DELTA = {"type": "response.output_text.delta", **WHERE, "delta": Ref("text"), "logprobs": Ref("rows")}
+TEXT_DONE = {"type": "response.output_text.done", **WHERE, "text": Ref("said"), "logprobs": Ref("said_rows")}
+PART_DONE = {"type": "response.content_part.done", **WHERE, "part": Ref("part")}
+ITEM_DONE = {"type": "response.output_item.done", "output_index": Ref("place.0"), "item": Ref("item")}
+COMPLETED = {"type": "response.completed", "response": Ref("response")}
 ANNOTATIONS = (Spans("annotations", ("end_index", "index"), lenient=True),)
 
 RESPONSES = Api(
@@ -211,39 +214,8 @@ RESPONSES = Api(
     tokens=Tokens("logprobs"),
     is_text=lambda piece: get(piece, "type") in ("output_text", "response.output_text.done"),
     write=to_response,
-    piece={
-        "type": "response.output_text.delta",
-        **WHERE,
-        "delta": Ref("text"),
-        "logprobs": Ref("rows"),
-        "sequence_number": Ref("sequence_number"),
-    },
-    closing=(
-        (
-            2,
-            {
-                "type": "response.output_text.done",
-                **WHERE,
-                "text": Ref("said"),
-                "logprobs": Ref("said_rows"),
-                "sequence_number": Ref("next_number"),
-            },
-        ),
-        (
-            2,
-            {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")},
-        ),
-        (
-            1,
-            {
-                "type": "response.output_item.done",
-                "output_index": Ref("place.0"),
-                "item": Ref("item"),
-                "sequence_number": Ref("next_number"),
-            },
-        ),
-        (0, {"type": "response.completed", "response": Ref("response"), "sequence_number": Ref("next_number")}),
-    ),
+    piece=TEXT_DELTA,
+    closing=((2, TEXT_DONE), (2, PART_DONE), (1, ITEM_DONE), (0, COMPLETED)),
     memory=Outline,
     answer="output.*.content.*",
     piece_drops=("parsed",),

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.machine import Machine, Options, machine_of
+from stopscan_clients.machine import Machine, Options, check_flags, machine_of
 from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import at_once, run, settled
 from stopscan_clients.whole import cut
@@ -294,9 +294,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
 
 
 def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any) -> Options:
-    for name, flag in (("include_stop", include_stop), ("drain", drain)):
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name} must be True or False, not {flag!r}")
+    check_flags(include_stop=include_stop, drain=drain)
     if choices is not None and (type(choices) is not int or choices < 1):
         raise (ValueError if type(choices) is int else TypeError)(
             f"choices must be a number from 1 on, not {choices!r}"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import MEDIA, Body, media_of
-from stopscan_clients.machine import Options
-from stopscan_clients.native import LIMITS, Name
-from stopscan_clients.request import SIGNED, Plan, error_body, planned, route_of
+from stopscan_clients.machine import Options, check_flags
+from stopscan_clients.native import limits_of
+from stopscan_clients.request import NO_LIMITS, SIGNED, Plan, error_body, planned, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _Transport:
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
     _BASE: ClassVar[str]
-    most: int | None = None  # how many stops a request may have: the proxy's limit
+    limits = NO_LIMITS  # of a request's own stops; the proxy has some
 
     def __init__(
         self,
@@ -61,24 +61,21 @@ class _Transport:
         /,
         *,
         transport: Any = None,
-        api: Name | None = None,
+        api: str | None = None,
         include_stop: bool = False,
         drain: bool = False,
         on_match: Callable[[int, StopMatch], object] | None = None,
         strict: bool = True,
     ) -> None:
-        if api is not None and api not in LIMITS:
-            raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
-        for name, flag in (("include_stop", include_stop), ("drain", drain), ("strict", strict)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"{name} must be True or False, not {flag!r}")
+        if api is not None:
+            limits_of(api)
+        check_flags(include_stop=include_stop, drain=drain, strict=strict)
         if on_match is not None and not callable(on_match):
             raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport must have {self._HANDLE}, and {type(transport).__name__} has not")
         self._options = Options(StopSet(stop), include_stop, drain)
         self._api, self._on_match, self._strict = api, on_match, strict
-        self._refused: set[Any] = set()  # hosts, paths and models whose server refuses stops
         self._given = transport
         self._own: dict[Any, Any] = {}  # by the package and the proxy of the environment, if none was given
 
@@ -92,26 +89,15 @@ class _Transport:
         if route is not None or "json" in request.headers.get("content-type", ""):  # no upload is read
             await settled(getattr(request, self._READ)())
             content = request.content
-        host, signed = request.url.netloc, any(name in request.headers for name in SIGNED)
+        signed = any(name in request.headers for name in SIGNED)
         try:
-            plan = planned(
-                route,
-                path,
-                content,
-                self._options,
-                self._api,
-                lambda key: (host, *key) in self._refused,
-                signed,
-                self.most,
-            )
+            plan = planned(route, path, content, self._options, self._api, signed, self.limits)
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))
         response = await settled(send(self._sent(request, plan.body)))
-        if plan.key is not None and response.status_code in REFUSALS:
+        if plan.bare is not None and response.status_code in REFUSALS:
             await settled(getattr(response, self._READ)())
             response = await settled(send(self._sent(request, plan.bare)))
-            if response.is_success:
-                self._refused.add((host, *plan.key))
         if not len(plan.asked.options.stops) or not response.is_success:
             return response
         return await self._answered(request, route, response, plan)
