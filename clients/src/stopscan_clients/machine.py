@@ -73,7 +73,7 @@ class Part:
         self.finished = False  # the API has said that it ends
         self.behind = ""  # text that came behind the stop
         self.unused = ""  # what followed the stop in the text that completed it
-        self._echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
+        self.echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
         self._shows_patterns = bool(options.include_stop and options.stops.patterns)
         self._tokens: list[Token] = []  # of the held text, counted from its first character
 
@@ -86,17 +86,16 @@ class Part:
         ended.flush()
         return ended.match is not None
 
-    @property
-    def unscanned(self) -> bool:
-        """Whether text of the prompt is still to come."""
-        return self._echoed > 0
+    def within(self, place: Path) -> bool:
+        """Returns whether an event with this place is of the part, as far as it says."""
+        return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
         """Returns what is safe of the text, and the tokens that go with it. ``fed`` is what the scanner has given for
         the text before."""
-        if fed is None and self._echoed:
-            passed, text = text[: self._echoed], text[self._echoed :]
-            self._echoed -= len(passed)
+        if fed is None and self.echoed:
+            passed, text = text[: self.echoed], text[self.echoed :]
+            self.echoed -= len(passed)
             fed = self.scanner.bypass(passed) + self.scanner.feed(text)
         safe = self.scanner.feed(text) if fed is None else fed
         tokens = (
@@ -141,16 +140,6 @@ class Unit:
         return self.runs[0].text if len(self.runs) == 1 else "".join(run.text for run in self.runs)
 
 
-class Entry:
-    """An event on its way, with what comes before it."""
-
-    __slots__ = ("early", "event", "units")
-
-    def __init__(self, event: Any, units: list[Unit]) -> None:
-        self.event, self.units = event, units
-        self.early: Out = []
-
-
 class Machine:
     """Events in, events out. Who feeds it closes the source when it has ``ended``."""
 
@@ -160,8 +149,8 @@ class Machine:
         self.ended = False  # stops have fired, and no choice is left
         self.parts: dict[Path, Part] = {}
         self.current: Part | None = None  # to which the last event brought text
-        self._ending: Entry | None = None  # says of a part with held text that it ends: the next event tells
-        self._behind_ending: Out = []
+        self._queue: Out = []  # events that wait
+        self._ending: Any = None  # what waits for the next event: parts that have text end, if none of it follows
         self._left: dict[int, StopMatch] = {}  # stops whose closing events have not come out, as the source is read on
 
     @property
@@ -176,13 +165,13 @@ class Machine:
     @property
     def waits(self) -> bool:
         """Whether an event has not gone out."""
-        return self._ending is not None
+        return bool(self._queue)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns where an event that was not touched has its text, and the text, if that is all that it says: of a
         choice that goes on, without tokens, calls or news. ``None`` for any other event."""
         api, part = self.api, self.current
-        if part is None or part.event is not event or part.match is not None or part.held or part.unscanned:
+        if part is None or part.event is not event or part.match is not None or part.held or part.echoed:
             return None
         runs = api.runs(part.unit, None if api.each is not None else api.kind(event))
         if len(runs) != 1 or len(runs[0].paths) != 1 or runs[0].ended or len(api.units(event)) != 1:
@@ -195,9 +184,9 @@ class Machine:
 
     def passes(self, other: Any) -> Out:
         """Returns what comes out for what says nothing, such as a comment or a ping: it keeps its place."""
-        if self._ending is None:
+        if not self._queue:
             return [(other, other)]
-        self._behind_ending.append((other, other))
+        self._queue.append((other, other))
         return []
 
     def feed(self, event: Any, fed: str | None = None) -> Out:
@@ -216,7 +205,31 @@ class Machine:
         """Returns what comes out when the source has ended: held text, and closing events that never came. An end that
         the API has not announced, by a word or an event, need not be the end of the text: it confirms no stop.
         ``None`` is the end of a source that has failed, which confirms none at all."""
+        out = self._resolved(set(), confirms is not None) if self._ending else []
+        for part in [*self.parts.values()]:
+            if part.place[0] not in self.matches and part.unsettled:
+                out += self._broken_off(part, self._flushed(part, confirms is not None and (confirms or part.finished)))
+        return [*out, *self._released(), *self._owed()]
+
+    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
+        """What comes out for the event that waits: with the held text of its parts, but of those that go on."""
         raise NotImplementedError
+
+    def _broken_off(self, part: Part, flushed: Out) -> Out:
+        """What comes out for a part without an end, whose held text has come out or had a stop in it."""
+        raise NotImplementedError
+
+    def _owed(self) -> Out:
+        """The closing events of stops, where the source that is read on has ended without its own."""
+        raise NotImplementedError
+
+    def _released(self) -> Out:
+        queue, self._queue = self._queue, []
+        return queue
+
+    def _flushed(self, part: Part, confirms: bool = True) -> Out:
+        text, rows = part.flush(confirms)
+        return [(self._piece(part, text, rows), None)] if text else []
 
     def part(self, place: Path) -> Part:
         part = self.parts.get(place)
@@ -224,14 +237,14 @@ class Machine:
             part = self.parts[place] = Part(place, self.options)
         return part
 
-    def _scan(self, unit: Unit, part: Part, entry: Entry, fed: str | None = None) -> None:
-        """Feeds the texts of a unit, up to the stop if one fires."""
+    def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
+        """Feeds the texts of a unit, up to the stop if one fires. ``early`` gets held text that comes before the event."""
         api = self.api
         unit.part = self.current = part
         tokens = api.tokens.read(unit.json, unit.text) if api.tokens is not None else []
         unit.sent = [row for _, row in tokens]
         if unit.text:
-            part.event, part.unit = entry.event, unit.json
+            part.event, part.unit = event, unit.json
         elif not unit.runs and tokens and part.held:  # half a character behind held text: its tokens wait as well
             part.feed("", tokens)
         elif not unit.runs:
@@ -247,7 +260,7 @@ class Machine:
                 if run.paths:
                     safe, rows = safe + rest, rows + more
                 elif rest:
-                    entry.early.append((self._piece(part, rest, more), None))
+                    early.append((self._piece(part, rest, more), None))
             unit.rows = unit.rows + rows if unit.rows else rows
             unit.outs.append(safe)
             if part.match is not None:
@@ -314,8 +327,8 @@ class Choices(Machine):
         api, out = self.api, []
         units = [Unit(json, api.runs(json) if isinstance(json, dict) else []) for json in api.units(event)]
         if self._ending is not None:
-            out = self._resolved({number(unit.json.get("index")) for unit in units if unit.text})
-        entry = Entry(event, units)
+            out = self._resolved({(number(unit.json.get("index")),) for unit in units if unit.text})
+        early: Out = []
         waits = False
         for unit in units:
             if not isinstance(unit.json, dict):
@@ -327,59 +340,46 @@ class Choices(Machine):
                 unit.part, unit.behind = part, True
                 part.behind += unit.text
                 continue
-            self._scan(unit, part, entry, fed)
+            self._scan(unit, part, event, early, fed)
             if part.match is not None:
                 self.matches[part.place[0]] = part.match
             waits = waits or (unit.finished and part.match is None and part.unsettled)
         if waits:
-            self._ending = entry
+            self._ending, self._queue = (event, units, early), [(event, event)]
             return out
-        return [*out, *self._given(entry)] if out else self._given(entry)
+        return [*out, *self._given(event, units, early)]
 
-    def _resolved(self, goes_on: set[int], confirms: bool = True) -> Out:
-        """What comes out for the event that waits: the held text of its choices goes with it, if they do not go on."""
-        entry, self._ending = self._ending, None
-        assert entry is not None
-        for unit in entry.units:
+    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
+        (event, units, early), self._ending = self._ending, None
+        for unit in units:
             part = unit.part
-            if part is None or not unit.finished or part.match is not None or part.place[0] in goes_on or unit.behind:
+            if part is None or not unit.finished or part.match is not None or part.place in goes_on or unit.behind:
                 continue
             rest, rows = part.flush(confirms)
             if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
                 unit.outs[-1] += rest
                 unit.rows = unit.rows + rows
             elif rest:
-                entry.early.append((self._piece(part, rest, rows), None))
+                early.append((self._piece(part, rest, rows), None))
             if part.match is not None:
                 self.matches[part.place[0]] = part.match
-        out = [*self._given(entry), *self._behind_ending]
-        self._behind_ending = []
-        return out
+        return [*self._given(event, units, early), *self._released()[1:]]
 
-    def _given(self, entry: Entry) -> Out:
+    def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
         """What comes out for an event whose texts were fed."""
-        event, changed = entry.event, False
         late: Out = []
-        units = []
-        for unit in entry.units:
-            new = unit.json if unit.part is None else self._given_unit(unit, late)
-            changed = changed or new is not unit.json
-            if new is not None or unit.json is None:
-                units.append(new)
-        if self.matches:
-            self._count()
-        if changed:
-            if units or not entry.units or (self.options.drain and self._tells_usage(event)):
-                new = {**event, self.api.each: units} if self.api.each else (units or [None])[0]
+        told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
+        new = event
+        if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
+            left = [json for json, unit in zip(told, units, strict=True) if json is not None or unit.json is None]
+            if left or (self.options.drain and self._tells_usage(event)):
+                new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
             else:
                 new = None
-        else:
-            new = event
-        if self.matches and new is not None:
-            new = self._bare(new)
-        if not entry.early and not late and new is not None:
-            return [(new, event)]
-        return [*entry.early, *([] if new is None else [(new, event)]), *late]
+        if self.matches:
+            self._count()
+            new = new and self._bare(new)
+        return [*early, *([] if new is None else [(new, event)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         part = unit.part
@@ -410,26 +410,17 @@ class Choices(Machine):
     def _tells_usage(self, event: Any) -> bool:
         return any(event.get(name) for name in self.api.usage) and not self._left
 
-    def end(self, confirms: bool | None = False) -> Out:
-        out = self._resolved(set(), confirms is not None) if self._ending is not None else []
-        for (choice, *_), part in self.parts.items():
-            if part.match is None and part.unsettled:
-                out += self._flushed(part, confirms is not None and (confirms or part.finished))
-                if part.match is not None:
-                    self.matches[choice] = part.match
-                    out.append((self._finish(part), None))
-        if self.matches:
-            self._count()
-        return out + self._owed()
-
-    def _flushed(self, part: Part, confirms: bool) -> Out:
-        text, rows = part.flush(confirms)
-        return [(self._piece(part, text, rows), None)] if text else []
+    def _broken_off(self, part: Part, flushed: Out) -> Out:
+        if part.match is None:
+            return flushed
+        self.matches[part.place[0]] = part.match
+        return [*flushed, (self._finish(part), None)]
 
     def _owed(self) -> Out:
-        """The ends of choices, where the source that is read on has ended without its own."""
         owed = [(self._finish(self.part((choice,))), None) for choice in self._left]
         self._left.clear()
+        if self.matches:
+            self._count()
         return owed
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
@@ -475,18 +466,6 @@ class Blocks(Machine):
         self._memory = api.memory(api)
         self._opened: set[Path] = set()  # places of which an event has gone out
         self._opening: Path | None = None  # the place of the part that goes out with its first text
-        self._queue: list[Any] = []  # events from the one that opens it on
-        self._closes: list[Part] = []  # the parts that the event that waits ends
-
-    @property
-    def waits(self) -> bool:
-        return bool(self._queue) or self._ending is not None
-
-    def passes(self, other: Any) -> Out:
-        if self._ending is None and self._queue:
-            self._queue.append((other, other))
-            return []
-        return super().passes(other)
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event) or ""
@@ -496,9 +475,7 @@ class Blocks(Machine):
         runs = self.api.runs(event, kind)
         if runs:
             place = self._whole_place(place)
-        out: Out = []
-        if self._ending is not None:
-            out = self._resolved(place if runs else None)
+        out = self._resolved({(0, *place)} if runs else set()) if self._ending else []
         if self.matches:
             return out if self.ended and not self.options.drain else out + self._after(event, kind, place, runs)
         return [*out, *self._message(event, kind, place, runs, fed)]
@@ -509,42 +486,41 @@ class Blocks(Machine):
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
         api = self.api
-        entry = Entry(event, [])
+        early: Out = []
         if runs or kind in api.opens:  # another part's beginning ends those that hold text
             for part in self.parts.values():
-                if part.place[1 : 1 + len(place)] != place and part.unsettled:
-                    entry.early += self._flushed(part)
+                if not part.within(place) and part.unsettled:
+                    early += self._flushed(part)
                     if part.match is not None:
-                        return self._stopped(part, entry.early)
+                        return self._stopped(part, early)
         if kind in api.repeats:
             repeated = self._repeated(event, kind, place)
             if repeated is not None:
-                return self._stopped(repeated, entry.early)
+                return self._stopped(repeated, early)
         new = event
         if runs:
             part = self.part((0, *place))
             unit = Unit(event, runs)
-            self._scan(unit, part, entry, fed)
+            self._scan(unit, part, event, early, fed)
             new = self._edited(unit)
             if part.match is not None:
                 shows = unit.outs[-1] != "" or part.place[1:] in self._opened
-                return self._stopped(part, [*entry.early, *([(new, event)] if shows else [])])
-            if unit.outs[-1] or entry.early:
+                return self._stopped(part, [*early, *([(new, event)] if shows else [])])
+            if unit.outs[-1] or early:
                 self._open(part.place[1:])
-                return [*self._released(), *entry.early, (new, event)] if self._queue or entry.early else [(new, event)]
+                return [*self._released(), *early, (new, event)]
         if kind in api.ends or kind in api.over:
-            self._closes = [
-                part
-                for part in self.parts.values()
-                if (kind in api.over or part.place[1 : 1 + len(place)] == place) and part.unsettled
-            ]
-            for part in self.parts.values():
-                part.finished = part.finished or kind in api.over or part.place[1 : 1 + len(place)] == place
-            if self._closes:
-                self._ending = entry
-                return self._said(entry.early)
+            ended = [part for part in self.parts.values() if kind in api.over or part.within(place)]
+            for part in ended:
+                part.finished = True
+            self._ending = [part for part in ended if part.unsettled]
+            if self._ending:
+                out = self._said(early)
+                self._at = len(self._queue)
+                self._queue.append((event, event))
+                return out
         begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
-        return self._queued(kind, place, event, new, entry.early, begins)
+        return self._queued(kind, place, event, new, early, begins)
 
     def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out, begins: bool) -> Out:
         """An event that brings no text that is safe. One that ``begins`` a part of text waits for the first text, and
@@ -570,33 +546,25 @@ class Blocks(Machine):
         return [*self._released(), *early] if early else []
 
     def _released(self) -> Out:
-        queue, self._queue, self._opening = self._queue, [], None
-        for event, _ in queue:
+        self._opening = None
+        for event, _ in self._queue:
             self._open(self._memory.place(event) if event else ())
-        return queue
+        return super()._released()
 
     def _open(self, place: Path) -> None:
         self._opened.update(place[:length] for length in range(1, len(place) + 1))
 
-    def _flushed(self, part: Part, confirms: bool = True) -> Out:
-        text, rows = part.flush(confirms)
-        if text:
-            self._open(part.place[1:])
-        return [(self._piece(part, text, rows), None)] if text else []
-
-    def _resolved(self, goes_on: Path | None, confirms: bool = True) -> Out:
-        """What comes out for the event that waits: the held text of its parts goes before it, if they do not go on."""
-        entry, self._ending = self._ending, None
-        assert entry is not None
-        behind, self._behind_ending = self._behind_ending, []
+    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
+        parts, self._ending = self._ending, None
+        waits = self._queue[self._at :]
+        del self._queue[self._at :]
         early: Out = []
-        for part in self._closes:
-            if part.place[1:] == goes_on:
-                continue
-            early += self._flushed(part, confirms)
-            if part.match is not None:
-                return [*self._stopped(part, early), *behind]
-        return [*self._released(), *early, (entry.event, entry.event), *behind]
+        for part in parts:
+            if part.place not in goes_on:
+                early += self._flushed(part, confirms)
+                if part.match is not None:
+                    return [*self._stopped(part, early), *waits[1:]]
+        return [*self._released(), *early, *waits]
 
     def _stopped(self, part: Part, out: Out) -> Out:
         """What comes out when a stop has fired: ``out``, and the closing events. A part whose stop came before any text
@@ -607,8 +575,14 @@ class Blocks(Machine):
             self._open(part.place[1:])
             out = [*self._released(), *out]
         else:
-            queue, self._queue, self._opening = self._queue, [], None
-            out = [*((event, source) for event, source in queue if not event or not self._memory.place(event)), *out]
+            out = [
+                *(
+                    (event, source)
+                    for event, source in super()._released()
+                    if not event or not self._memory.place(event)
+                ),
+                *out,
+            ]
         if self.options.drain:
             self._left[0] = part.match
             return out
@@ -658,29 +632,20 @@ class Blocks(Machine):
             kept, match = self.options.truncate(clean(text))
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
-                part.rows = self._rows(piece, text, part.said[0])
+                tokens = self.api.tokens.read(piece, text) if self.api.tokens is not None else []
+                part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
                 return part
         return None
 
-    def _rows(self, piece: Any, text: str, kept: str) -> list[Any]:
-        tokens = self.api.tokens.read(piece, text) if self.api.tokens is not None else []
-        return [row for begin, row in tokens if begin < len(kept)]
-
-    def end(self, confirms: bool | None = False) -> Out:
-        out = self._resolved(None, confirms is not None) if self._ending is not None else []
-        for part in [*self.parts.values()]:
-            if not self.matches and part.unsettled:
-                early = self._flushed(part, confirms is not None and (confirms or part.finished))
-                if part.match is not None:
-                    return out + self._stopped(part, early) + self._owed()
-                out += self._said(early)
-        return [*out, *self._released(), *self._owed()]
+    def _broken_off(self, part: Part, flushed: Out) -> Out:
+        return self._said(flushed) if part.match is None else self._stopped(part, flushed)
 
     def _owed(self) -> Out:
         part = next((part for part in self.parts.values() if part.match is not None), None)
         return self._closings(part) if self._left and part is not None else []
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
+        self._open(part.place[1:])
         facts = {**self._facts(part), "text": text, "rows": rows}
         return self._memory.made(self.api.piece, facts)
 

@@ -9,7 +9,7 @@ from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.machine import Choices, Entry, Options, Part, Unit, clean
+from stopscan_clients.machine import Choices, Options, Part, Unit, clean
 from stopscan_clients.paths import Path, dotted, get, items, number, without
 
 EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
@@ -39,8 +39,8 @@ class _Text(Part):
         self._options, self._before = options, 0
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        echoed = text[: self._echoed]
-        scanned, self._echoed = text[len(echoed) :], self._echoed - len(echoed)
+        echoed = text[: self.echoed]
+        scanned, self.echoed = text[len(echoed) :], self.echoed - len(echoed)
         kept, match = self._options.truncate(scanned)
         if match is not None:
             self.unused = scanned[max(match.end, len(kept)) :]
@@ -59,17 +59,15 @@ class _Answer(Choices):
         return self.parts.setdefault(place, _Text(place, self.options))
 
     def cut(self, answer: Any) -> Any:
-        entry = Entry(answer, [])
-        for json in self.api.units(answer):
-            unit = Unit(json, self.api.runs(json) if isinstance(json, dict) else [])
-            entry.units.append(unit)
+        units = [Unit(json, self.api.runs(json) if isinstance(json, dict) else []) for json in self.api.units(answer)]
+        for unit in units:
             if unit.runs:
-                part = self.part((number(json.get("index")),))
+                part = self.part((number(unit.json.get("index")),))
                 unit.finished = True
-                self._scan(unit, part, entry)
+                self._scan(unit, part, answer, [])
                 if part.match is not None:
                     self.matches[part.place[0]] = part.match
-        return self._given(entry)[0][0] if self.matches else answer
+        return self._given(answer, units, [])[0][0] if self.matches else answer
 
 
 class _Pieces:
