@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,7 @@ def test_every_cut_is_that_of_brute_force(name: str) -> None:
         assert said(name, events_in(drained, name)) == expected
 
 
+@cache
 def checker(api: str) -> Callable[[Any], Any]:
     """What validates an event with the type of the API's own client."""
     from pydantic import TypeAdapter

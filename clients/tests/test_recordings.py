@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from events import field, text_of
+from pydantic import ValidationError
 from reference import Reference
 from test_recorded import checker, through
 
@@ -86,16 +87,29 @@ def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
                 assert (texts(name, out), bool(body.matches)) == (expected, fires), (stop, drain)
 
 
+def faults(api: str, event: Any) -> set[Any]:
+    """What the type of the API's own client finds wrong with an event, without the types of other kinds of events."""
+    try:
+        checker(api)(event)
+    except ValidationError as error:
+        found = [(fault["loc"], fault["type"]) for fault in error.errors()]
+        others = {loc[0] for loc, kind in found if loc[1:] == ("type",) and kind == "literal_error"}
+        return {fault for fault in found if fault[0][0] not in others}
+    return set()
+
+
 @pytest.mark.parametrize("drain", [False, True])
 @pytest.mark.parametrize("name", TYPED)
 def test_what_a_stop_makes_of_a_recording_fits_the_types_of_the_apis_own_client(name: str, drain: bool) -> None:
-    whole = RECORDINGS[name].read_bytes()
-    check = checker(api_of(name))
-    for event in events_in(name, whole):
-        check(event)
+    valid_as_the_recording(name, drain)
+
+
+def valid_as_the_recording(name: str, drain: bool) -> None:
+    """An API may say more than its client's types know."""
+    api, whole = api_of(name), RECORDINGS[name].read_bytes()
+    known = set().union(*(faults(api, event) for event in events_in(name, whole)))
     for text in texts(name, whole).values():
         for begin in range(0, len(text), 1 + len(text) // 9):
             out, body = through([whole], [text[begin : begin + 3]], media(name), drain=drain)
             assert body.matches
-            for event in events_in(name, out):
-                check(event)
+            assert set().union(*(faults(api, event) for event in events_in(name, out))) <= known
