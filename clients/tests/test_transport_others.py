@@ -174,7 +174,9 @@ def test_langchain_openai(server: Replay) -> None:
 def test_the_usage_of_langchain_anthropic_after_a_stop(server: Replay, stream: bool) -> None:
     """A null count was a TypeError in its sums. The counts are the last that the API said, and each counts once."""
     langchain = package("langchain_anthropic")
-    model = server.record(Recording(wire.anthropic(TEXTS), wire.anthropic_whole([{"type": "text", "text": "one END two"}])))
+    model = server.record(
+        Recording(wire.anthropic(TEXTS), wire.anthropic_whole([{"type": "text", "text": "one END two"}]))
+    )
     made = langchain.ChatAnthropic(model=model, base_url=server.url, api_key="none", max_retries=0)
     with pytest.MonkeyPatch.context() as patch:  # ChatAnthropic takes no HTTP client
         clients = importlib.import_module("langchain_anthropic.chat_models")

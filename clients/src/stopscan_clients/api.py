@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from stopscan.finish import Finish, is_call
-from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.beside import NOTHING, Beside
 from stopscan_clients.paths import Path, dotted, get, has, items
 
 
@@ -109,16 +109,13 @@ class Api:
     words: tuple[str, ...] = ()  # where a choice says that it ends
     finished: Callable[[Any], Any] | None = None  # and whether what it says there means that
     final: bool = True  # and no text of the choice follows such a word
-    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(
-        default_factory=dict
-    )  # kinds that begin a part; what says that it is one of text
+    # Kinds that begin a part; what says that it is one of text.
+    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts of their place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that say texts again, and where
     # What else says something of the text. Paths are those in a choice, or in an event with a kind.
-    tokens: Tokens | None = None
-    spans: tuple[Spans, ...] = ()
-    drops: tuple[str, ...] = ()  # goes at a stop
+    beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # says the text again: goes as soon as the text is another
     event_drops: tuple[str, ...] = ()  # goes at a stop, in the event around the choices
     usage: tuple[str, ...] = ()  # what an event says of the whole stream; a made event has none of it
@@ -132,22 +129,17 @@ class Api:
     places: tuple[str, ...] = ()  # the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
-    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(
-        default_factory=dict
-    )  # a fact for ``Ref``: where events say it, and what of it counts
+    # A fact for ``Ref``: where events say it, and what of it counts.
+    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
     whole: tuple[str, str] = ("", "")  # a key that a choice has in the place of another
     answer: str = ""  # where an answer without choices has its pieces of text: ``*`` is each element of a list
-    answer_drops: tuple[str, ...] = ()  # goes from the answer at a stop
-    answer_spans: tuple[Spans, ...] = ()
-    piece_drops: tuple[str, ...] = ()  # goes from the piece in which a stop fired
-    piece_spans: tuple[Spans, ...] = ()
-    piece_tokens: Tokens | None = None
-    settled: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what the objects around that piece say then, if they say anything
+    beside_answer: Beside = NOTHING
+    beside_piece: Beside = NOTHING  # the piece in which a stop fired
+    # What the objects around that piece say then, if they say anything.
+    settled: Mapping[str, Any] = field(default_factory=dict)
     # Requests.
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # how many it asks for

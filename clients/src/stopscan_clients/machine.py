@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without
+from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without_all
 from stopscan_clients.rows import PINGS
 
 Out: TypeAlias = list[tuple[Any, Any]]
@@ -176,9 +177,8 @@ class Machine:
         runs = api.runs(part.unit, None if api.each is not None else api.kind(event))
         if len(runs) != 1 or len(runs[0].paths) != 1 or runs[0].ended or len(api.units(event)) != 1:
             return None
-        tokens = api.tokens is not None and get(part.unit, *dotted(api.tokens.path))
         news = api.kind(event) in api.opens if api.each is None else api.ends_choice(part.unit)
-        if tokens or news:
+        if news or api.beside.tokens.of(part.unit):
             return None
         return ((api.each, 0) if api.each else ()) + runs[0].paths[0], runs[0].text
 
@@ -238,10 +238,11 @@ class Machine:
         return part
 
     def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit, up to the stop if one fires. ``early`` gets held text that comes before the event."""
+        """Feeds the texts of a unit, up to the stop if one fires. Adds held text that comes before the event to
+        ``early``."""
         api = self.api
         unit.part = self.current = part
-        tokens = api.tokens.read(unit.json, unit.text) if api.tokens is not None else []
+        tokens = api.beside.tokens.read(unit.json, unit.text)
         unit.sent = [row for _, row in tokens]
         if unit.text:
             part.event, part.unit = event, unit.json
@@ -274,10 +275,9 @@ class Machine:
             for run, out in zip(unit.runs, unit.outs, strict=False):
                 for at, path in enumerate(run.paths if out != run.text else ()):
                     new = put(new, "" if at else out, *path)
-            for copy in api.copies:
-                new = without(new, *dotted(copy))
-        if api.tokens is not None and (len(unit.rows) != len(unit.sent) or unit.rows != unit.sent):
-            new = api.tokens.write(new, unit.rows)
+            new = without_all(new, api.copies)
+        if len(unit.rows) != len(unit.sent) or unit.rows != unit.sent:
+            new = api.beside.tokens.write(new, unit.rows)
         return new if part.match is None else self._cut(new, unit, part)
 
     def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
@@ -298,17 +298,13 @@ class Machine:
             ]
             new = put(new, kept, *at)
             path = at
-        for drop in api.drops:
-            new = without(new, *dotted(drop))
-        for spans in api.spans:
-            new = spans.cut(new, "".join(part.said))
+        new = api.beside.cut(new, "".join(part.said))
         part.behind = unit.text[sum(len(run.text) for run in unit.runs[: len(unit.outs)]) - len(part.unused) :]
         return without_copies(new, part.behind, path, api.silent)
 
     def _bare(self, event: Any) -> Any:
         """An event that goes out when a stop has fired, without what says the text behind it."""
-        for drop in self.api.event_drops:
-            event = without(event, *dotted(drop))
+        event = without_all(event, self.api.event_drops)
         for part in self.parts.values():
             if part.behind and self.api.each != "":
                 along = None if self.api.each is None else (self.api.each,)
@@ -423,19 +419,15 @@ class Choices(Machine):
             self._count()
         return owed
 
-    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        return self._around(part, self._made(part.unit, text, rows))
-
     def _finish(self, part: Part) -> Any:
-        assert part.match is not None
-        return self._around(part, {**self._made(part.unit, "", []), **self.api.write(Finish.of(part.match))})
+        """An event of its own that ends a choice at its stop."""
+        return self._piece(part, "", [], self.api.write(Finish.of(part.match)))
 
-    def _around(self, part: Part, unit: Any) -> Any:
+    def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        unit = {**self._made(part.unit, text, rows), **says}
         if not self.api.each:
             return unit
-        event = {**part.event, self.api.each: [unit]}
-        for name in (*self.api.usage, *self.api.event_drops):
-            event = without(event, name)
+        event = without_all({**part.event, self.api.each: [unit]}, (*self.api.usage, *self.api.event_drops))
         return event if part.match is None else self._bare(event)
 
     def _made(self, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
@@ -452,9 +444,9 @@ class Choices(Machine):
             made = put(made, text, *api.text_path)
         else:
             made = put(made, api.without_text[1], *dotted(api.without_text[0]))
-        if api.tokens is not None and rows:
-            path = dotted(api.tokens.path)
-            made = api.tokens.write(put(made, get(unit, *path) or [], *path), rows)
+        if rows:
+            tokens = api.beside.tokens
+            made = tokens.write(put(made, tokens.of(unit) or [], *dotted(tokens.path)), rows)
         return made
 
 
@@ -614,10 +606,7 @@ class Blocks(Machine):
             return self._closings(part) if self._left else []
         if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:
             return []
-        for drop in self.api.drops:
-            event = without(event, *dotted(drop))
-        bare = self._bare(event)
-        return [(bare, event)]
+        return [(self._bare(without_all(event, self.api.beside.drops)), event)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were
@@ -632,7 +621,7 @@ class Blocks(Machine):
             kept, match = self.options.truncate(clean(text))
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
-                tokens = self.api.tokens.read(piece, text) if self.api.tokens is not None else []
+                tokens = self.api.beside.tokens.read(piece, text)
                 part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
                 return part
         return None

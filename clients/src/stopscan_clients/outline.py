@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopscan_clients.api import Memory
-from stopscan_clients.paths import Path, get, items, without
+from stopscan_clients.paths import Path, get, items
 
 # Where an event has an answer, an item or a part.
 NODES = {
@@ -73,10 +73,7 @@ class Outline(Memory):
         told = {"type": "output_text", "annotations": [], **(self._nodes.get(part_at) or {}), "text": text}
         if part.rows or "logprobs" in told:
             told["logprobs"] = part.rows
-        for spans in self.api.piece_spans:
-            told = spans.cut(told, text)
-        for drop in self.api.piece_drops:
-            told = without(told, drop)
+        told = self.api.beside_piece.cut(told, text)
         item = self._with(
             self._nodes.get((item_at,)) or {"type": "message", "role": "assistant", "id": item_id},
             (item_at,),
@@ -86,8 +83,7 @@ class Outline(Memory):
         )
         item["status"] = "completed"
         response = self._nodes.get(()) or {"object": "response"}
-        for drop in self.api.answer_drops:
-            response = without(response, drop)
+        response = self.api.beside_answer.cut(response, text)
         response = self._with(response, (), 0, [item] if text or (item_at,) in opened else [], item_at)
         if response.get("error") is not None:  # behind the stop
             response["error"] = None

@@ -20,7 +20,7 @@ from stopscan.finish import (
     to_responses,
 )
 from stopscan_clients.api import Api, Ref, Text, respelled
-from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
 from stopscan_clients.paths import get, has, items
 
@@ -36,10 +36,12 @@ CHAT = Api(
     calls=("delta.tool_calls", "delta.function_call"),
     words=("finish_reason", "finishReason"),  # Gemini's route has said the second
     finished=from_openai,
-    tokens=Tokens("logprobs.content", null_if_empty="logprobs"),
-    spans=(Spans("delta.annotations", URL_CITATIONS),),
-    # Behind a stop nothing calls. `token_ids` and `stop_reason` are vLLM's.
-    drops=("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
+    beside=Beside(
+        Tokens("logprobs.content", null_if_empty="logprobs"),
+        (Spans("delta.annotations", URL_CITATIONS),),
+        # Behind a stop nothing calls. `token_ids` and `stop_reason` are vLLM's.
+        ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
+    ),
     copies=("message",),  # Perplexity's text so far
     event_drops=("__verbose",),  # llama.cpp's
     usage=("usage", "timings"),
@@ -60,8 +62,10 @@ COMPLETIONS = Api(
     texts=(Text("text"),),
     words=("finish_reason",),
     finished=from_openai,
-    tokens=Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
-    drops=("token_ids", "stop_reason"),
+    beside=Beside(
+        Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
+        drops=("token_ids", "stop_reason"),
+    ),
     event_drops=("__verbose",),
     usage=("usage", "timings"),
     silent=("prompt_token_ids",),
@@ -107,7 +111,7 @@ ANTHROPIC = Api(
     },
     default={"usage": {"output_tokens": 0}},  # the schema wants a number, also where `message_start` is missing
     answer="content.*",
-    piece_drops=("parsed_output", "citations"),
+    beside_piece=Beside(drops=("parsed_output", "citations")),
     stops="stop_sequences",
     limits="anthropic",
     errors="anthropic",
@@ -123,8 +127,8 @@ BEDROCK = Api(
     ends=("contentBlockStop",),
     over=("messageStop",),
     places=("contentBlockIndex",),
-    drops=("metadata.trace",),  # a guardrail's
-    answer_drops=("trace", "additionalModelResponseFields"),
+    beside=Beside(drops=("metadata.trace",)),  # a guardrail's
+    beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
@@ -160,7 +164,7 @@ COHERE = Api(
     ends=("content-end",),
     over=("message-end",),
     places=("index",),
-    tokens=Tokens("logprobs", single=True),
+    beside=Beside(Tokens("logprobs", single=True)),
     write=to_cohere,
     piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
@@ -169,8 +173,7 @@ COHERE = Api(
     ),
     known={"usage": (("delta.usage",), ()), "id": (("id",), ())},
     answer="message.content.*",
-    answer_drops=("message.tool_calls", "logprobs"),
-    answer_spans=(Spans("message.citations", ("end",)),),
+    beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
     silent=("tool_plan",),
     stops="stop_sequences",
     limits="cohere",
@@ -211,18 +214,16 @@ RESPONSES = Api(
         "response.incomplete": "response.output.*.content.*",
     },
     places=("output_index", "content_index"),
-    tokens=Tokens("logprobs"),
+    beside=Beside(Tokens("logprobs")),
     is_text=lambda piece: get(piece, "type") in ("output_text", "response.output_text.done"),
     write=to_response,
     piece=TEXT_DELTA,
     closing=((2, TEXT_DONE), (2, PART_DONE), (1, ITEM_DONE), (0, COMPLETED)),
     memory=Outline,
     answer="output.*.content.*",
-    piece_drops=("parsed",),
-    piece_spans=ANNOTATIONS,
-    piece_tokens=Tokens("logprobs"),
+    beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS, ("parsed",)),
     settled={"status": "completed"},
-    answer_drops=("output_parsed", "output_text"),
+    beside_answer=Beside(drops=("output_parsed", "output_text")),
     limits="responses",
 )
 
@@ -246,8 +247,7 @@ GEMINI = Api(
     words=("finishReason",),
     finished=from_gemini,
     final=False,
-    tokens=Tokens("logprobsResult", ("chosenCandidates", "topCandidates")),
-    spans=GROUNDING,
+    beside=Beside(Tokens("logprobsResult", ("chosenCandidates", "topCandidates")), GROUNDING),
     usage=("usageMetadata",),
     write=lambda finish: {"finishReason": to_gemini(finish)["finishReason"]},
     keeps=("index", "content.role"),
@@ -289,8 +289,7 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         calls=calls,
         words=("done",),
         finished=from_ollama,
-        tokens=Tokens("logprobs"),
-        drops=(*calls, "context"),  # the ids of all that was generated
+        beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # the ids of all that was generated
         usage=COUNTS,
         silent=REASONING,
         write=to_ollama,
@@ -312,8 +311,7 @@ LLAMA = Api(
     each="",
     texts=(Text("content"),),
     words=("stop",),
-    tokens=Tokens("completion_probabilities"),
-    drops=("tokens",),
+    beside=Beside(Tokens("completion_probabilities"), drops=("tokens",)),
     usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
     silent=("prompt", "generation_settings"),
     write=lambda finish: {"stop": True, **to_llama_cpp(finish)},

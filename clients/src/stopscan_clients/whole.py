@@ -10,7 +10,7 @@ from stopscan.finish import Finish
 from stopscan_clients.api import Api
 from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.machine import Choices, Options, Part, Unit, clean
-from stopscan_clients.paths import Path, dotted, get, items, number, without
+from stopscan_clients.paths import Path, dotted, get, items, number
 
 EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
 
@@ -24,10 +24,7 @@ def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMat
     left, match = pieces.cut(answer, dotted(api.answer))
     if match is None:
         return answer, {}
-    for drop in api.answer_drops:
-        left = without(left, *dotted(drop))
-    for spans in api.answer_spans:
-        left = spans.cut(left, pieces.kept)
+    left = api.beside_answer.cut(left, pieces.kept)
     return {**left, **api.write(Finish.of(match))}, {0: match}
 
 
@@ -109,12 +106,6 @@ class _Pieces:
         self.kept, self._behind = kept, text[max(match.end, len(kept)) :]
         if not kept:
             return EMPTY, match
-        left = without_copies({**piece, "text": kept}, self._behind, ("text",))
-        if api.piece_tokens is not None:
-            tokens = api.piece_tokens.read(piece, text)
-            left = api.piece_tokens.write(left, [row for begin, row in tokens if begin < len(kept)])
-        for spans in api.piece_spans:
-            left = spans.cut(left, kept)
-        for name in api.piece_drops:
-            left = without(left, name)
-        return left, match
+        left = api.beside_piece.cut_tokens({**piece, "text": kept}, text, kept)
+        left = api.beside_piece.cut(left, kept)
+        return without_copies(left, self._behind, ("text",)), match
