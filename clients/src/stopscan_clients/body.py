@@ -79,11 +79,13 @@ class Alike:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the request says of its answer."""
+    """What a request says of its answer, and what is to be sent in its place."""
 
     options: Options
     streamed: bool = False
     own: bool = False  # the request itself has stops
+    body: bytes | None = None  # goes on in the place of the request's own, if it is not ``None``
+    bare: bytes | None = None  # and this, if the server refuses the stops in it
 
 
 class Body:

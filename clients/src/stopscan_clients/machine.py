@@ -122,19 +122,18 @@ class Part:
         return text, rows
 
 
+@dataclass(slots=True)
 class Unit:
     """A choice of an event, or an event with a kind, and what is safe of its texts."""
 
-    __slots__ = ("behind", "finished", "json", "outs", "part", "rows", "runs", "sent")
-
-    def __init__(self, json: Any, runs: list[Run]) -> None:
-        self.json, self.runs = json, runs
-        self.part: Part | None = None
-        self.finished = False
-        self.behind = False  # its text is behind a stop
-        self.outs: list[str] = []
-        self.rows: list[Any] = []
-        self.sent: list[Any] = []  # the tokens that came with it
+    json: Any
+    runs: list[Run]
+    part: Part | None = None
+    finished: bool = False
+    behind: bool = False  # its text is behind a stop
+    outs: list[str] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+    sent: list[Any] = field(default_factory=list)  # the tokens that came with it
 
     @property
     def text(self) -> str:
@@ -143,6 +142,8 @@ class Unit:
 
 class Machine:
     """Events in, events out. Who feeds it closes the source when it has ``ended``."""
+
+    _PART = Part
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         self.api, self.options = api, options
@@ -232,10 +233,9 @@ class Machine:
         return [(self._piece(part, text, rows), None)] if text else []
 
     def part(self, place: Path) -> Part:
-        part = self.parts.get(place)
-        if part is None:
-            part = self.parts[place] = Part(place, self.options)
-        return part
+        if place not in self.parts:
+            self.parts[place] = self._PART(place, self.options)
+        return self.parts[place]
 
     def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
         """Feeds the texts of a unit, up to the stop if one fires. Adds held text that comes before the event to
@@ -474,7 +474,7 @@ class Blocks(Machine):
 
     def _whole_place(self, place: Path) -> Path:
         """The place of a part: a number that the API leaves out is 0."""
-        return place if len(place) == len(self.api.places) else (*place, *[0] * (len(self.api.places) - len(place)))
+        return (*place, *[0] * (len(self.api.places) - len(place)))
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
         api = self.api
@@ -567,14 +567,8 @@ class Blocks(Machine):
             self._open(part.place[1:])
             out = [*self._released(), *out]
         else:
-            out = [
-                *(
-                    (event, source)
-                    for event, source in super()._released()
-                    if not event or not self._memory.place(event)
-                ),
-                *out,
-            ]
+            waited = super()._released()
+            out = [*(pair for pair in waited if not (pair[0] and self._memory.place(pair[0]))), *out]
         if self.options.drain:
             self._left[0] = part.match
             return out

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stopscan import StopSet
@@ -46,22 +46,12 @@ REGIONS = ("regions", "stop_in", "protect")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What is to be done with a request and its answer. ``body`` goes on in the place of the request's own, if it is
-    not ``None``; if the server refuses its stops, ``bare`` does."""
-
-    asked: Asked
-    body: bytes | None = None
-    bare: bytes | None = None
-
-
 def route_of(method: str, path: str) -> Api | None:
     """Returns the row that says where a request has its stops and how its errors look, ``None`` for an unknown path."""
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
-def planned(
+def asked_in(
     route: Api | None,
     path: str,
     content: bytes,
@@ -69,8 +59,8 @@ def planned(
     api: str | None,
     signed: bool,
     limits: Limits = NO_LIMITS,
-) -> Plan:
-    """Returns the plan for a request, for a server that takes the stops of ``api``. ``limits`` are those of what the
+) -> Asked:
+    """Returns what a request asks, of a server that takes the stops of ``api``. ``limits`` are those of what the
     request itself asks for.
 
     Raises ``ValueError`` or ``TypeError`` for stops that cannot be: the message is for who sent them.
@@ -81,22 +71,24 @@ def planned(
         body = None
     streamed = STREAM_PATHS.search(path) is not None
     if not isinstance(body, dict):
-        return Plan(Asked(own, streamed))
+        return Asked(own, streamed)
     streamed = streamed or bool(body.get("stream", route is OLLAMA))
     own = replace(own, choices=choices_in(body))
     if route is None and "stopscan" not in body:
-        return Plan(Asked(own, streamed))
+        return Asked(own, streamed)
     body = in_camel_case(body) if route is GEMINI else body
     at = dotted(route.stops if route is not None else "stop")
     options = _options(own, at, body, limits)
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
     if signed or (not len(options.stops) and "stopscan" not in body):
-        return Plan(asked)
+        return asked
     rest = _stripped(without(body, "stopscan"), at)
     if streamed or options.include_stop or route is None:
-        return Plan(asked, dumps(rest))
+        return replace(asked, body=dumps(rest))
     native, _ = native_stops(api or route.limits, options.stops)
-    return Plan(asked, dumps(put(rest, native, *at)), dumps(rest)) if native else Plan(asked, dumps(rest))
+    if not native:
+        return replace(asked, body=dumps(rest))
+    return replace(asked, body=dumps(put(rest, native, *at)), bare=dumps(rest))
 
 
 def choices_in(body: Any) -> int:

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.body import MEDIA, Body, media_of
+from stopscan_clients.body import MEDIA, Asked, Body, media_of
 from stopscan_clients.machine import Options, check_flags
 from stopscan_clients.native import limits_of
-from stopscan_clients.request import NO_LIMITS, SIGNED, Plan, error_body, planned, route_of
+from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
@@ -91,26 +91,26 @@ class _Transport:
             content = request.content
         signed = any(name in request.headers for name in SIGNED)
         try:
-            plan = planned(route, path, content, self._options, self._api, signed, self.limits)
+            asked = asked_in(route, path, content, self._options, self._api, signed, self.limits)
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))
-        response = await settled(send(self._sent(request, plan.body)))
-        if plan.bare is not None and response.status_code in REFUSALS:
+        response = await settled(send(self._sent(request, asked.body)))
+        if asked.bare is not None and response.status_code in REFUSALS:
             await settled(getattr(response, self._READ)())
-            response = await settled(send(self._sent(request, plan.bare)))
-        if not len(plan.asked.options.stops) or not response.is_success:
+            response = await settled(send(self._sent(request, asked.bare)))
+        if not len(asked.options.stops) or not response.is_success:
             return response
-        return await self._answered(request, route, response, plan)
+        return await self._answered(request, route, response, asked)
 
-    async def _answered(self, request: Any, route: Any, response: Any, plan: Plan) -> Any:
+    async def _answered(self, request: Any, route: Any, response: Any, asked: Asked) -> Any:
         media = media_of(response)
-        body = Body(plan.asked, media, self._strict, self._on_match)
+        body = Body(asked, media, self._strict, self._on_match)
         # httpx leaves a body with an unknown encoding undecoded.
         encodings = [name.strip() for name in response.headers.get("content-encoding", "").lower().split(",")]
         unknown = next((name for name in encodings if name not in DECODED), None)
-        whole = not plan.asked.streamed and media.endswith("json") and media not in MEDIA
+        whole = not asked.streamed and media.endswith("json") and media not in MEDIA
         if unknown is not None:
-            if not self._strict or not (whole or media in MEDIA or plan.asked.streamed):
+            if not self._strict or not (whole or media in MEDIA or asked.streamed):
                 return response
             body.error = TypeError(f"an answer with the encoding {unknown!r} cannot be read for stops")
         if not whole:

@@ -52,8 +52,7 @@ class _Text(Part):
 class _Answer(Choices):
     """An answer with choices is an event that ends all of them."""
 
-    def part(self, place: Path) -> Part:
-        return self.parts.setdefault(place, _Text(place, self.options))
+    _PART = _Text
 
     def cut(self, answer: Any) -> Any:
         units = [Unit(json, self.api.runs(json) if isinstance(json, dict) else []) for json in self.api.units(answer)]
