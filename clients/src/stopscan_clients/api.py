@@ -62,7 +62,7 @@ class Memory:
             for path in paths:
                 value = get(event, *dotted(path))
                 if isinstance(value, dict):
-                    told = {key: value[key] for key in counts or value if value.get(key) is not None}
+                    told = {key: told for key, told in value.items() if told is not None and re.search(counts, key)}
                     self.facts[name] = {**self.facts.get(name, {}), **told}
                 elif value is not None:
                     self.facts[name] = value
@@ -95,7 +95,7 @@ class Memory:
 class Api:
     name: str
     # Which events and answers are the API's.
-    kinds: tuple[str, ...] = ()  # values of ``type``, or of the only key; one that ends with a dot is a beginning
+    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key; one that ends with a dot or dash is a beginning
     signs: tuple[str, ...] = ()  # or what an event has, where events have no type
     answers: tuple[str, ...] = ()  # what a whole answer has
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
@@ -129,8 +129,8 @@ class Api:
     places: tuple[str, ...] = ()  # the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
-    # A fact for ``Ref``: where events say it, and what of it counts.
-    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
+    # A fact for ``Ref``: where events say it, and which of its fields count, as a regular expression.
+    known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
@@ -189,7 +189,7 @@ class Api:
             return any(has(event, sign) for sign in self.signs)
         kind = self.kind(event)
         return kind is not None and (
-            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1:] == ".")
+            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1] in ".-")
         )
 
     def units(self, event: Any) -> list[Any]:

@@ -96,19 +96,7 @@ ANTHROPIC = Api(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={
-        "usage": (
-            ("message.usage", "usage"),
-            (
-                "input_tokens",
-                "output_tokens",
-                "cache_creation_input_tokens",
-                "cache_read_input_tokens",
-                "output_tokens_details",
-                "server_tool_use",
-            ),
-        )
-    },
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # what a `message_delta` may have
     default={"usage": {"output_tokens": 0}},  # the schema wants a number, also where `message_start` is missing
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
@@ -146,15 +134,7 @@ def to_cohere(finish: Finish) -> dict[str, str]:
 
 COHERE = Api(
     name="cohere",
-    kinds=(
-        "message-start",
-        "tool-plan-delta",
-        "tool-call-start",
-        "tool-call-delta",
-        "tool-call-end",
-        "citation-start",
-        "citation-end",
-    ),
+    kinds=("message-start", "tool-plan-delta", "tool-call-", "citation-"),
     answers=("message.content.*", "message.tool_calls.*&finish_reason"),
     texts=(
         Text("delta.message.content.text", {"type": "content-delta"}),
@@ -171,7 +151,7 @@ COHERE = Api(
         (1, {"type": "content-end", **AT}),
         (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),
     ),
-    known={"usage": (("delta.usage",), ()), "id": (("id",), ())},
+    known={"usage": (("delta.usage",), ""), "id": (("id",), "")},
     answer="message.content.*",
     beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
     silent=("tool_plan",),
