@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from stopscan.finish import Finish, is_call
 from stopscan_clients.beside import NOTHING, Beside
-from stopscan_clients.paths import Path, dotted, get, has, items
+from stopscan_clients.paths import Path, dotted, get, has, items, leaves
 
 
 @dataclass(frozen=True)
@@ -194,6 +194,12 @@ class Api:
 
     def units(self, event: Any) -> list[Any]:
         return items(event.get(self.each)) if self.each else [event]
+
+    def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
+        """Yields the texts of the pieces at the end of a path, and where each piece is."""
+        for at, piece in leaves(tree, path):
+            if self.is_text(piece) and isinstance(get(piece, "text"), str):
+                yield at, piece["text"]
 
     def ends_choice(self, unit: Any) -> bool:
         for word in self.words:

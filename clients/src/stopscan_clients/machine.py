@@ -17,7 +17,7 @@ from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without_all
+from stopscan_clients.paths import Path, dotted, get, number, put, without_all
 from stopscan_clients.rows import PINGS
 
 Out: TypeAlias = list[tuple[Any, Any]]
@@ -605,17 +605,14 @@ class Blocks(Machine):
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were
         left out, or the stream is the rest of one. ``None`` if there is none."""
-        for at, piece in leaves(event, dotted(self.api.repeats[kind])):
-            text = get(piece, "text")
-            if not self.api.is_text(piece) or not isinstance(text, str):
-                continue
+        for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
             part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
             if text == "".join(part.said) + part.held:
                 continue
             kept, match = self.options.truncate(clean(text))
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
-                tokens = self.api.beside.tokens.read(piece, text)
+                tokens = self.api.beside.tokens.read(get(event, *at), text)
                 part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
                 return part
         return None
