@@ -40,16 +40,15 @@ class Outline(Memory):
         name = NODES.get(kind.rpartition(".")[0], "response")
         node = event.get(name)
         item, part, *_ = *self.place(event), 0, 0
+        at: Path = ("output", item, "content", part)
         if kind == "response.output_text.annotation.added":
-            at = "output", item, "content", part
             told = get(self._answer, *at) or {"type": "output_text"}
             node = {**told, "annotations": [*items(told.get("annotations")), event.get("annotation")]}
             self._answer = put(self._answer, node, *at)
         elif name == "response" and isinstance(node, dict):
             self._answer = {**node, "output": node.get("output") or items(self._answer.get("output"))}
         elif isinstance(node, dict):
-            at = ("output", item) if name == "item" else ("output", item, "content", part)
-            self._answer = put(self._answer, node, *at)
+            self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         made = super().made(template, facts)
