@@ -195,6 +195,13 @@ class Api:
     def units(self, event: Any) -> list[Any]:
         return items(event.get(self.each)) if self.each else [event]
 
+    def goes(self, piece: Any, behind: bool) -> bool:
+        """Returns whether a piece of a list goes at a stop: an empty text, and all that the answer says behind it."""
+        if not isinstance(piece, dict):
+            return False
+        text = self.is_text(piece)
+        return (text and not piece.get("text")) or (behind and (text or self.is_content(piece)))
+
     def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
         """Yields the texts of the pieces at the end of a path, and where each piece is."""
         for at, piece in leaves(tree, path):

@@ -287,15 +287,7 @@ class Machine:
         pieces = get(new, *at)
         if isinstance(pieces, list):
             until = paths[-1][len(at)] if paths else -1
-            kept = [
-                piece
-                for i, piece in enumerate(pieces)
-                if not isinstance(piece, dict)
-                or (
-                    not (api.is_text(piece) and not piece.get("text"))
-                    and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
-                )
-            ]
+            kept = [piece for i, piece in enumerate(pieces) if not api.goes(piece, behind=i > until)]
             new = put(new, kept, *at)
             path = at
         new = api.beside.cut(new, "".join(part.said))

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from stopscan import StopSet
+
+OpenAi: TypeAlias = Literal["openai", "openai-reasoning", "responses", "azure", "mistral", "deepseek", "grok", "vllm"]
+Name: TypeAlias = Literal[OpenAi, "anthropic", "gemini", "bedrock", "cohere", "ollama", "none"]
 
 
 class Limit(NamedTuple):
@@ -32,6 +35,9 @@ LIMITS: dict[str, Limit] = {
     "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
     "none": Limit(0, True, "a server that gets stops wrong, or does not say which: it is given none"),
 }
+
+
+assert set(LIMITS) == set(get_args(Name))
 
 
 def limits_of(api: str) -> Limit:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from stopscan import StopMatch, StopSet
 from stopscan_clients.body import MEDIA, Asked, Body, media_of
 from stopscan_clients.machine import Options, check_flags
-from stopscan_clients.native import limits_of
+from stopscan_clients.native import Name, limits_of
 from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
 from stopscan_clients.steps import at_once, each, run, settled
 
@@ -61,7 +61,7 @@ class _Transport:
         /,
         *,
         transport: Any = None,
-        api: str | None = None,
+        api: Name | None = None,
         include_stop: bool = False,
         drain: bool = False,
         on_match: Callable[[int, StopMatch], object] | None = None,

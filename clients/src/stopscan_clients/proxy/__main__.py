@@ -38,9 +38,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--drain", action="store_true", help="read on after a stop, for the usage")
     made.add_argument("--api", choices=sorted(LIMITS), help="whose limits hold for stops that go on; none: no stop")
     made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of APIs that are not known")
-    made.add_argument(
-        "--grace", type=int, default=30, metavar="SECONDS", help="for answers after SIGTERM (%(default)s)"
-    )
+    made.add_argument("--grace", type=int, default=30, metavar="SECONDS", help="after SIGTERM (%(default)s)")
     for option, name, unit, text in LIMITED:
         default = getattr(Limits(), name)
         made.add_argument(

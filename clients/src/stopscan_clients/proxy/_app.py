@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 import stopscan.engines
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
+from stopscan_clients.native import Name
 from stopscan_clients.request import SIGNED, error_body, route_of
 
 log = logging.getLogger("stopscan_clients.proxy")
@@ -58,7 +59,7 @@ def proxy(
     stop: StopSet | str | Iterable[str] | None = (),
     /,
     *,
-    api: str | None = None,
+    api: Name | None = None,
     include_stop: bool = False,
     drain: bool = False,
     strict: bool = True,
