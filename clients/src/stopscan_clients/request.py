@@ -82,7 +82,9 @@ def asked_in(
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
     if signed or (not len(options.stops) and "stopscan" not in body):
         return asked
-    rest = _stripped(without(body, "stopscan"), at)
+    rest = without(without(body, "stopscan"), *at)
+    if len(at) > 1 and get(rest, at[0]) == {}:  # it had nothing else
+        rest = without(rest, at[0])
     if streamed or options.include_stop or route is None:
         return replace(asked, body=dumps(rest))
     native, _ = native_stops(api or route.limits, options.stops)
@@ -120,17 +122,6 @@ def in_camel_case(body: Any) -> Any:
         return body
     spelled = {camel(name): value for name, value in config.items()}
     return {**without(body, "generation_config"), "generationConfig": spelled}
-
-
-def _stripped(body: Any, path: tuple[str, ...]) -> Any:
-    """The body without its stops, and without an object that had nothing else."""
-    key, *deeper = path
-    if not deeper:
-        return without(body, key)
-    if not isinstance(body.get(key), dict):
-        return body
-    left = _stripped(body[key], tuple(deeper))
-    return {**body, key: left} if left else without(body, key)
 
 
 def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Options:

@@ -79,34 +79,28 @@ class _Events(Generic[E]):
     def _failed(self, error: Exception) -> None:
         """The source has ended, or failed: that is raised at once, but after a stop behind the events that are left."""
         ends = isinstance(error, StopAsyncIteration)
-        if self._over is not None or not (ends or self._matches):
+        if not (ends or self._matches):
             raise error
-        self._end(error)
+        self._over = error
         if self._machine is not None:
             left = self._machine.end() if ends else self._machine.end(None)
             self._ready.extend([out for out, _ in left])
-
-    def _end(self, error: Exception | None = None) -> None:
-        self._over = error or StopAsyncIteration()
-        self._next = self._past
-
-    async def _past(self) -> Any:
-        error, self._over = self._over, StopAsyncIteration()
-        assert error is not None
-        raise error
 
     async def _step(self) -> Any:
         with self._taken():
             while not self._ready or self._closing:
                 if self._closing:
                     await self._after_stop()
-                    continue
-                try:
-                    event = await self._next()
-                except Exception as error:
-                    self._failed(error)
+                elif self._over is not None:
+                    error, self._over = self._over, StopAsyncIteration()
+                    raise error
                 else:
-                    self._feed(event)
+                    try:
+                        event = await self._next()
+                    except Exception as error:
+                        self._failed(error)
+                    else:
+                        self._feed(event)
             return self._ready.popleft()
 
     async def _after_stop(self) -> None:
@@ -114,9 +108,9 @@ class _Events(Generic[E]):
         try:
             await self._shut()
         except Exception as error:  # the text before the stop comes first
-            self._end(error)
+            self._over = error
         else:
-            self._end()
+            self._over = StopAsyncIteration()
         self._closing = False
 
     async def _shut(self) -> None:
@@ -132,8 +126,7 @@ class _Events(Generic[E]):
     async def _leave(self) -> None:
         with self._taken():
             await self._shut()
-            if self._over is None:
-                self._end()
+            self._over = self._over or StopAsyncIteration()
 
     async def _close_one(self, source: Any) -> None:
         close = self._closer(source)
