@@ -4,6 +4,7 @@
 
 Needs httpx and a vocabulary from litellm (`.[test]`); `pip install dspy langchain-community` for those
 beside it. What is not installed is left out, and the first line says what is there.
+The times are the processor's, so that other work on the machine counts for little.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from time import process_time_ns
 from typing import Any
 
+import measure
 from cases import Case, empty_method, own, streaming
 from client_rivals import langchain_cases, lm15, lm15_cases, lm15_events
 from measure import Timing, interleaved
@@ -33,6 +36,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "clients" / "tests"))
 from events import text_of
 from wire import WIRES
 
+measure.perf_counter_ns = process_time_ns
 EVENTS = 300
 LATE = "Observation result:"  # 19 characters
 SETS = (numbered(4), ["END", "</s>", "\n\nHuman:", LATE])

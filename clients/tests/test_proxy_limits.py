@@ -189,9 +189,9 @@ ABOVE: list[tuple[str, Any, str]] = [
     ("/api/chat", {"options": {"stop": [*"abcdef"]}}, "options.stop has 6 entries; the limit is 5"),
     (CHAT, {"stopscan": {"patterns": [*"abcd"]}}, "stopscan.patterns has 4 entries; the limit is 3"),
     (CHAT, {"stop": ["a" * 20], "stopscan": {"patterns": ["b" * 21]}}, "has 41 bytes of text; the limit is 40"),
-    (CHAT, {"stopscan": {"protect": [["<a>", "</a>"]] * 3}}, "more than 2 regions"),
-    (CHAT, {"stopscan": {"regions": GRAPH}}, "more than 2 regions"),
-    (CHAT, {"stopscan": {"protect": ["<" * 50, "</a>"]}}, "40 bytes of markers"),
+    (CHAT, {"stopscan": {"protect": [["<a>", "</a>"]] * 3}}, "3 regions; the limit is 2"),
+    (CHAT, {"stopscan": {"regions": GRAPH}}, "3 regions; the limit is 2"),
+    (CHAT, {"stopscan": {"protect": ["<" * 50, "</a>"]}}, "the regions of stopscan have"),
 ]
 
 

@@ -30,6 +30,7 @@ class Tokens:
     null_if_empty: str = ""  # a path that becomes null if no entry is left
 
     def of(self, unit: Any) -> Any:
+        """Returns what the unit has there, ``None`` for nothing."""
         return get(unit, *dotted(self.path)) if self.path else None
 
     def read(self, unit: Any, text: str) -> list[Token]:
@@ -123,6 +124,7 @@ class Beside:
         return tree
 
     def cut_tokens(self, tree: Any, text: str, kept: str) -> Any:
+        """Returns the tree with the entries of the tokens that begin in the kept text."""
         return self.tokens.write(tree, [row for begin, row in self.tokens.read(tree, text) if begin < len(kept)])
 
 

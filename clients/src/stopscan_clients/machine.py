@@ -36,6 +36,7 @@ def is_error(event: Any) -> bool:
 
 
 def check_flags(**flags: Any) -> None:
+    """Raises ``TypeError`` for an option that is neither ``True`` nor ``False``."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name} must be True or False, not {flag!r}")

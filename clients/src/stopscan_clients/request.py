@@ -144,7 +144,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     try:
         asked = read_options(told, defaults, prefix="stopscan.", fields=OPTIONS, own={"stop": stops})
     except ValueError as error:
-        raise ValueError(re.sub(r"^stop\b(?!scan)", ".".join(at), str(error))) from None
+        raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
     made = _merged(own.stops, asked.stops, limits, **graph)
     options = replace(
         own,
@@ -169,9 +169,11 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
     if names and (stop_in is not None or pairs):
         other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
         raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
-    size = len(json.dumps([graph if regions else {}, pairs]))
-    if len(states) + len(pairs) > limits.regions or size > limits.bytes:
-        raise ValueError(f"stopscan has more than {limits.regions} regions, or {limits.bytes} bytes of markers")
+    count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
+    if count > limits.regions:
+        raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")
+    if size > limits.bytes:
+        raise ValueError(f"the regions of stopscan have {size} bytes; the limit is {limits.bytes}")
     if names:
         regions, stop_in = graph, [name for name in there if name not in names]
     elif regions is None and protect is None:
