@@ -242,7 +242,10 @@ def main() -> None:
     names = ["httpx", "dspy", "langchain-community"]
     streams = [window[:EVENTS] for window in windows("english")[:8]]
     print(heading("Stops on the client's side", names), end="\n\n")
-    print(f"Streams of {EVENTS} text events of a real tokenizer's deltas, as dicts. ", end="")
+    print(
+        f"Streams of {EVENTS} text events of a real tokenizer's deltas, as dicts. The times are the processor's. ",
+        end="",
+    )
     print("Not installed, and so left out: " + (", ".join({*packages} - {*rivals}) or "none") + ".", end="\n\n")
     print(markdown(cost(streams, rivals)), end="\n\n")
     print(markdown(transport_cost(streams)), end="\n\n")

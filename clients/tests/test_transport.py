@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -169,3 +170,16 @@ def test_a_whole_answer_that_no_table_knows() -> None:
     assert "'tokens'" in answer.json()["error"]["message"]
     server = Server(httpx, [b'{"tokens": "END"}'], "application/json")
     assert post(server, {}, CHAT, "END", strict=False).json() == {"tokens": "END"}
+
+
+def test_a_sync_stream_that_was_begun_in_an_event_loop_is_read_on_when_the_loop_has_ended() -> None:
+    async def begin() -> Any:
+        client = httpx.Client(
+            transport=StopTransport("never", transport=Server(httpx, events("one ", "two ", "three")))
+        )
+        stream = client.send(client.build_request("POST", f"http://server{CHAT}", json={"stream": True}), stream=True)
+        pieces = stream.iter_raw()
+        return next(pieces), pieces
+
+    first, pieces = asyncio.run(begin())
+    assert text_in(first + b"".join(pieces)) == "one two three"

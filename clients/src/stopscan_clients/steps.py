@@ -3,6 +3,7 @@ awaited, so it runs to its end in one step."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from inspect import isawaitable
 from typing import Any
@@ -36,9 +37,16 @@ def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
 
 def each(pieces: AsyncGenerator[Any, None]) -> Iterator[Any]:
     """Yields what an async generator yields, which waits for nothing."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)  # an event loop of this thread would close the generator when it ends
+    try:
+        step = pieces.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
     try:
         while True:
-            yield run(pieces.__anext__())
+            yield run(step)
+            step = pieces.__anext__()
     except StopAsyncIteration:
         pass
     finally:
