@@ -112,6 +112,7 @@ class _Transport:
         if unknown is not None:
             if not self._strict or not (whole or media in MEDIA or asked.streamed):
                 return response
+            body.ended = True
             body.error = TypeError(f"an answer with the encoding {unknown!r} cannot be read for stops")
         if not whole:
             plain = all(name in DECODED[:2] for name in encodings)
@@ -180,7 +181,6 @@ class _Stream:
 
     def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
         self._response, self._body, self._plain, self._content = response, body, plain, content
-        self.whole = content is not None
         self.failed = body.failed
 
     def __iter__(self) -> Iterator[bytes]:
