@@ -125,7 +125,7 @@ def test_a_wrong_repeat_ends_the_start_with_a_word() -> None:
 
 
 def test_stops_that_cannot_be_and_too_many_are_a_400(proxied: Running) -> None:
-    for stop, words in (([""], "empty"), ([str(n) for n in range(9)], "9 stops are more than the 5")):
+    for stop, words in (([""], "empty"), ([str(n) for n in range(9)], "stop has 9 entries; the limit is 5")):
         answer = httpx.post(f"{proxied.url}{CHAT}", json={"stop": stop, "stream": True})
         assert answer.status_code == 400
         assert words in answer.json()["error"]["message"]

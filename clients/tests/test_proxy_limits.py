@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -182,17 +183,28 @@ def test_an_absolute_form_target_of_a_server_that_is_not_there_keeps_its_name_an
     assert "secret" not in out + log
 
 
-def test_stops_that_are_too_many_are_a_400_patterns_among_them(server: Replay) -> None:
-    with running(server.url, "--max-stops", "5") as made:
-        stops = [str(number) for number in range(6)]
-        for path, asked in (
-            (CHAT, {"stop": stops}),
-            (CHAT, {"stopscan": {"patterns": stops}}),
-            ("/api/chat", {"options": {"stop": stops}}),
-        ):
+GRAPH = {"answer": {"<a>": "one"}, "one": {"<b>": "two"}, "two": {"</b>": "answer"}}
+ABOVE: list[tuple[str, Any, str]] = [
+    (CHAT, {"stop": [*"abcdef"]}, "stop has 6 entries; the limit is 5"),
+    ("/api/chat", {"options": {"stop": [*"abcdef"]}}, "options.stop has 6 entries; the limit is 5"),
+    (CHAT, {"stopscan": {"patterns": [*"abcd"]}}, "stopscan.patterns has 4 entries; the limit is 3"),
+    (CHAT, {"stop": ["a" * 20], "stopscan": {"patterns": ["b" * 21]}}, "has 41 bytes of text; the limit is 40"),
+    (CHAT, {"stopscan": {"protect": [["<a>", "</a>"]] * 3}}, "3 regions; the limit is 2"),
+    (CHAT, {"stopscan": {"regions": GRAPH}}, "3 regions; the limit is 2"),
+    (CHAT, {"stopscan": {"protect": ["<" * 50, "</a>"]}}, "the regions of stopscan have"),
+]
+
+
+def test_stops_and_patterns_of_a_request_have_limits_of_their_own(server: Replay) -> None:
+    """One option counted both together: 6 stops and no pattern were refused where 5 patterns were taken."""
+    limits = ("--max-stops", "5", "--max-patterns", "3", "--max-text", "40", "--max-regions", "2")
+    model = server.record(Recording(wire.chat(["one END"]), whole=wire.chat_whole("one END")))
+    with running(server.url, *limits) as made:
+        for path, asked, words in ABOVE:
             answer = httpx.post(f"{made.url}{path}", json=asked)
-            assert answer.status_code == 400
-            assert "6 stops are more than the 5" in answer.text
+            assert (answer.status_code, words in answer.text) == (400, True), (asked, answer.text)
+        asked = {"model": model, "stop": [*"ABCDE"], "stopscan": {"patterns": ["x", "y", "z"]}}
+        assert httpx.post(f"{made.url}{CHAT}", json=asked).status_code == 200
 
 
 def test_an_unknown_stream_is_a_502_that_is_not_asked_for_again() -> None:

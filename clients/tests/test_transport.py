@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import Any
@@ -45,7 +46,7 @@ def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: An
 
 @packages
 @pytest.mark.parametrize("status", [400, 422])
-def test_a_server_that_refuses_stops_is_asked_once_more_without_and_remembered(package: Any, status: int) -> None:
+def test_a_server_that_refuses_stops_is_asked_once_more_without_each_time(package: Any, status: int) -> None:
     """GPT-5, o3 and Grok refuse them on a route where others take them."""
     server = Server(package, [json.dumps(wire.chat_whole("a END b")).encode()], "application/json")
     server.status = lambda request: status if b'"stop"' in request.content else 200
@@ -55,7 +56,7 @@ def test_a_server_that_refuses_stops_is_asked_once_more_without_and_remembered(p
         assert answer.json()["choices"][0]["message"]["content"] == "a "
     client.post(f"http://server{CHAT}", json={"model": "gpt-4"})
     asked = [("stop" in body, body["model"]) for body in server.bodies]
-    assert asked == [(True, "gpt-5"), (False, "gpt-5"), (False, "gpt-5"), (True, "gpt-4"), (False, "gpt-4")]
+    assert asked == [(has, model) for model in ("gpt-5", "gpt-5", "gpt-4") for has in (True, False)]
 
 
 @packages
@@ -69,15 +70,21 @@ def test_a_request_that_is_wrong_for_another_reason_keeps_its_error(package: Any
 BAD_STOPS: list[tuple[str, Any, str, Any]] = [
     (CHAT, {"stop": ["a", ""]}, "empty", lambda body: body["error"]["type"] == "invalid_request_error"),
     (CHAT, {"stop": 5}, "stop must be", lambda body: body["error"]["message"]),
-    (CHAT, {"stop": ["a", 5]}, "int", lambda body: body["error"]["message"]),
+    (CHAT, {"stop": ["a", 5]}, "stop must be a string or a list of strings", lambda body: body["error"]["message"]),
     (CHAT, {"stopscan": {"patterns": ["("]}}, r"\(", lambda body: body["error"]["message"]),
     (CHAT, {"stopscan": {"stop_token_ids": [5]}}, "stop_token_ids cannot be kept here", lambda body: body["error"]),
     (CHAT, {"stopscan": {"min_tokens": 5}}, "min_tokens cannot be kept here", lambda body: body["error"]),
     (CHAT, {"stopscan": []}, "object", lambda body: body["error"]["message"]),
-    (CHAT, {"stopscan": {"include_stop": 1}}, "include_stop", lambda body: body["error"]["message"]),
+    (
+        CHAT,
+        {"stopscan": {"include_stop": "yes"}},
+        "stopscan.include_stop must be",
+        lambda body: body["error"]["message"],
+    ),
     (CHAT, {"stopscan": {"protect": ["reasoning"]}}, "reasoning", lambda body: body["error"]["message"]),
-    ("/v1/messages", {"stop_sequences": [""]}, "empty", lambda body: body["type"] == "error"),
-    ("/api/chat", {"options": {"stop": [""]}}, "empty", lambda body: isinstance(body["error"], str)),
+    (CHAT, {"stopscan": {"odd": 1}}, "stopscan.odd is not an option", lambda body: body["error"]["message"]),
+    ("/v1/messages", {"stop_sequences": [""]}, "stop_sequences .*empty", lambda body: body["type"] == "error"),
+    ("/api/chat", {"options": {"stop": [""]}}, "options.stop .*empty", lambda body: isinstance(body["error"], str)),
     (
         "/v1beta/models/m:generateContent",
         {"generationConfig": {"stopSequences": [""]}},
@@ -163,3 +170,16 @@ def test_a_whole_answer_that_no_table_knows() -> None:
     assert "'tokens'" in answer.json()["error"]["message"]
     server = Server(httpx, [b'{"tokens": "END"}'], "application/json")
     assert post(server, {}, CHAT, "END", strict=False).json() == {"tokens": "END"}
+
+
+def test_a_sync_stream_that_was_begun_in_an_event_loop_is_read_on_when_the_loop_has_ended() -> None:
+    async def begin() -> Any:
+        client = httpx.Client(
+            transport=StopTransport("never", transport=Server(httpx, events("one ", "two ", "three")))
+        )
+        stream = client.send(client.build_request("POST", f"http://server{CHAT}", json={"stream": True}), stream=True)
+        pieces = stream.iter_raw()
+        return next(pieces), pieces
+
+    first, pieces = asyncio.run(begin())
+    assert text_in(first + b"".join(pieces)) == "one two three"

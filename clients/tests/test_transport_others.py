@@ -4,6 +4,7 @@ them, with STOPSCAN_CLIENTS=1, so that none is missing there."""
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 from collections.abc import Callable
 from types import ModuleType
@@ -15,6 +16,8 @@ import pytest
 import wire
 from apis import MESSAGES
 from replay import Recording, Replay
+from test_recorded import valid_after_each_stop
+from test_recordings import valid_as_the_recording
 from test_transport_cohere_aws import cohere
 
 from stopscan_clients import AsyncStopTransport, StopTransport
@@ -127,6 +130,19 @@ def test_cohere_v2(server: Replay) -> None:
     assert left(recording)
 
 
+@pytest.mark.parametrize("drain", [False, True])
+def test_what_a_stop_has_made_fits_the_types_of_cohere(drain: bool) -> None:
+    package("cohere")
+    valid_after_each_stop("cohere_v2", drain)
+
+
+@pytest.mark.parametrize("drain", [False, True])
+@pytest.mark.parametrize("name", ["cohere_chat.sse", "cohere_tools.sse"])
+def test_what_a_stop_makes_of_coheres_recordings_fits_its_types(name: str, drain: bool) -> None:
+    package("cohere")
+    valid_as_the_recording(name, drain)
+
+
 def test_huggingface_hub_2(server: Replay) -> None:
     hub = package("huggingface_hub")
     if not hasattr(hub, "set_client_factory") or int(hub.__version__.partition(".")[0]) < 2:
@@ -152,6 +168,27 @@ def test_langchain_openai(server: Replay) -> None:
     assert "".join(chunk.text for chunk in made.stream("hi")) == "one "
     assert left(recording)
     assert made.invoke("hi").text == "one "
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_usage_of_langchain_anthropic_after_a_stop(server: Replay, stream: bool) -> None:
+    """A null count was a TypeError in its sums. The counts are the last that the API said, and each counts once."""
+    langchain = package("langchain_anthropic")
+    model = server.record(
+        Recording(wire.anthropic(TEXTS), wire.anthropic_whole([{"type": "text", "text": "one END two"}]))
+    )
+    made = langchain.ChatAnthropic(model=model, base_url=server.url, api_key="none", max_retries=0)
+    with pytest.MonkeyPatch.context() as patch:  # ChatAnthropic takes no HTTP client
+        clients = importlib.import_module("langchain_anthropic.chat_models")
+        http_client = httpx2.Client(transport=StopTransport("END"), base_url=server.url)
+        patch.setattr(clients, "_get_default_httpx_client", lambda **options: http_client)
+        chunks = list(made.stream("hi")) if stream else [made.invoke("hi")]
+    answer = chunks[0] if len(chunks) == 1 else sum(chunks[1:], chunks[0])
+    assert answer.text == "one "
+    assert answer.response_metadata["stop_sequence"] == "END"
+    counts = {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
+    whole = {"input_tokens": 3, "output_tokens": wire.TOKENS, "total_tokens": 3 + wire.TOKENS}
+    assert {name: answer.usage_metadata[name] for name in counts} == (counts if stream else whole)
 
 
 def test_pydantic_ai(server: Replay) -> None:

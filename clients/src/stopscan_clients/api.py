@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from stopscan.finish import Finish, is_call
-from stopscan_clients.beside import Spans, Tokens
-from stopscan_clients.paths import Path, dotted, get, has, items
+from stopscan_clients.beside import NOTHING, Beside
+from stopscan_clients.paths import Path, dotted, get, has, items, leaves
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Memory:
             for path in paths:
                 value = get(event, *dotted(path))
                 if isinstance(value, dict):
-                    told = {key: value[key] for key in counts or value if value.get(key) is not None}
+                    told = {key: told for key, told in value.items() if told is not None and re.search(counts, key)}
                     self.facts[name] = {**self.facts.get(name, {}), **told}
                 elif value is not None:
                     self.facts[name] = value
@@ -95,7 +95,7 @@ class Memory:
 class Api:
     name: str
     # Which events and answers are the API's.
-    kinds: tuple[str, ...] = ()  # values of ``type``, or of the only key; one that ends with a dot is a beginning
+    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key; one that ends with a dot or dash is a beginning
     signs: tuple[str, ...] = ()  # or what an event has, where events have no type
     answers: tuple[str, ...] = ()  # what a whole answer has
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
@@ -109,16 +109,13 @@ class Api:
     words: tuple[str, ...] = ()  # where a choice says that it ends
     finished: Callable[[Any], Any] | None = None  # and whether what it says there means that
     final: bool = True  # and no text of the choice follows such a word
-    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(
-        default_factory=dict
-    )  # kinds that begin a part; what says that it is one of text
+    # Kinds that begin a part; what says that it is one of text.
+    opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts of their place
     over: tuple[str, ...] = ()  # kinds that end the message
     repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that say texts again, and where
     # What else says something of the text. Paths are those in a choice, or in an event with a kind.
-    tokens: Tokens | None = None
-    spans: tuple[Spans, ...] = ()
-    drops: tuple[str, ...] = ()  # goes at a stop
+    beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # says the text again: goes as soon as the text is another
     event_drops: tuple[str, ...] = ()  # goes at a stop, in the event around the choices
     usage: tuple[str, ...] = ()  # what an event says of the whole stream; a made event has none of it
@@ -132,22 +129,17 @@ class Api:
     places: tuple[str, ...] = ()  # the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
-    known: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(
-        default_factory=dict
-    )  # a fact for ``Ref``: where events say it, and what of it counts
+    # A fact for ``Ref``: where events say it, and which of its fields count, as a regular expression.
+    known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
     whole: tuple[str, str] = ("", "")  # a key that a choice has in the place of another
     answer: str = ""  # where an answer without choices has its pieces of text: ``*`` is each element of a list
-    answer_drops: tuple[str, ...] = ()  # goes from the answer at a stop
-    answer_spans: tuple[Spans, ...] = ()
-    piece_drops: tuple[str, ...] = ()  # goes from the piece in which a stop fired
-    piece_spans: tuple[Spans, ...] = ()
-    piece_tokens: Tokens | None = None
-    settled: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # what the objects around that piece say then, if they say anything
+    beside_answer: Beside = NOTHING
+    beside_piece: Beside = NOTHING  # the piece in which a stop fired
+    # What the objects around that piece say then, if they say anything.
+    settled: Mapping[str, Any] = field(default_factory=dict)
     # Requests.
     stops: str = "stop"
     choices: tuple[str, ...] = ("n",)  # how many it asks for
@@ -197,11 +189,24 @@ class Api:
             return any(has(event, sign) for sign in self.signs)
         kind = self.kind(event)
         return kind is not None and (
-            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1:] == ".")
+            kind in self.all_kinds or any(kind.startswith(k) for k in self.kinds if k[-1] in ".-")
         )
 
     def units(self, event: Any) -> list[Any]:
         return items(event.get(self.each)) if self.each else [event]
+
+    def goes(self, piece: Any, behind: bool) -> bool:
+        """Returns whether a piece of a list goes at a stop: an empty text, and all that the answer says behind it."""
+        if not isinstance(piece, dict):
+            return False
+        text = self.is_text(piece)
+        return (text and not piece.get("text")) or (behind and (text or self.is_content(piece)))
+
+    def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
+        """Yields the texts of the pieces at the end of a path, and where each piece is."""
+        for at, piece in leaves(tree, path):
+            if self.is_text(piece) and isinstance(get(piece, "text"), str):
+                yield at, piece["text"]
 
     def ends_choice(self, unit: Any) -> bool:
         for word in self.words:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from stopscan_clients.paths import Path, dotted, get, items, put, without
+from stopscan_clients.paths import Path, dotted, get, items, put, without, without_all
 
 Token: TypeAlias = tuple[int, Any]  # where it begins in the text, in code points, and what the API says of it
 
@@ -18,19 +18,24 @@ COPY = 8
 @dataclass(frozen=True)
 class Tokens:
     """Entries for the tokens of a text: a list at ``path``, or parallel lists (``columns``) in the object there.
+    Without a path there are none.
 
     A token goes out with the first of its characters.
     """
 
-    path: str
+    path: str = ""
     columns: tuple[str, ...] = ()
     offsets: str = ""  # the column that says where each token begins, from any zero
     single: bool = False  # one entry instead of a list
     null_if_empty: str = ""  # a path that becomes null if no entry is left
 
+    def of(self, unit: Any) -> Any:
+        """Returns what the unit has there, ``None`` for nothing."""
+        return get(unit, *dotted(self.path)) if self.path else None
+
     def read(self, unit: Any, text: str) -> list[Token]:
         """Returns the entries, each with the place in the text where its token begins."""
-        value = get(unit, *dotted(self.path))
+        value = self.of(unit)
         if not value:
             return []
         rows: list[Any] = [value] if self.single else items(value)
@@ -50,8 +55,7 @@ class Tokens:
 
     def write(self, unit: Any, rows: list[Any]) -> Any:
         """Returns the unit with these entries. A unit without entries of its own stays as it is."""
-        path = dotted(self.path)
-        value = get(unit, *path)
+        path, value = dotted(self.path), self.of(unit)
         if value is None:
             return unit
         if self.null_if_empty and not rows:
@@ -62,6 +66,9 @@ class Tokens:
             return put(unit, rows, *path)
         lists = {name: [row[i] for row in rows] for i, name in enumerate(self.columns) if get(value, name) is not None}
         return put(unit, {**value, **lists}, *path)
+
+
+NO_TOKENS = Tokens()
 
 
 def _spelled(entry: Any, place: int) -> tuple[int, int]:
@@ -99,6 +106,29 @@ class Spans:
             if self.lenient if end is None else end <= limit:
                 kept.append(remark)
         return unit if len(kept) == len(remarks) else put(unit, kept, *path)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside a text: entries for its tokens, remarks, and fields that go at a stop."""
+
+    tokens: Tokens = NO_TOKENS
+    spans: tuple[Spans, ...] = ()
+    drops: tuple[str, ...] = ()
+
+    def cut(self, tree: Any, text: str) -> Any:
+        """Returns the tree as it is beside the text up to a stop, but for the tokens."""
+        tree = without_all(tree, self.drops)
+        for spans in self.spans:
+            tree = spans.cut(tree, text)
+        return tree
+
+    def cut_tokens(self, tree: Any, text: str, kept: str) -> Any:
+        """Returns the tree with the entries of the tokens that begin in the kept text."""
+        return self.tokens.write(tree, [row for begin, row in self.tokens.read(tree, text) if begin < len(kept)])
+
+
+NOTHING = Beside()
 
 
 def without_copies(tree: Any, behind: str, along: Path | None, known: Collection[str] = ()) -> Any:

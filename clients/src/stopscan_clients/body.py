@@ -79,11 +79,13 @@ class Alike:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the request says of its answer."""
+    """What a request says of its answer, and what is to be sent in its place."""
 
     options: Options
     streamed: bool = False
     own: bool = False  # the request itself has stops
+    body: bytes | None = None  # goes on in the place of the request's own, if it is not ``None``
+    bare: bytes | None = None  # and this, if the server refuses the stops in it
 
 
 class Body:
@@ -99,7 +101,7 @@ class Body:
         fast: bool = True,
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
-        self.error: Exception | None = None
+        self.error: Exception | None = None  # what has gone wrong: it is raised behind all that comes out
         self.ended = False  # nothing more of the body is wanted
         self.over = False  # it has been read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
@@ -115,7 +117,6 @@ class Body:
         self._rest = bytearray()  # of the framing: the beginning of a frame
         self._frames: dict[int, tuple[Any, bytes]] = {}  # of events that the machine has not given back
         self._told: set[int] = set()
-        self._complaint: Exception | None = None
 
     def feed(self, data: bytes) -> bytes:
         if self._calm and not self._rest:
@@ -205,14 +206,12 @@ class Body:
                 self._told.add(choice)
                 try:
                     self._on_match(choice, match)
-                except Exception as error:  # comes behind the closing events
-                    self._complaint = self._complaint or error
+                except Exception as error:
+                    self.error = self.error or error
         if out:
             yield out
-        if self.over or self.ended:
-            self.error = self.error or self._complaint
-        if self.error is not None:
-            wrong, self.error, self._complaint = self.error, None, None
+        if self.error is not None and (self.over or self.ended):
+            wrong, self.error = self.error, None
             try:
                 raise wrong
             finally:

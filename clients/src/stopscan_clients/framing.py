@@ -200,13 +200,12 @@ class Aws(Lines):
         self._like = frame
         if headers.get(":message-type") != "event":
             return None
+        if headers.get(":event-type") != "chunk":
+            return b"{%b:%b}" % (dumps(headers.get(":event-type", "")), body)
         try:
-            told = json.loads(body)
-            if headers.get(":event-type") == "chunk":
-                return base64.b64decode(told["bytes"])
+            return base64.b64decode(json.loads(body)["bytes"])
         except (KeyError, TypeError, ValueError):
             return None
-        return dumps({headers.get(":event-type", ""): told})
 
     def made(self, event: Any) -> bytes:
         headers, _ = _parts(self._like)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from stopscan import StopMatch, StopScanner, StopSet
 from stopscan.finish import Finish
 from stopscan_clients.api import Api, Run
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.paths import Path, dotted, get, leaves, number, put, without
+from stopscan_clients.paths import Path, dotted, get, number, put, without_all
 from stopscan_clients.rows import PINGS
 
 Out: TypeAlias = list[tuple[Any, Any]]
@@ -32,6 +33,13 @@ def clean(text: str) -> str:
 def is_error(event: Any) -> bool:
     """Returns whether this is an event of a stream that has failed."""
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
+
+
+def check_flags(**flags: Any) -> None:
+    """Raises ``TypeError`` for an option that is neither ``True`` nor ``False``."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise TypeError(f"{name} must be True or False, not {flag!r}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class Part:
         self.finished = False  # the API has said that it ends
         self.behind = ""  # text that came behind the stop
         self.unused = ""  # what followed the stop in the text that completed it
-        self._echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
+        self.echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
         self._shows_patterns = bool(options.include_stop and options.stops.patterns)
         self._tokens: list[Token] = []  # of the held text, counted from its first character
 
@@ -80,17 +88,16 @@ class Part:
         ended.flush()
         return ended.match is not None
 
-    @property
-    def unscanned(self) -> bool:
-        """Whether text of the prompt is still to come."""
-        return self._echoed > 0
+    def within(self, place: Path) -> bool:
+        """Returns whether an event with this place is of the part, as far as it says."""
+        return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
         """Returns what is safe of the text, and the tokens that go with it. ``fed`` is what the scanner has given for
         the text before."""
-        if fed is None and self._echoed:
-            passed, text = text[: self._echoed], text[self._echoed :]
-            self._echoed -= len(passed)
+        if fed is None and self.echoed:
+            passed, text = text[: self.echoed], text[self.echoed :]
+            self.echoed -= len(passed)
             fed = self.scanner.bypass(passed) + self.scanner.feed(text)
         safe = self.scanner.feed(text) if fed is None else fed
         tokens = (
@@ -116,37 +123,28 @@ class Part:
         return text, rows
 
 
+@dataclass(slots=True)
 class Unit:
     """A choice of an event, or an event with a kind, and what is safe of its texts."""
 
-    __slots__ = ("behind", "finished", "json", "outs", "part", "rows", "runs", "sent")
-
-    def __init__(self, json: Any, runs: list[Run]) -> None:
-        self.json, self.runs = json, runs
-        self.part: Part | None = None
-        self.finished = False
-        self.behind = False  # its text is behind a stop
-        self.outs: list[str] = []
-        self.rows: list[Any] = []
-        self.sent: list[Any] = []  # the tokens that came with it
+    json: Any
+    runs: list[Run]
+    part: Part | None = None
+    finished: bool = False
+    behind: bool = False  # its text is behind a stop
+    outs: list[str] = field(default_factory=list)
+    rows: list[Any] = field(default_factory=list)
+    sent: list[Any] = field(default_factory=list)  # the tokens that came with it
 
     @property
     def text(self) -> str:
         return self.runs[0].text if len(self.runs) == 1 else "".join(run.text for run in self.runs)
 
 
-class Entry:
-    """An event on its way, with what comes before it."""
-
-    __slots__ = ("early", "event", "units")
-
-    def __init__(self, event: Any, units: list[Unit]) -> None:
-        self.event, self.units = event, units
-        self.early: Out = []
-
-
 class Machine:
     """Events in, events out. Who feeds it closes the source when it has ``ended``."""
+
+    _PART = Part
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         self.api, self.options = api, options
@@ -154,8 +152,8 @@ class Machine:
         self.ended = False  # stops have fired, and no choice is left
         self.parts: dict[Path, Part] = {}
         self.current: Part | None = None  # to which the last event brought text
-        self._ending: Entry | None = None  # says of a part with held text that it ends: the next event tells
-        self._behind_ending: Out = []
+        self._queue: Out = []  # events that wait
+        self._ending: Any = None  # what waits for the next event: parts that have text end, if none of it follows
         self._left: dict[int, StopMatch] = {}  # stops whose closing events have not come out, as the source is read on
 
     @property
@@ -170,28 +168,27 @@ class Machine:
     @property
     def waits(self) -> bool:
         """Whether an event has not gone out."""
-        return self._ending is not None
+        return bool(self._queue)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
         """Returns where an event that was not touched has its text, and the text, if that is all that it says: of a
         choice that goes on, without tokens, calls or news. ``None`` for any other event."""
         api, part = self.api, self.current
-        if part is None or part.event is not event or part.match is not None or part.held or part.unscanned:
+        if part is None or part.event is not event or part.match is not None or part.held or part.echoed:
             return None
         runs = api.runs(part.unit, None if api.each is not None else api.kind(event))
         if len(runs) != 1 or len(runs[0].paths) != 1 or runs[0].ended or len(api.units(event)) != 1:
             return None
-        tokens = api.tokens is not None and get(part.unit, *dotted(api.tokens.path))
         news = api.kind(event) in api.opens if api.each is None else api.ends_choice(part.unit)
-        if tokens or news:
+        if news or api.beside.tokens.of(part.unit):
             return None
         return ((api.each, 0) if api.each else ()) + runs[0].paths[0], runs[0].text
 
     def passes(self, other: Any) -> Out:
         """Returns what comes out for what says nothing, such as a comment or a ping: it keeps its place."""
-        if self._ending is None:
+        if not self._queue:
             return [(other, other)]
-        self._behind_ending.append((other, other))
+        self._queue.append((other, other))
         return []
 
     def feed(self, event: Any, fed: str | None = None) -> Out:
@@ -210,22 +207,46 @@ class Machine:
         """Returns what comes out when the source has ended: held text, and closing events that never came. An end that
         the API has not announced, by a word or an event, need not be the end of the text: it confirms no stop.
         ``None`` is the end of a source that has failed, which confirms none at all."""
+        out = self._resolved(set(), confirms is not None) if self._ending else []
+        for part in [*self.parts.values()]:
+            if part.place[0] not in self.matches and part.unsettled:
+                out += self._broken_off(part, self._flushed(part, confirms is not None and (confirms or part.finished)))
+        return [*out, *self._released(), *self._owed()]
+
+    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
+        """What comes out for the event that waits: with the held text of its parts, but of those that go on."""
         raise NotImplementedError
 
-    def part(self, place: Path) -> Part:
-        part = self.parts.get(place)
-        if part is None:
-            part = self.parts[place] = Part(place, self.options)
-        return part
+    def _broken_off(self, part: Part, flushed: Out) -> Out:
+        """What comes out for a part without an end, whose held text has come out or had a stop in it."""
+        raise NotImplementedError
 
-    def _scan(self, unit: Unit, part: Part, entry: Entry, fed: str | None = None) -> None:
-        """Feeds the texts of a unit, up to the stop if one fires."""
+    def _owed(self) -> Out:
+        """The closing events of stops, where the source that is read on has ended without its own."""
+        raise NotImplementedError
+
+    def _released(self) -> Out:
+        queue, self._queue = self._queue, []
+        return queue
+
+    def _flushed(self, part: Part, confirms: bool = True) -> Out:
+        text, rows = part.flush(confirms)
+        return [(self._piece(part, text, rows), None)] if text else []
+
+    def part(self, place: Path) -> Part:
+        if place not in self.parts:
+            self.parts[place] = self._PART(place, self.options)
+        return self.parts[place]
+
+    def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
+        """Feeds the texts of a unit, up to the stop if one fires. Adds held text that comes before the event to
+        ``early``."""
         api = self.api
         unit.part = self.current = part
-        tokens = api.tokens.read(unit.json, unit.text) if api.tokens is not None else []
+        tokens = api.beside.tokens.read(unit.json, unit.text)
         unit.sent = [row for _, row in tokens]
         if unit.text:
-            part.event, part.unit = entry.event, unit.json
+            part.event, part.unit = event, unit.json
         elif not unit.runs and tokens and part.held:  # half a character behind held text: its tokens wait as well
             part.feed("", tokens)
         elif not unit.runs:
@@ -241,7 +262,7 @@ class Machine:
                 if run.paths:
                     safe, rows = safe + rest, rows + more
                 elif rest:
-                    entry.early.append((self._piece(part, rest, more), None))
+                    early.append((self._piece(part, rest, more), None))
             unit.rows = unit.rows + rows if unit.rows else rows
             unit.outs.append(safe)
             if part.match is not None:
@@ -255,10 +276,9 @@ class Machine:
             for run, out in zip(unit.runs, unit.outs, strict=False):
                 for at, path in enumerate(run.paths if out != run.text else ()):
                     new = put(new, "" if at else out, *path)
-            for copy in api.copies:
-                new = without(new, *dotted(copy))
-        if api.tokens is not None and (len(unit.rows) != len(unit.sent) or unit.rows != unit.sent):
-            new = api.tokens.write(new, unit.rows)
+            new = without_all(new, api.copies)
+        if len(unit.rows) != len(unit.sent) or unit.rows != unit.sent:
+            new = api.beside.tokens.write(new, unit.rows)
         return new if part.match is None else self._cut(new, unit, part)
 
     def _cut(self, new: Any, unit: Unit, part: Part) -> Any:
@@ -268,28 +288,16 @@ class Machine:
         pieces = get(new, *at)
         if isinstance(pieces, list):
             until = paths[-1][len(at)] if paths else -1
-            kept = [
-                piece
-                for i, piece in enumerate(pieces)
-                if not isinstance(piece, dict)
-                or (
-                    not (api.is_text(piece) and not piece.get("text"))
-                    and (i <= until or not (api.is_text(piece) or api.is_content(piece)))
-                )
-            ]
+            kept = [piece for i, piece in enumerate(pieces) if not api.goes(piece, behind=i > until)]
             new = put(new, kept, *at)
             path = at
-        for drop in api.drops:
-            new = without(new, *dotted(drop))
-        for spans in api.spans:
-            new = spans.cut(new, "".join(part.said))
+        new = api.beside.cut(new, "".join(part.said))
         part.behind = unit.text[sum(len(run.text) for run in unit.runs[: len(unit.outs)]) - len(part.unused) :]
         return without_copies(new, part.behind, path, api.silent)
 
     def _bare(self, event: Any) -> Any:
         """An event that goes out when a stop has fired, without what says the text behind it."""
-        for drop in self.api.event_drops:
-            event = without(event, *dotted(drop))
+        event = without_all(event, self.api.event_drops)
         for part in self.parts.values():
             if part.behind and self.api.each != "":
                 along = None if self.api.each is None else (self.api.each,)
@@ -308,8 +316,8 @@ class Choices(Machine):
         api, out = self.api, []
         units = [Unit(json, api.runs(json) if isinstance(json, dict) else []) for json in api.units(event)]
         if self._ending is not None:
-            out = self._resolved({number(unit.json.get("index")) for unit in units if unit.text})
-        entry = Entry(event, units)
+            out = self._resolved({(number(unit.json.get("index")),) for unit in units if unit.text})
+        early: Out = []
         waits = False
         for unit in units:
             if not isinstance(unit.json, dict):
@@ -321,59 +329,46 @@ class Choices(Machine):
                 unit.part, unit.behind = part, True
                 part.behind += unit.text
                 continue
-            self._scan(unit, part, entry, fed)
+            self._scan(unit, part, event, early, fed)
             if part.match is not None:
                 self.matches[part.place[0]] = part.match
             waits = waits or (unit.finished and part.match is None and part.unsettled)
         if waits:
-            self._ending = entry
+            self._ending, self._queue = (event, units, early), [(event, event)]
             return out
-        return [*out, *self._given(entry)] if out else self._given(entry)
+        return [*out, *self._given(event, units, early)]
 
-    def _resolved(self, goes_on: set[int], confirms: bool = True) -> Out:
-        """What comes out for the event that waits: the held text of its choices goes with it, if they do not go on."""
-        entry, self._ending = self._ending, None
-        assert entry is not None
-        for unit in entry.units:
+    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
+        (event, units, early), self._ending = self._ending, None
+        for unit in units:
             part = unit.part
-            if part is None or not unit.finished or part.match is not None or part.place[0] in goes_on or unit.behind:
+            if part is None or not unit.finished or part.match is not None or part.place in goes_on or unit.behind:
                 continue
             rest, rows = part.flush(confirms)
             if rest and unit.outs and unit.runs[len(unit.outs) - 1].paths:
                 unit.outs[-1] += rest
                 unit.rows = unit.rows + rows
             elif rest:
-                entry.early.append((self._piece(part, rest, rows), None))
+                early.append((self._piece(part, rest, rows), None))
             if part.match is not None:
                 self.matches[part.place[0]] = part.match
-        out = [*self._given(entry), *self._behind_ending]
-        self._behind_ending = []
-        return out
+        return [*self._given(event, units, early), *self._released()[1:]]
 
-    def _given(self, entry: Entry) -> Out:
+    def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
         """What comes out for an event whose texts were fed."""
-        event, changed = entry.event, False
         late: Out = []
-        units = []
-        for unit in entry.units:
-            new = unit.json if unit.part is None else self._given_unit(unit, late)
-            changed = changed or new is not unit.json
-            if new is not None or unit.json is None:
-                units.append(new)
-        if self.matches:
-            self._count()
-        if changed:
-            if units or not entry.units or (self.options.drain and self._tells_usage(event)):
-                new = {**event, self.api.each: units} if self.api.each else (units or [None])[0]
+        told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
+        new = event
+        if any(json is not unit.json for json, unit in zip(told, units, strict=True)):
+            left = [json for json, unit in zip(told, units, strict=True) if json is not None or unit.json is None]
+            if left or (self.options.drain and self._tells_usage(event)):
+                new = {**event, self.api.each: left} if self.api.each else (left or [None])[0]
             else:
                 new = None
-        else:
-            new = event
-        if self.matches and new is not None:
-            new = self._bare(new)
-        if not entry.early and not late and new is not None:
-            return [(new, event)]
-        return [*entry.early, *([] if new is None else [(new, event)]), *late]
+        if self.matches:
+            self._count()
+            new = new and self._bare(new)
+        return [*early, *([] if new is None else [(new, event)]), *late]
 
     def _given_unit(self, unit: Unit, late: Out) -> Any:
         part = unit.part
@@ -404,41 +399,28 @@ class Choices(Machine):
     def _tells_usage(self, event: Any) -> bool:
         return any(event.get(name) for name in self.api.usage) and not self._left
 
-    def end(self, confirms: bool | None = False) -> Out:
-        out = self._resolved(set(), confirms is not None) if self._ending is not None else []
-        for (choice, *_), part in self.parts.items():
-            if part.match is None and part.unsettled:
-                out += self._flushed(part, confirms is not None and (confirms or part.finished))
-                if part.match is not None:
-                    self.matches[choice] = part.match
-                    out.append((self._finish(part), None))
-        if self.matches:
-            self._count()
-        return out + self._owed()
-
-    def _flushed(self, part: Part, confirms: bool) -> Out:
-        text, rows = part.flush(confirms)
-        return [(self._piece(part, text, rows), None)] if text else []
+    def _broken_off(self, part: Part, flushed: Out) -> Out:
+        if part.match is None:
+            return flushed
+        self.matches[part.place[0]] = part.match
+        return [*flushed, (self._finish(part), None)]
 
     def _owed(self) -> Out:
-        """The ends of choices, where the source that is read on has ended without its own."""
         owed = [(self._finish(self.part((choice,))), None) for choice in self._left]
         self._left.clear()
+        if self.matches:
+            self._count()
         return owed
 
-    def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        return self._around(part, self._made(part.unit, text, rows))
-
     def _finish(self, part: Part) -> Any:
-        assert part.match is not None
-        return self._around(part, {**self._made(part.unit, "", []), **self.api.write(Finish.of(part.match))})
+        """An event of its own that ends a choice at its stop."""
+        return self._piece(part, "", [], self.api.write(Finish.of(part.match)))
 
-    def _around(self, part: Part, unit: Any) -> Any:
+    def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        unit = {**self._made(part.unit, text, rows), **says}
         if not self.api.each:
             return unit
-        event = {**part.event, self.api.each: [unit]}
-        for name in (*self.api.usage, *self.api.event_drops):
-            event = without(event, name)
+        event = without_all({**part.event, self.api.each: [unit]}, (*self.api.usage, *self.api.event_drops))
         return event if part.match is None else self._bare(event)
 
     def _made(self, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
@@ -455,9 +437,9 @@ class Choices(Machine):
             made = put(made, text, *api.text_path)
         else:
             made = put(made, api.without_text[1], *dotted(api.without_text[0]))
-        if api.tokens is not None and rows:
-            path = dotted(api.tokens.path)
-            made = api.tokens.write(put(made, get(unit, *path) or [], *path), rows)
+        if rows:
+            tokens = api.beside.tokens
+            made = tokens.write(put(made, tokens.of(unit) or [], *dotted(tokens.path)), rows)
         return made
 
 
@@ -469,18 +451,6 @@ class Blocks(Machine):
         self._memory = api.memory(api)
         self._opened: set[Path] = set()  # places of which an event has gone out
         self._opening: Path | None = None  # the place of the part that goes out with its first text
-        self._queue: list[Any] = []  # events from the one that opens it on
-        self._closes: list[Part] = []  # the parts that the event that waits ends
-
-    @property
-    def waits(self) -> bool:
-        return bool(self._queue) or self._ending is not None
-
-    def passes(self, other: Any) -> Out:
-        if self._ending is None and self._queue:
-            self._queue.append((other, other))
-            return []
-        return super().passes(other)
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event) or ""
@@ -490,55 +460,52 @@ class Blocks(Machine):
         runs = self.api.runs(event, kind)
         if runs:
             place = self._whole_place(place)
-        out: Out = []
-        if self._ending is not None:
-            out = self._resolved(place if runs else None)
+        out = self._resolved({(0, *place)} if runs else set()) if self._ending else []
         if self.matches:
             return out if self.ended and not self.options.drain else out + self._after(event, kind, place, runs)
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
         """The place of a part: a number that the API leaves out is 0."""
-        return place if len(place) == len(self.api.places) else (*place, *[0] * (len(self.api.places) - len(place)))
+        return (*place, *[0] * (len(self.api.places) - len(place)))
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
         api = self.api
-        entry = Entry(event, [])
+        early: Out = []
         if runs or kind in api.opens:  # another part's beginning ends those that hold text
             for part in self.parts.values():
-                if part.place[1 : 1 + len(place)] != place and part.unsettled:
-                    entry.early += self._flushed(part)
+                if not part.within(place) and part.unsettled:
+                    early += self._flushed(part)
                     if part.match is not None:
-                        return self._stopped(part, entry.early)
+                        return self._stopped(part, early)
         if kind in api.repeats:
             repeated = self._repeated(event, kind, place)
             if repeated is not None:
-                return self._stopped(repeated, entry.early)
+                return self._stopped(repeated, early)
         new = event
         if runs:
             part = self.part((0, *place))
             unit = Unit(event, runs)
-            self._scan(unit, part, entry, fed)
+            self._scan(unit, part, event, early, fed)
             new = self._edited(unit)
             if part.match is not None:
                 shows = unit.outs[-1] != "" or part.place[1:] in self._opened
-                return self._stopped(part, [*entry.early, *([(new, event)] if shows else [])])
-            if unit.outs[-1] or entry.early:
+                return self._stopped(part, [*early, *([(new, event)] if shows else [])])
+            if unit.outs[-1] or early:
                 self._open(part.place[1:])
-                return [*self._released(), *entry.early, (new, event)] if self._queue or entry.early else [(new, event)]
+                return [*self._released(), *early, (new, event)]
         if kind in api.ends or kind in api.over:
-            self._closes = [
-                part
-                for part in self.parts.values()
-                if (kind in api.over or part.place[1 : 1 + len(place)] == place) and part.unsettled
-            ]
-            for part in self.parts.values():
-                part.finished = part.finished or kind in api.over or part.place[1 : 1 + len(place)] == place
-            if self._closes:
-                self._ending = entry
-                return self._said(entry.early)
+            ended = [part for part in self.parts.values() if kind in api.over or part.within(place)]
+            for part in ended:
+                part.finished = True
+            self._ending = [part for part in ended if part.unsettled]
+            if self._ending:
+                out = self._said(early)
+                self._at = len(self._queue)
+                self._queue.append((event, event))
+                return out
         begins = api.begins_text(event, kind) or (runs != [] and place not in self._opened)
-        return self._queued(kind, place, event, new, entry.early, begins)
+        return self._queued(kind, place, event, new, early, begins)
 
     def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out, begins: bool) -> Out:
         """An event that brings no text that is safe. One that ``begins`` a part of text waits for the first text, and
@@ -564,33 +531,25 @@ class Blocks(Machine):
         return [*self._released(), *early] if early else []
 
     def _released(self) -> Out:
-        queue, self._queue, self._opening = self._queue, [], None
-        for event, _ in queue:
+        self._opening = None
+        for event, _ in self._queue:
             self._open(self._memory.place(event) if event else ())
-        return queue
+        return super()._released()
 
     def _open(self, place: Path) -> None:
         self._opened.update(place[:length] for length in range(1, len(place) + 1))
 
-    def _flushed(self, part: Part, confirms: bool = True) -> Out:
-        text, rows = part.flush(confirms)
-        if text:
-            self._open(part.place[1:])
-        return [(self._piece(part, text, rows), None)] if text else []
-
-    def _resolved(self, goes_on: Path | None, confirms: bool = True) -> Out:
-        """What comes out for the event that waits: the held text of its parts goes before it, if they do not go on."""
-        entry, self._ending = self._ending, None
-        assert entry is not None
-        behind, self._behind_ending = self._behind_ending, []
+    def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
+        parts, self._ending = self._ending, None
+        waits = self._queue[self._at :]
+        del self._queue[self._at :]
         early: Out = []
-        for part in self._closes:
-            if part.place[1:] == goes_on:
-                continue
-            early += self._flushed(part, confirms)
-            if part.match is not None:
-                return [*self._stopped(part, early), *behind]
-        return [*self._released(), *early, (entry.event, entry.event), *behind]
+        for part in parts:
+            if part.place not in goes_on:
+                early += self._flushed(part, confirms)
+                if part.match is not None:
+                    return [*self._stopped(part, early), *waits[1:]]
+        return [*self._released(), *early, *waits]
 
     def _stopped(self, part: Part, out: Out) -> Out:
         """What comes out when a stop has fired: ``out``, and the closing events. A part whose stop came before any text
@@ -601,8 +560,8 @@ class Blocks(Machine):
             self._open(part.place[1:])
             out = [*self._released(), *out]
         else:
-            queue, self._queue, self._opening = self._queue, [], None
-            out = [*((event, source) for event, source in queue if not event or not self._memory.place(event)), *out]
+            waited = super()._released()
+            out = [*(pair for pair in waited if not (pair[0] and self._memory.place(pair[0]))), *out]
         if self.options.drain:
             self._left[0] = part.match
             return out
@@ -634,47 +593,32 @@ class Blocks(Machine):
             return self._closings(part) if self._left else []
         if place or kind in self.api.ends or kind in self.api.opens or kind in self.api.repeats:
             return []
-        for drop in self.api.drops:
-            event = without(event, *dotted(drop))
-        bare = self._bare(event)
-        return [(bare, event)]
+        return [(self._bare(without_all(event, self.api.beside.drops)), event)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
         """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were
         left out, or the stream is the rest of one. ``None`` if there is none."""
-        for at, piece in leaves(event, dotted(self.api.repeats[kind])):
-            text = get(piece, "text")
-            if not self.api.is_text(piece) or not isinstance(text, str):
-                continue
+        for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
             part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
             if text == "".join(part.said) + part.held:
                 continue
             kept, match = self.options.truncate(clean(text))
             if match is not None:
                 part.said, part.match, part.event = [kept if match.period is None else text[: match.end]], match, event
-                part.rows = self._rows(piece, text, part.said[0])
+                tokens = self.api.beside.tokens.read(get(event, *at), text)
+                part.rows = [row for begin, row in tokens if begin < len(part.said[0])]
                 return part
         return None
 
-    def _rows(self, piece: Any, text: str, kept: str) -> list[Any]:
-        tokens = self.api.tokens.read(piece, text) if self.api.tokens is not None else []
-        return [row for begin, row in tokens if begin < len(kept)]
-
-    def end(self, confirms: bool | None = False) -> Out:
-        out = self._resolved(None, confirms is not None) if self._ending is not None else []
-        for part in [*self.parts.values()]:
-            if not self.matches and part.unsettled:
-                early = self._flushed(part, confirms is not None and (confirms or part.finished))
-                if part.match is not None:
-                    return out + self._stopped(part, early) + self._owed()
-                out += self._said(early)
-        return [*out, *self._released(), *self._owed()]
+    def _broken_off(self, part: Part, flushed: Out) -> Out:
+        return self._said(flushed) if part.match is None else self._stopped(part, flushed)
 
     def _owed(self) -> Out:
         part = next((part for part in self.parts.values() if part.match is not None), None)
         return self._closings(part) if self._left and part is not None else []
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
+        self._open(part.place[1:])
         facts = {**self._facts(part), "text": text, "rows": rows}
         return self._memory.made(self.api.piece, facts)
 

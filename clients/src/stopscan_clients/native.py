@@ -5,22 +5,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from stopscan import StopSet
 
-Name: TypeAlias = Literal[
-    "openai",
-    "openai-reasoning",
-    "responses",
-    "azure",
-    "anthropic",
-    "gemini",
-    "mistral",
-    "deepseek",
-    "grok",
-    "bedrock",
-    "cohere",
-    "ollama",
-    "vllm",
-    "none",
-]
+OpenAi: TypeAlias = Literal["openai", "openai-reasoning", "responses", "azure", "mistral", "deepseek", "grok", "vllm"]
+Name: TypeAlias = Literal[OpenAi, "anthropic", "gemini", "bedrock", "cohere", "ollama", "none"]
 
 
 class Limit(NamedTuple):
@@ -49,7 +35,16 @@ LIMITS: dict[str, Limit] = {
     "vllm": Limit(4, True, "vLLM 0.33, VLLM_MAX_STOP_STRINGS over HTTP"),
     "none": Limit(0, True, "a server that gets stops wrong, or does not say which: it is given none"),
 }
+
+
 assert set(LIMITS) == set(get_args(Name))
+
+
+def limits_of(api: str) -> Limit:
+    """Returns the limits of the API. Raises ``ValueError`` that lists the APIs if it is none of them."""
+    if api not in LIMITS:
+        raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+    return LIMITS[api]
 
 
 def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
@@ -69,12 +64,10 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     >>> native_stops("anthropic", ["END", "\\n\\n"])
     (['END'], StopSet(('\\n\\n',)))
     """
-    if api not in LIMITS:
-        raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+    limit = limits_of(api)
     stops = StopSet(stop)
     if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
-    limit = LIMITS[api]
     # Which of two stops ends a text where one has the other in it, servers decide by rules of their own: the first of
     # the list (vLLM), the one that begins first (llama.cpp). So an API gets one of the two: the one that can fire, or
     # the longer one.

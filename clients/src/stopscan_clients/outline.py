@@ -7,29 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from stopscan_clients.api import Memory
-from stopscan_clients.paths import Path, get, items, without
+from stopscan_clients.paths import Path, get, items, put
 
-# Where an event has an answer, an item or a part.
-NODES = {
-    "response.created": "response",
-    "response.queued": "response",
-    "response.in_progress": "response",
-    "response.completed": "response",
-    "response.incomplete": "response",
-    "response.failed": "response",
-    "response.output_item.added": "item",
-    "response.output_item.done": "item",
-    "response.content_part.added": "part",
-    "response.content_part.done": "part",
-}
-LEVELS = {"response": 0, "item": 1, "part": 2}
-BELOW = ("output", "content")
+# What an event has: an item or a part by its kind without the last word, else the answer.
+NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
 class Outline(Memory):
     def __init__(self, api: Any) -> None:
         super().__init__(api)
-        self._nodes: dict[Path, Any] = {}  # what was said of the answer, its items and their parts
+        self._answer: Any = {"object": "response"}  # as far as it was said
         self._numbers: dict[Any, int] = {}  # of items whose events have no index, as they came
 
     def place(self, event: Any) -> Path:
@@ -50,50 +37,47 @@ class Outline(Memory):
             self.facts["sequence_number"] = number
         elif type(number) is int:  # of an event in whose place others come
             self.facts.setdefault("sequence_number", number - 1)
-        name = NODES.get(kind)
-        if name is not None and isinstance(event.get(name), dict):
-            self._nodes[(*self.place(event), 0, 0)[: LEVELS[name]]] = event[name]
-        elif kind == "response.output_text.annotation.added":
-            place = (*self.place(event), 0, 0)[:2]
-            part = self._nodes.get(place, {"type": "output_text"})
-            self._nodes[place] = {**part, "annotations": [*items(part.get("annotations")), event.get("annotation")]}
+        name = NODES.get(kind.rpartition(".")[0], "response")
+        node = event.get(name)
+        item, part, *_ = *self.place(event), 0, 0
+        at: Path = ("output", item, "content", part)
+        if kind == "response.output_text.annotation.added":
+            told = get(self._answer, *at) or {"type": "output_text"}
+            node = {**told, "annotations": [*items(told.get("annotations")), event.get("annotation")]}
+            self._answer = put(self._answer, node, *at)
+        elif name == "response" and isinstance(node, dict):
+            self._answer = {**node, "output": node.get("output") or items(self._answer.get("output"))}
+        elif isinstance(node, dict):
+            self._answer = put(self._answer, node, *(at[:2] if name == "item" else at))
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+        made = super().made(template, facts)
         number = self.facts.get("sequence_number")
-        if number is not None and template.get("sequence_number") == "next_number":
-            self.facts["sequence_number"] = self.facts["next_number"] = number + 1
-        return super().made(template, facts)
+        if number is not None:  # held text has the number of the event in whose place it comes
+            made["sequence_number"] = self.facts["sequence_number"] = number + ("delta" not in template)
+        return made
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
         """The part, its item and the response as they are at the stop."""
-        item_at, part_at = part.place[1], part.place[1:]
-        item_id = get(self._nodes.get((item_at,)), "id") or get(part.event, "item_id")
+        _, item_at, part_at = part.place
         text = "".join(part.said)
-        told = {"type": "output_text", "annotations": [], **(self._nodes.get(part_at) or {}), "text": text}
+        item = get(self._answer, "output", item_at) or {"type": "message", "role": "assistant"}
+        item_id = item.get("id") or get(part.event, "item_id")
+        told = get(item, "content", part_at) or {}
+        told = {"type": "output_text", "annotations": [], **told, "text": text}
         if part.rows or "logprobs" in told:
             told["logprobs"] = part.rows
-        for spans in self.api.piece_spans:
-            told = spans.cut(told, text)
-        for drop in self.api.piece_drops:
-            told = without(told, drop)
-        item = self._with(
-            self._nodes.get((item_at,)) or {"type": "message", "role": "assistant", "id": item_id},
-            (item_at,),
-            1,
-            [told] if text or part_at in opened else [],
-            part_at[1],
-        )
-        item["status"] = "completed"
-        response = self._nodes.get(()) or {"object": "response"}
-        for drop in self.api.answer_drops:
-            response = without(response, drop)
-        response = self._with(response, (), 0, [item] if text or (item_at,) in opened else [], item_at)
-        if response.get("error") is not None:  # behind the stop
-            response["error"] = None
-        return {"item_id": item_id, "part": told, "item": item, "response": {**response, **write}}
+        told = self.api.beside_piece.cut(told, text)
+        begun = [told] if text or (item_at, part_at) in opened else []
+        item = {**item, "id": item_id, "content": _with(item.get("content"), part_at, begun), "status": "completed"}
+        answer = self.api.beside_answer.cut(self._answer, text)
+        begun = [item] if text or (item_at,) in opened else []
+        answer = {**answer, "output": _with(answer.get("output"), item_at, begun)}
+        if answer.get("error") is not None:  # behind the stop
+            answer["error"] = None
+        return {"item_id": item_id, "part": told, "item": item, "response": {**answer, **write}}
 
-    def _with(self, node: Any, at: Path, level: int, last: list[Any], count: int) -> Any:
-        """The node with what came before its last child, and that child."""
-        said = items(node.get(BELOW[level]))
-        before = [self._nodes.get((*at, i)) or (said[i] if i < len(said) else None) for i in range(count)]
-        return {**node, BELOW[level]: [*(child for child in before if child is not None), *last]}
+
+def _with(nodes: Any, count: int, last: list[Any]) -> list[Any]:
+    """The nodes before one, and that one."""
+    return [*(node for node in items(nodes)[:count] if node is not None), *last]

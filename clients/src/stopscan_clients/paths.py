@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 Path: TypeAlias = tuple[Any, ...]  # of keys and list indexes
@@ -41,6 +41,13 @@ def without(tree: Any, *path: Any) -> Any:
     if not isinstance(body, dict) or key not in body:
         return tree
     return put(tree, {name: value for name, value in body.items() if name != key}, *above)
+
+
+def without_all(tree: Any, paths: Iterable[str]) -> Any:
+    """Returns the tree without what is at the ends of dotted paths."""
+    for path in paths:
+        tree = without(tree, *dotted(path))
+    return tree
 
 
 def items(value: Any) -> list[Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from stopscan import StopSet
+from stopscan.engines import Defaults, Limits, read_options
 from stopscan.regions import NAMES, begins, read_protect
-from stopscan.repeats import requested
 from stopscan_clients.api import Api
 from stopscan_clients.body import Asked
 from stopscan_clients.framing import dumps
@@ -37,20 +38,12 @@ ROUTES: list[tuple[re.Pattern[str], Api]] = [
 ]
 STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
+NO_LIMITS = Limits(*[sys.maxsize] * 4)
 OF_TOKENS = ("stop_token_ids", "min_tokens")
-OPTIONS = ("include_stop", "max_held", "patterns", "protect", "regions", "repeat", "start_protected", "stop_in")
+# What ``read_options`` reads for every server; and what is read here, since regions have names of their own.
+OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
+REGIONS = ("regions", "stop_in", "protect")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be done with a request and its answer. ``body`` goes on in the place of the request's own, if it is
-    not ``None``; if the server refuses its stops, ``bare`` does."""
-
-    asked: Asked
-    body: bytes | None = None
-    bare: bytes | None = None
-    key: tuple[str, Any] | None = None  # what a refusal is remembered of
 
 
 def route_of(method: str, path: str) -> Api | None:
@@ -58,17 +51,17 @@ def route_of(method: str, path: str) -> Api | None:
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
-def planned(
+def asked_in(
     route: Api | None,
     path: str,
     content: bytes,
     own: Options,
-    limits: str | None,
-    refused: Callable[[Any], bool],
+    api: str | None,
     signed: bool,
-    most: int | None = None,
-) -> Plan:
-    """Returns the plan for a request. ``most`` is how many stops the request itself may have.
+    limits: Limits = NO_LIMITS,
+) -> Asked:
+    """Returns what a request asks, of a server that takes the stops of ``api``. ``limits`` are those of what the
+    request itself asks for.
 
     Raises ``ValueError`` or ``TypeError`` for stops that cannot be: the message is for who sent them.
     """
@@ -78,26 +71,26 @@ def planned(
         body = None
     streamed = STREAM_PATHS.search(path) is not None
     if not isinstance(body, dict):
-        return Plan(Asked(own, streamed))
+        return Asked(own, streamed)
     streamed = streamed or bool(body.get("stream", route is OLLAMA))
     own = replace(own, choices=choices_in(body))
     if route is None and "stopscan" not in body:
-        return Plan(Asked(own, streamed))
+        return Asked(own, streamed)
     body = in_camel_case(body) if route is GEMINI else body
     at = dotted(route.stops if route is not None else "stop")
-    options = _options(own, at, body)
+    options = _options(own, at, body, limits)
     asked = Asked(options, streamed, get(body, *at) is not None or "stopscan" in body)
-    count = len(options.stops) - len(own.stops)
-    if most is not None and count > most:
-        raise ValueError(f"{count} stops are more than the {most} that are allowed")
     if signed or (not len(options.stops) and "stopscan" not in body):
-        return Plan(asked)
-    rest = _stripped(without(body, "stopscan"), at)
-    key = (path, json.dumps(body.get("model")))
-    if streamed or options.include_stop or route is None or refused(key):
-        return Plan(asked, dumps(rest))
-    native, _ = native_stops(limits or route.limits, options.stops)
-    return Plan(asked, dumps(put(rest, native, *at)), dumps(rest), key) if native else Plan(asked, dumps(rest))
+        return asked
+    rest = without(without(body, "stopscan"), *at)
+    if len(at) > 1 and get(rest, at[0]) == {}:  # it had nothing else
+        rest = without(rest, at[0])
+    if streamed or options.include_stop or route is None:
+        return replace(asked, body=dumps(rest))
+    native, _ = native_stops(api or route.limits, options.stops)
+    if not native:
+        return replace(asked, body=dumps(rest))
+    return replace(asked, body=dumps(put(rest, native, *at)), bare=dumps(rest))
 
 
 def choices_in(body: Any) -> int:
@@ -131,62 +124,43 @@ def in_camel_case(body: Any) -> Any:
     return {**without(body, "generation_config"), "generationConfig": spelled}
 
 
-def _stripped(body: Any, path: tuple[str, ...]) -> Any:
-    """The body without its stops, and without an object that had nothing else."""
-    key, *deeper = path
-    if not deeper:
-        return without(body, key)
-    if not isinstance(body.get(key), dict):
-        return body
-    left = _stripped(body[key], tuple(deeper))
-    return {**body, key: left} if left else without(body, key)
-
-
-def _options(own: Options, at: tuple[str, ...], body: Any) -> Options:
+def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Options:
     told = body.get("stopscan")
     if not isinstance(told, dict | None):
         raise TypeError(f"stopscan must be an object, not {type(told).__name__}")
-    told = {name: value for name, value in (told or {}).items() if value is not None}  # null: what the transport has
-    for name in told:
-        if name in OF_TOKENS:
+    told = {f"stopscan.{name}": value for name, value in (told or {}).items() if value is not None}
+    for name in OF_TOKENS:
+        if f"stopscan.{name}" in told:
             raise ValueError(
                 f"stopscan.{name} cannot be kept here, where tokens are not seen: give it to the server, in the "
                 "server's own field"
             )
-        if name not in OPTIONS:
-            raise ValueError(f"stopscan.{name} is no option here; there are {', '.join(OPTIONS)}")
-        if name in ("include_stop", "start_protected") and not isinstance(told[name], bool):
-            raise TypeError(f"stopscan.{name} must be true or false")
     stops = get(body, *at)
-    if not isinstance(stops, str | list | None):
-        raise TypeError(f"{'.'.join(at)} must be a string or a list of strings")
-    made = own.stops if stops is None and not told else _merged(own.stops, stops or [], told)
+    if stops is None and not told:
+        return replace(own, echoed=echoed_in(body if len(own.stops) else None))
+    graph = {name: told.pop(f"stopscan.{name}", None) for name in REGIONS}
+    told.setdefault("stopscan.max_held", own.stops.max_held)
+    defaults = Defaults(repeat=own.stops.repeat, limits=limits)
+    try:
+        asked = read_options(told, defaults, prefix="stopscan.", fields=OPTIONS, own={"stop": stops})
+    except ValueError as error:
+        raise ValueError(re.sub(r"^stop\b", ".".join(at), str(error))) from None
+    made = _merged(own.stops, asked.stops, limits, **graph)
     options = replace(
         own,
         stops=made,
-        include_stop=told.get("include_stop", own.include_stop),
-        begin={"region": begins(made, "", told["start_protected"])} if "start_protected" in told else own.begin,
+        include_stop=asked.include_stop if "stopscan.include_stop" in told else own.include_stop,
+        begin=own.begin if asked.start_protected is None else {"region": begins(made, "", asked.start_protected)},
         echoed=echoed_in(body if len(made) else None),
     )
     options.scanner()  # a beginning that cannot be is the request's error, and not the stream's
     return options
 
 
-def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopSet:
+def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in: Any, protect: Any) -> StopSet:
     """The transport's stops and the request's. An option of the request takes the place of the transport's."""
-    patterns = told.get("patterns", [])
-    if not isinstance(patterns, list):
-        raise TypeError("stopscan.patterns must be a list of strings")
-    stops = [stop for stop in ([asked] if isinstance(asked, str) else asked) if stop not in own.visible]
-    options: dict[str, Any] = {
-        "patterns": [*own.patterns, *patterns],
-        "visible": own.visible,
-        "max_held": told.get("max_held", own.max_held),
-        "repeat": requested(told.get("repeat"), own.repeat, name="stopscan.repeat"),
-    }
-    regions, stop_in, protect = told.get("regions"), told.get("stop_in"), told.get("protect")
     graph: Any = regions or own.regions or {}
-    states = graph if isinstance(graph, Mapping) else ()  # what is none, the set complains of
+    states = graph if isinstance(graph, Mapping) else {}  # what is none, the set complains of
     there = list(dict.fromkeys(state.partition("/")[0] for state in states))
     names, pairs = read_protect(protect or [], (*NAMES, *there))
     for name in names:
@@ -195,14 +169,25 @@ def _merged(own: StopSet, asked: str | list[Any], told: dict[str, Any]) -> StopS
     if names and (stop_in is not None or pairs):
         other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
         raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
-    StopSet(stops)  # an error counts from the request's first stop
+    count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
+    if count > limits.regions:
+        raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")
+    if size > limits.bytes:
+        raise ValueError(f"the regions of stopscan have {size} bytes; the limit is {limits.bytes}")
     if names:
-        live = [name for name in there if name not in names]
-        return StopSet([*own.stop, *stops], regions=graph, stop_in=live, **options)
-    if regions is None and protect is None:
-        stop_in = own.stop_in if stop_in is None else stop_in
-        regions, pairs = own.regions, [*own.protect]
-    return StopSet([*own.stop, *stops], regions=regions, protect=pairs or None, stop_in=stop_in, **options)
+        regions, stop_in = graph, [name for name in there if name not in names]
+    elif regions is None and protect is None:
+        regions, pairs, stop_in = own.regions, [*own.protect], own.stop_in if stop_in is None else stop_in
+    return StopSet(
+        [*own.stop, *(stop for stop in asked.stop if stop not in own.visible)],
+        patterns=[*own.patterns, *asked.patterns],
+        visible=own.visible,
+        regions=regions,
+        protect=pairs or None,
+        stop_in=stop_in,
+        max_held=asked.max_held,
+        repeat=asked.repeat,
+    )
 
 
 def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:

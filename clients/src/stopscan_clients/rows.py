@@ -20,7 +20,7 @@ from stopscan.finish import (
     to_responses,
 )
 from stopscan_clients.api import Api, Ref, Text, respelled
-from stopscan_clients.beside import Spans, Tokens
+from stopscan_clients.beside import Beside, Spans, Tokens
 from stopscan_clients.outline import Outline
 from stopscan_clients.paths import get, has, items
 
@@ -36,10 +36,12 @@ CHAT = Api(
     calls=("delta.tool_calls", "delta.function_call"),
     words=("finish_reason", "finishReason"),  # Gemini's route has said the second
     finished=from_openai,
-    tokens=Tokens("logprobs.content", null_if_empty="logprobs"),
-    spans=(Spans("delta.annotations", URL_CITATIONS),),
-    # Behind a stop nothing calls. `token_ids` and `stop_reason` are vLLM's.
-    drops=("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
+    beside=Beside(
+        Tokens("logprobs.content", null_if_empty="logprobs"),
+        (Spans("delta.annotations", URL_CITATIONS),),
+        # Behind a stop nothing calls. `token_ids` and `stop_reason` are vLLM's.
+        ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
+    ),
     copies=("message",),  # Perplexity's text so far
     event_drops=("__verbose",),  # llama.cpp's
     usage=("usage", "timings"),
@@ -60,8 +62,10 @@ COMPLETIONS = Api(
     texts=(Text("text"),),
     words=("finish_reason",),
     finished=from_openai,
-    tokens=Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
-    drops=("token_ids", "stop_reason"),
+    beside=Beside(
+        Tokens("logprobs", ("tokens", "token_logprobs", "top_logprobs", "text_offset"), "text_offset"),
+        drops=("token_ids", "stop_reason"),
+    ),
     event_drops=("__verbose",),
     usage=("usage", "timings"),
     silent=("prompt_token_ids",),
@@ -70,6 +74,8 @@ COMPLETIONS = Api(
     goes_on={"finish_reason": None, "logprobs": None},
     done=True,
 )
+
+AT = {"index": Ref("place.0")}
 
 ANTHROPIC = Api(
     name="anthropic",
@@ -84,32 +90,16 @@ ANTHROPIC = Api(
     over=("message_delta", "message_stop"),
     places=("index",),
     write=to_anthropic,
-    piece={
-        "type": "content_block_delta",
-        "index": Ref("place.0"),
-        "delta": {"type": "text_delta", "text": Ref("text")},
-    },
+    piece={"type": "content_block_delta", **AT, "delta": {"type": "text_delta", "text": Ref("text")}},
     closing=(
-        (1, {"type": "content_block_stop", "index": Ref("place.0")}),
+        (1, {"type": "content_block_stop", **AT}),
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={
-        "usage": (
-            ("message.usage", "usage"),
-            (
-                "input_tokens",
-                "output_tokens",
-                "cache_creation_input_tokens",
-                "cache_read_input_tokens",
-                "output_tokens_details",
-                "server_tool_use",
-            ),
-        )
-    },
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # what a `message_delta` may have
     default={"usage": {"output_tokens": 0}},  # the schema wants a number, also where `message_start` is missing
     answer="content.*",
-    piece_drops=("parsed_output", "citations"),
+    beside_piece=Beside(drops=("parsed_output", "citations")),
     stops="stop_sequences",
     limits="anthropic",
     errors="anthropic",
@@ -125,8 +115,8 @@ BEDROCK = Api(
     ends=("contentBlockStop",),
     over=("messageStop",),
     places=("contentBlockIndex",),
-    drops=("metadata.trace",),  # a guardrail's
-    answer_drops=("trace", "additionalModelResponseFields"),
+    beside=Beside(drops=("metadata.trace",)),  # a guardrail's
+    beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=to_bedrock,
     piece={"contentBlockDelta": {"contentBlockIndex": Ref("place.0"), "delta": {"text": Ref("text")}}},
@@ -144,15 +134,7 @@ def to_cohere(finish: Finish) -> dict[str, str]:
 
 COHERE = Api(
     name="cohere",
-    kinds=(
-        "message-start",
-        "tool-plan-delta",
-        "tool-call-start",
-        "tool-call-delta",
-        "tool-call-end",
-        "citation-start",
-        "citation-end",
-    ),
+    kinds=("message-start", "tool-plan-delta", "tool-call-", "citation-"),
     answers=("message.content.*", "message.tool_calls.*&finish_reason"),
     texts=(
         Text("delta.message.content.text", {"type": "content-delta"}),
@@ -162,17 +144,16 @@ COHERE = Api(
     ends=("content-end",),
     over=("message-end",),
     places=("index",),
-    tokens=Tokens("logprobs", single=True),
+    beside=Beside(Tokens("logprobs", single=True)),
     write=to_cohere,
-    piece={"type": "content-delta", "index": Ref("place.0"), "delta": {"message": {"content": {"text": Ref("text")}}}},
+    piece={"type": "content-delta", **AT, "delta": {"message": {"content": {"text": Ref("text")}}}},
     closing=(
-        (1, {"type": "content-end", "index": Ref("place.0")}),
+        (1, {"type": "content-end", **AT}),
         (0, {"type": "message-end", "id": Ref("id"), "delta": {"**": Ref("finish"), "usage": Ref("usage")}}),
     ),
-    known={"usage": (("delta.usage",), ()), "id": (("id",), ())},
+    known={"usage": (("delta.usage",), ""), "id": (("id",), "")},
     answer="message.content.*",
-    answer_drops=("message.tool_calls", "logprobs"),
-    answer_spans=(Spans("message.citations", ("end",)),),
+    beside_answer=Beside(spans=(Spans("message.citations", ("end",)),), drops=("message.tool_calls", "logprobs")),
     silent=("tool_plan",),
     stops="stop_sequences",
     limits="cohere",
@@ -187,6 +168,11 @@ def to_response(finish: Finish) -> dict[str, Any]:
 
 
 WHERE = {"item_id": Ref("item_id"), "output_index": Ref("place.0"), "content_index": Ref("place.1")}
+TEXT_DELTA = {"type": "response.output_text.delta", **WHERE, "delta": Ref("text"), "logprobs": Ref("rows")}
+TEXT_DONE = {"type": "response.output_text.done", **WHERE, "text": Ref("said"), "logprobs": Ref("said_rows")}
+PART_DONE = {"type": "response.content_part.done", **WHERE, "part": Ref("part")}
+ITEM_DONE = {"type": "response.output_item.done", "output_index": Ref("place.0"), "item": Ref("item")}
+COMPLETED = {"type": "response.completed", "response": Ref("response")}
 ANNOTATIONS = (Spans("annotations", ("end_index", "index"), lenient=True),)
 
 RESPONSES = Api(
@@ -208,49 +194,16 @@ RESPONSES = Api(
         "response.incomplete": "response.output.*.content.*",
     },
     places=("output_index", "content_index"),
-    tokens=Tokens("logprobs"),
+    beside=Beside(Tokens("logprobs")),
     is_text=lambda piece: get(piece, "type") in ("output_text", "response.output_text.done"),
     write=to_response,
-    piece={
-        "type": "response.output_text.delta",
-        **WHERE,
-        "delta": Ref("text"),
-        "logprobs": Ref("rows"),
-        "sequence_number": Ref("sequence_number"),
-    },
-    closing=(
-        (
-            2,
-            {
-                "type": "response.output_text.done",
-                **WHERE,
-                "text": Ref("said"),
-                "logprobs": Ref("said_rows"),
-                "sequence_number": Ref("next_number"),
-            },
-        ),
-        (
-            2,
-            {"type": "response.content_part.done", **WHERE, "part": Ref("part"), "sequence_number": Ref("next_number")},
-        ),
-        (
-            1,
-            {
-                "type": "response.output_item.done",
-                "output_index": Ref("place.0"),
-                "item": Ref("item"),
-                "sequence_number": Ref("next_number"),
-            },
-        ),
-        (0, {"type": "response.completed", "response": Ref("response"), "sequence_number": Ref("next_number")}),
-    ),
+    piece=TEXT_DELTA,
+    closing=((2, TEXT_DONE), (2, PART_DONE), (1, ITEM_DONE), (0, COMPLETED)),
     memory=Outline,
     answer="output.*.content.*",
-    piece_drops=("parsed",),
-    piece_spans=ANNOTATIONS,
-    piece_tokens=Tokens("logprobs"),
+    beside_piece=Beside(Tokens("logprobs"), ANNOTATIONS, ("parsed",)),
     settled={"status": "completed"},
-    answer_drops=("output_parsed", "output_text"),
+    beside_answer=Beside(drops=("output_parsed", "output_text")),
     limits="responses",
 )
 
@@ -274,8 +227,7 @@ GEMINI = Api(
     words=("finishReason",),
     finished=from_gemini,
     final=False,
-    tokens=Tokens("logprobsResult", ("chosenCandidates", "topCandidates")),
-    spans=GROUNDING,
+    beside=Beside(Tokens("logprobsResult", ("chosenCandidates", "topCandidates")), GROUNDING),
     usage=("usageMetadata",),
     write=lambda finish: {"finishReason": to_gemini(finish)["finishReason"]},
     keeps=("index", "content.role"),
@@ -317,8 +269,7 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         calls=calls,
         words=("done",),
         finished=from_ollama,
-        tokens=Tokens("logprobs"),
-        drops=(*calls, "context"),  # the ids of all that was generated
+        beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # the ids of all that was generated
         usage=COUNTS,
         silent=REASONING,
         write=to_ollama,
@@ -340,8 +291,7 @@ LLAMA = Api(
     each="",
     texts=(Text("content"),),
     words=("stop",),
-    tokens=Tokens("completion_probabilities"),
-    drops=("tokens",),
+    beside=Beside(Tokens("completion_probabilities"), drops=("tokens",)),
     usage=("timings", "tokens_predicted", "tokens_evaluated", "tokens_cached"),
     silent=("prompt", "generation_settings"),
     write=lambda finish: {"stop": True, **to_llama_cpp(finish)},

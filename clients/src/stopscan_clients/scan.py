@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import isawaitable
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.machine import Machine, Options, machine_of
+from stopscan_clients.machine import Machine, Options, check_flags, machine_of
 from stopscan_clients.rows import api_of_answer, api_of_event
-from stopscan_clients.steps import Steps, arun, run
+from stopscan_clients.steps import at_once, run, settled
 from stopscan_clients.whole import cut
 
 E = TypeVar("E", bound=Mapping[str, Any])  # the caller's own type of an event, a dict
@@ -32,12 +32,9 @@ class _Events(Generic[E]):
     """What both streams share: all but the waiting."""
 
     _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
-    _STOP: ClassVar[type[Exception]]
 
-    def __init__(self, source: Any, options: Options) -> None:
-        self._source, self._options = source, options
-        self._iterator: Any
-        self._next: Any
+    def __init__(self, source: Any, iterator: Any, step: Callable[[], Any], options: Options) -> None:
+        self._source, self._iterator, self._next, self._options = source, iterator, step, options
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()
@@ -81,52 +78,60 @@ class _Events(Generic[E]):
 
     def _failed(self, error: Exception) -> None:
         """The source has ended, or failed: that is raised at once, but after a stop behind the events that are left."""
-        ends = isinstance(error, self._STOP)
-        if self._over is not None or not (ends or self._matches):
+        ends = isinstance(error, StopAsyncIteration)
+        if not (ends or self._matches):
             raise error
-        self._end(error)
+        self._over = error
         if self._machine is not None:
             left = self._machine.end() if ends else self._machine.end(None)
             self._ready.extend([out for out, _ in left])
 
-    def _end(self, error: Exception | None = None) -> None:
-        self._over = error or self._STOP()
-        self._next = self._past
+    async def _step(self) -> Any:
+        with self._taken():
+            while not self._ready or self._closing:
+                if self._closing:
+                    await self._after_stop()
+                elif self._over is not None:
+                    error, self._over = self._over, StopAsyncIteration()
+                    raise error
+                else:
+                    try:
+                        event = await self._next()
+                    except Exception as error:
+                        self._failed(error)
+                    else:
+                        self._feed(event)
+            return self._ready.popleft()
 
-    def _past(self) -> Any:
-        error, self._over = self._over, self._STOP()
-        assert error is not None
-        raise error
-
-    def _after_stop(self) -> Steps:
+    async def _after_stop(self) -> None:
         # A cancellation leaves the events ready and the source to be closed with the next step.
         try:
-            yield from self._shut()
+            await self._shut()
         except Exception as error:  # the text before the stop comes first
-            self._end(error)
+            self._over = error
         else:
-            self._end()
+            self._over = StopAsyncIteration()
         self._closing = False
 
-    def _shut(self) -> Steps:
+    async def _shut(self) -> None:
         if self._closed:
             return
         try:
-            yield from self._close_one(self._iterator)
+            await self._close_one(self._iterator)
         finally:
             if self._source is not self._iterator:
-                yield from self._close_one(self._source)
+                await self._close_one(self._source)
         self._closed = True
 
-    def _leave(self) -> Steps:
-        yield from self._shut()
-        if self._over is None:
-            self._end()
+    async def _leave(self) -> None:
+        with self._taken():
+            await self._shut()
+            self._over = self._over or StopAsyncIteration()
 
-    def _close_one(self, source: Any) -> Steps:
+    async def _close_one(self, source: Any) -> None:
         close = self._closer(source)
         if close is not None:
-            yield close()
+            await settled(close())
 
     def _closer(self, source: Any) -> Any:
         methods = (getattr(source, name, None) for name in self._CLOSERS)
@@ -147,26 +152,18 @@ class _Events(Generic[E]):
 class EventStream(_Events[E], Iterator[E]):
     """The events of a stream up to a stop: an iterator and a context manager. ``scan_events`` makes it."""
 
-    _CLOSERS, _STOP = ("close",), StopIteration
+    _CLOSERS = ("close",)
 
     def __init__(self, source: Any, options: Options) -> None:
-        super().__init__(source, options)
-        self._iterator = iter(source)
-        self._next = self._iterator.__next__
+        iterator = iter(source)
+        super().__init__(source, iterator, at_once(iterator.__next__), options)
 
     def __next__(self) -> E:
-        with self._taken():
-            while not self._ready:
-                try:
-                    event = self._next()
-                except Exception as error:
-                    self._failed(error)
-                else:
-                    self._feed(event)
-                    if self._closing:
-                        run(self._after_stop())
-            ready: E = self._ready.popleft()
-            return ready
+        try:
+            event: E = run(self._step())
+        except StopAsyncIteration:
+            raise StopIteration from None
+        return event
 
     def close(self) -> None:
         """Closes the source, as a stop does. The stream ends with the events that are ready. Held text stays in
@@ -175,8 +172,7 @@ class EventStream(_Events[E], Iterator[E]):
         If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
         The ``RuntimeError`` while another thread is in the stream is such an error.
         """
-        with self._taken():
-            run(self._leave())
+        run(self._leave())
 
     def __enter__(self) -> EventStream[E]:
         return self
@@ -188,32 +184,19 @@ class EventStream(_Events[E], Iterator[E]):
 class AsyncEventStream(_Events[E], AsyncIterator[E]):
     """The async twin of ``EventStream``. ``ascan_events`` makes it."""
 
-    _CLOSERS, _STOP = ("aclose", "close"), StopAsyncIteration
+    _CLOSERS = ("aclose", "close")
 
     def __init__(self, source: Any, options: Options) -> None:
-        super().__init__(source, options)
-        self._iterator = aiter(source)
-        self._next = self._iterator.__anext__
+        iterator = aiter(source)
+        super().__init__(source, iterator, iterator.__anext__, options)
 
     async def __anext__(self) -> E:
-        with self._taken():
-            while not self._ready or self._closing:
-                if self._closing:
-                    await arun(self._after_stop())
-                    continue
-                try:
-                    event = await self._next()
-                except Exception as error:
-                    self._failed(error)
-                else:
-                    self._feed(event)
-            ready: E = self._ready.popleft()
-            return ready
+        event: E = await self._step()
+        return event
 
     async def aclose(self) -> None:
         """The async twin of ``EventStream.close``: the error is that of another task in the stream."""
-        with self._taken():
-            await arun(self._leave())
+        await self._leave()
 
     async def __aenter__(self) -> AsyncEventStream[E]:
         return self
@@ -304,9 +287,7 @@ def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /
 
 
 def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any) -> Options:
-    for name, flag in (("include_stop", include_stop), ("drain", drain)):
-        if not isinstance(flag, bool):
-            raise TypeError(f"{name} must be True or False, not {flag!r}")
+    check_flags(include_stop=include_stop, drain=drain)
     if choices is not None and (type(choices) is not int or choices < 1):
         raise (ValueError if type(choices) is int else TypeError)(
             f"choices must be a number from 1 on, not {choices!r}"

@@ -1,35 +1,53 @@
-"""Steps that are to be waited for, said once for sync and async: a generator yields what is to be waited for, and is
-sent what came of it."""
+"""Sync and async, written once. What waits for something is a coroutine. For a sync caller nothing in it has to be
+awaited, so it runs to its end in one step."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator
 from inspect import isawaitable
-from typing import Any, TypeAlias
-
-Steps: TypeAlias = Generator[Any, Any, Any]
+from typing import Any
 
 
-def run(steps: Steps) -> Any:
-    """Returns what the steps return, which wait for nothing."""
-    value = None
+def run(coroutine: Any) -> Any:
+    """Returns what the coroutine returns, which waits for nothing."""
     try:
-        while True:
-            value = steps.send(value)
+        coroutine.send(None)
     except StopIteration as end:
         return end.value
+    raise RuntimeError("a sync call has to wait for something async")
 
 
-async def arun(steps: Steps) -> Any:
-    """Returns what the steps return, each of which is awaited if it can be."""
+async def settled(value: Any) -> Any:
+    """Returns the value, awaited if it can be."""
+    return await value if isawaitable(value) else value
+
+
+def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns the ``__anext__`` of a sync iterator with this ``__next__``."""
+
+    async def astep() -> Any:
+        try:
+            return step()
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    return astep
+
+
+def each(pieces: AsyncGenerator[Any, None]) -> Iterator[Any]:
+    """Yields what an async generator yields, which waits for nothing."""
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)  # an event loop of this thread would close the generator when it ends
     try:
-        step = steps.send(None)
+        step = pieces.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+    try:
         while True:
-            try:
-                value = await step if isawaitable(step) else step
-            except BaseException as error:  # a cancellation, too, still closes what is to be closed
-                step = steps.throw(error)
-            else:
-                step = steps.send(value)
-    except StopIteration as end:
-        return end.value
+            yield run(step)
+            step = pieces.__anext__()
+    except StopAsyncIteration:
+        pass
+    finally:
+        run(pieces.aclose())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stopscan import StopMatch, StopSet
-from stopscan_clients.body import MEDIA, Body, media_of
-from stopscan_clients.machine import Options
-from stopscan_clients.native import LIMITS, Name
-from stopscan_clients.request import SIGNED, Plan, error_body, planned, route_of
-from stopscan_clients.steps import Steps, arun, run
+from stopscan_clients.body import MEDIA, Asked, Body, media_of
+from stopscan_clients.machine import Options, check_flags
+from stopscan_clients.native import Name, limits_of
+from stopscan_clients.request import NO_LIMITS, SIGNED, asked_in, error_body, route_of
+from stopscan_clients.steps import at_once, each, run, settled
 
 if TYPE_CHECKING:
     import httpx
@@ -53,7 +53,7 @@ class _Transport:
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
     _BASE: ClassVar[str]
-    most: int | None = None  # how many stops a request may have: the proxy's limit
+    limits = NO_LIMITS  # of a request's own stops; the proxy has some
 
     def __init__(
         self,
@@ -67,72 +67,59 @@ class _Transport:
         on_match: Callable[[int, StopMatch], object] | None = None,
         strict: bool = True,
     ) -> None:
-        if api is not None and api not in LIMITS:
-            raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
-        for name, flag in (("include_stop", include_stop), ("drain", drain), ("strict", strict)):
-            if not isinstance(flag, bool):
-                raise TypeError(f"{name} must be True or False, not {flag!r}")
+        if api is not None:
+            limits_of(api)
+        check_flags(include_stop=include_stop, drain=drain, strict=strict)
         if on_match is not None and not callable(on_match):
             raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
         if transport is not None and not hasattr(transport, self._HANDLE):
             raise TypeError(f"transport must have {self._HANDLE}, and {type(transport).__name__} has not")
         self._options = Options(StopSet(stop), include_stop, drain)
         self._api, self._on_match, self._strict = api, on_match, strict
-        self._refused: set[Any] = set()  # hosts, paths and models whose server refuses stops
         self._given = transport
         self._own: dict[Any, Any] = {}  # by the package and the proxy of the environment, if none was given
 
-    def _exchange(self, request: Any) -> Steps:
+    async def _exchange(self, request: Any) -> Any:
         """The answer to a request."""
         send, path = getattr(self._inner(request), self._HANDLE), request.url.path
         route = route_of(request.method, path)
         if request.method == "HEAD":
-            return (yield send(request))
+            return await settled(send(request))
         content = b""
         if route is not None or "json" in request.headers.get("content-type", ""):  # no upload is read
-            yield getattr(request, self._READ)()
+            await settled(getattr(request, self._READ)())
             content = request.content
-        host, signed = request.url.netloc, any(name in request.headers for name in SIGNED)
+        signed = any(name in request.headers for name in SIGNED)
         try:
-            plan = planned(
-                route,
-                path,
-                content,
-                self._options,
-                self._api,
-                lambda key: (host, *key) in self._refused,
-                signed,
-                self.most,
-            )
+            asked = asked_in(route, path, content, self._options, self._api, signed, self.limits)
         except (TypeError, ValueError) as error:
             return error_response(request, route, str(error))
-        response = yield send(self._sent(request, plan.body))
-        if plan.key is not None and response.status_code in REFUSALS:
-            yield getattr(response, self._READ)()
-            response = yield send(self._sent(request, plan.bare))
-            if response.is_success:
-                self._refused.add((host, *plan.key))
-        if not len(plan.asked.options.stops) or not response.is_success:
+        response = await settled(send(self._sent(request, asked.body)))
+        if asked.bare is not None and response.status_code in REFUSALS:
+            await settled(getattr(response, self._READ)())
+            response = await settled(send(self._sent(request, asked.bare)))
+        if not len(asked.options.stops) or not response.is_success:
             return response
-        return (yield from self._answered(request, route, response, plan))
+        return await self._answered(request, route, response, asked)
 
-    def _answered(self, request: Any, route: Any, response: Any, plan: Plan) -> Steps:
+    async def _answered(self, request: Any, route: Any, response: Any, asked: Asked) -> Any:
         media = media_of(response)
-        body = Body(plan.asked, media, self._strict, self._on_match)
+        body = Body(asked, media, self._strict, self._on_match)
         # httpx leaves a body with an unknown encoding undecoded.
         encodings = [name.strip() for name in response.headers.get("content-encoding", "").lower().split(",")]
         unknown = next((name for name in encodings if name not in DECODED), None)
-        whole = not plan.asked.streamed and media.endswith("json") and media not in MEDIA
+        whole = not asked.streamed and media.endswith("json") and media not in MEDIA
         if unknown is not None:
-            if not self._strict or not (whole or media in MEDIA or plan.asked.streamed):
+            if not self._strict or not (whole or media in MEDIA or asked.streamed):
                 return response
+            body.ended = True
             body.error = TypeError(f"an answer with the encoding {unknown!r} cannot be read for stops")
         if not whole:
             plain = all(name in DECODED[:2] for name in encodings)
             return self._response(request, response, body, plain)
         if unknown is not None:
-            yield getattr(response, self._CLOSE)()
-        content = b"" if unknown is not None else (yield getattr(response, self._READ)())
+            await settled(getattr(response, self._CLOSE)())
+        content = b"" if unknown is not None else await settled(getattr(response, self._READ)())
         try:
             content = b"".join(body.told(body.whole(content) if body.error is None else b""))
         except Exception as error:
@@ -154,10 +141,10 @@ class _Transport:
             self._own[key] = getattr(package, self._KIND)(proxy=url, limits=limits)
         return self._own[key]
 
-    @property
-    def _all(self) -> list[Any]:
-        """The transports below."""
-        return [transport for transport in (self._given, *self._own.values()) if transport is not None]
+    async def _close_all(self) -> None:
+        for transport in (self._given, *self._own.values()):
+            if transport is not None:
+                await settled(getattr(transport, self._CLOSE)())
 
     def _sent(self, request: Any, body: bytes | None) -> Any:
         """The request with another body. The answer is to be read here: it need not be compressed."""
@@ -194,63 +181,48 @@ class _Stream:
 
     def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
         self._response, self._body, self._plain, self._content = response, body, plain, content
-        self.whole = content is not None
         self.failed = body.failed
 
     def __iter__(self) -> Iterator[bytes]:
-        body, out = self._body, self._content
-        if out is not None or body.error is not None:
-            yield from body.told(out or b"") if body.error is not None else [out or b""]
-            return
         source = iter(self._response.stream if self._plain else self._response.iter_bytes())
-        while not (body.over or body.ended):
-            try:
-                data = next(source, None)
-            except Exception:
-                yield body.broken()
-                raise
-            out = body.end() if data is None else body.feed(data)
-            if body.ended:
-                run(self._shut("close"))
-            elif data is not None and out is data and not body.matches:
-                yield data  # most events
-                continue
-            yield from body.told(out)
+        return each(self._pieces(at_once(source.__next__), "close"))
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        body, out = self._body, self._content
-        if out is not None or body.error is not None:
-            for piece in body.told(out or b"") if body.error is not None else [out or b""]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        source = aiter(self._response.stream if self._plain else self._response.aiter_bytes())
+        return self._pieces(source.__anext__, "aclose")
+
+    async def _pieces(self, step: Callable[[], Any], close: str) -> AsyncGenerator[bytes, None]:
+        body = self._body
+        if self._content is not None or body.error is not None:
+            for piece in body.told(self._content or b""):
                 yield piece
             return
-        source = aiter(self._response.stream if self._plain else self._response.aiter_bytes())
         while not (body.over or body.ended):
             try:
-                data = await anext(source, None)
+                data = await step()
+            except StopAsyncIteration:
+                data = None
             except Exception:
                 yield body.broken()
                 raise
             out = body.end() if data is None else body.feed(data)
             if body.ended:
-                await arun(self._shut("aclose"))
+                try:
+                    await shut(self._response, close)
+                except Exception as error:  # the closing events come first
+                    body.error = body.error or error
             elif data is not None and out is data and not body.matches:
-                yield data
+                yield data  # most events
                 continue
             for piece in body.told(out):
                 yield piece
 
-    def _shut(self, close: str) -> Steps:
-        try:
-            yield from shutting(self._response, close)
-        except Exception as error:  # the closing events come first
-            self._body.error = self._body.error or error
-
     def close(self) -> None:
         # httpx2 closes the response with its iterator, and that sends no reset.
-        run(shutting(self._response, "close", self._body.over))
+        run(shut(self._response, "close", self._body.over))
 
     async def aclose(self) -> None:
-        await arun(shutting(self._response, "aclose", self._body.over))
+        await shut(self._response, "aclose", self._body.over)
 
 
 @cache
@@ -272,16 +244,16 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
     return None
 
 
-def shutting(response: Any, close: str, over: bool = False) -> Steps:
-    """The steps that close a response, after a reset of its HTTP/2 stream if that is not over: httpcore's own close
-    sends none, and the server would generate to the end."""
+async def shut(response: Any, close: str, over: bool = False) -> None:
+    """Closes a response, after a reset of its HTTP/2 stream if that is not over: httpcore's own close sends none, and
+    the server would generate to the end."""
     found = None if over else connection_of(response.stream)
     if found is not None:
         connection, request, number = found
         with suppress(Exception):  # h2's own errors, of a stream that has ended meanwhile
             connection._h2_state.reset_stream(number, error_code=CANCEL)
-            yield connection._write_outgoing_data(request)
-    yield getattr(response, close)()
+            await settled(connection._write_outgoing_data(request))
+    await settled(getattr(response, close)())
 
 
 class StopTransport(_Transport, _SyncBase):
@@ -308,8 +280,7 @@ class StopTransport(_Transport, _SyncBase):
         return run(self._exchange(request))
 
     def close(self) -> None:
-        for transport in self._all:
-            transport.close()
+        run(self._close_all())
 
     def __enter__(self) -> StopTransport:
         return self
@@ -325,11 +296,10 @@ class AsyncStopTransport(_Transport, _AsyncBase):
     _KIND, _BASE = "AsyncHTTPTransport", "AsyncByteStream"
 
     async def handle_async_request(self, request: Any) -> Any:
-        return await arun(self._exchange(request))
+        return await self._exchange(request)
 
     async def aclose(self) -> None:
-        for transport in self._all:
-            await transport.aclose()
+        await self._close_all()
 
     async def __aenter__(self) -> AsyncStopTransport:
         return self

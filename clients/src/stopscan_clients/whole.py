@@ -9,8 +9,8 @@ from stopscan import StopMatch
 from stopscan.finish import Finish
 from stopscan_clients.api import Api
 from stopscan_clients.beside import Token, without_copies
-from stopscan_clients.machine import Choices, Entry, Options, Part, Unit, clean
-from stopscan_clients.paths import Path, dotted, get, items, number, without
+from stopscan_clients.machine import Choices, Options, Part, Unit, clean
+from stopscan_clients.paths import Path, dotted, get, number
 
 EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
 
@@ -20,15 +20,30 @@ def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMat
     if api.each is not None:
         machine = _Answer(api.of_answers, options)
         return machine.cut(answer), machine.matches
-    pieces = _Pieces(api, options)
-    left, match = pieces.cut(answer, dotted(api.answer))
-    if match is None:
-        return answer, {}
-    for drop in api.answer_drops:
-        left = without(left, *dotted(drop))
-    for spans in api.answer_spans:
-        left = spans.cut(left, pieces.kept)
-    return {**left, **api.write(Finish.of(match))}, {0: match}
+    for at, text in api.texts_in(answer, dotted(api.answer)):
+        kept, match = options.truncate(clean(text))
+        if match is not None:
+            left = _left(api, answer, at, text, kept, text[max(match.end, len(kept)) :])
+            return {**api.beside_answer.cut(left, kept), **api.write(Finish.of(match))}, {0: match}
+    return answer, {}
+
+
+def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) -> Any:
+    """The answer up to the stop in the piece at this place: no list has what stands behind the stop, and none has a
+    piece that became empty."""
+    left = EMPTY
+    if kept:
+        piece = api.beside_piece.cut_tokens({**get(answer, *at), "text": kept}, text, kept)
+        left = without_copies(api.beside_piece.cut(piece, kept), behind, ("text",))
+    for depth in reversed(range(len(at))):
+        key, around = at[depth], get(answer, *at[:depth])
+        if type(key) is int:
+            left = [*around[:key], *([] if left is EMPTY else [left])] or EMPTY
+        elif left is not EMPTY or not any(type(above) is int for above in at[:depth]):
+            beside = without_copies(around, behind, (key,), api.silent)
+            settled = {name: value for name, value in api.settled.items() if name in around}
+            left = {**beside, **settled, key: [] if left is EMPTY else left}
+    return left
 
 
 class _Text(Part):
@@ -39,8 +54,8 @@ class _Text(Part):
         self._options, self._before = options, 0
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        echoed = text[: self._echoed]
-        scanned, self._echoed = text[len(echoed) :], self._echoed - len(echoed)
+        echoed = text[: self.echoed]
+        scanned, self.echoed = text[len(echoed) :], self.echoed - len(echoed)
         kept, match = self._options.truncate(scanned)
         if match is not None:
             self.unused = scanned[max(match.end, len(kept)) :]
@@ -55,68 +70,15 @@ class _Text(Part):
 class _Answer(Choices):
     """An answer with choices is an event that ends all of them."""
 
-    def part(self, place: Path) -> Part:
-        return self.parts.setdefault(place, _Text(place, self.options))
+    _PART = _Text
 
     def cut(self, answer: Any) -> Any:
-        entry = Entry(answer, [])
-        for json in self.api.units(answer):
-            unit = Unit(json, self.api.runs(json) if isinstance(json, dict) else [])
-            entry.units.append(unit)
+        units = [Unit(json, self.api.runs(json) if isinstance(json, dict) else []) for json in self.api.units(answer)]
+        for unit in units:
             if unit.runs:
-                part = self.part((number(json.get("index")),))
+                part = self.part((number(unit.json.get("index")),))
                 unit.finished = True
-                self._scan(unit, part, entry)
+                self._scan(unit, part, answer, [])
                 if part.match is not None:
                     self.matches[part.place[0]] = part.match
-        return self._given(entry)[0][0] if self.matches else answer
-
-
-class _Pieces:
-    """An answer whose texts are pieces of lists."""
-
-    def __init__(self, api: Api, options: Options) -> None:
-        self.api, self.options = api, options
-        self.kept = ""
-
-    def cut(self, tree: Any, path: Path, listed: bool = False) -> tuple[Any, StopMatch | None]:
-        """Returns what is left of the tree, and the stop in it: no list has what stands behind the stop, and none has a
-        piece that became empty."""
-        if not path:
-            return self._piece(tree)
-        key, *rest = path
-        if key == "*":
-            for i, child in enumerate(items(tree)):
-                left, match = self.cut(child, tuple(rest), True)
-                if match is not None:
-                    return [*tree[:i], *([] if left is EMPTY else [left])] or EMPTY, match
-            return tree, None
-        child, match = self.cut(get(tree, key), tuple(rest), listed)
-        if match is None:
-            return tree, None
-        if child is EMPTY and listed:
-            return EMPTY, match
-        beside = without_copies(tree, self._behind, (key,), self.api.silent)
-        settled = {name: value for name, value in self.api.settled.items() if name in tree}
-        return {**beside, **settled, key: [] if child is EMPTY else child}, match
-
-    def _piece(self, piece: Any) -> tuple[Any, StopMatch | None]:
-        api = self.api
-        text = get(piece, "text")
-        if not isinstance(text, str) or not api.is_text(piece):
-            return piece, None
-        kept, match = self.options.truncate(clean(text))
-        if match is None:
-            return piece, None
-        self.kept, self._behind = kept, text[max(match.end, len(kept)) :]
-        if not kept:
-            return EMPTY, match
-        left = without_copies({**piece, "text": kept}, self._behind, ("text",))
-        if api.piece_tokens is not None:
-            tokens = api.piece_tokens.read(piece, text)
-            left = api.piece_tokens.write(left, [row for begin, row in tokens if begin < len(kept)])
-        for spans in api.piece_spans:
-            left = spans.cut(left, kept)
-        for name in api.piece_drops:
-            left = without(left, name)
-        return left, match
+        return self._given(answer, units, [])[0][0] if self.matches else answer

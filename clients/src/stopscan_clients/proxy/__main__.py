@@ -12,6 +12,18 @@ from stopscan_clients.native import LIMITS
 from stopscan_clients.proxy import Limits, proxy
 from stopscan_clients.proxy._server import serve
 
+# The options that are limits, and their fields.
+LIMITED = (
+    ("--timeout", "read", "SECONDS", "of a silent server"),
+    ("--request-timeout", "request", "SECONDS", "of a client that sends half a request, or reads nothing"),
+    ("--max-connections", "connections", "N", "of clients"),
+    ("--max-body", "body", "BYTES", "of a request"),
+    ("--max-stops", "stops", "N", "stops of a request"),
+    ("--max-patterns", "patterns", "N", "patterns of a request"),
+    ("--max-text", "bytes", "BYTES", "of a request's stops and patterns, and of its markers"),
+    ("--max-regions", "regions", "N", "regions of a request"),
+)
+
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
@@ -26,30 +38,19 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--drain", action="store_true", help="read on after a stop, for the usage")
     made.add_argument("--api", choices=sorted(LIMITS), help="whose limits hold for stops that go on; none: no stop")
     made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of APIs that are not known")
-    limit = Limits()
-    for name, kind, default, unit, text in (
-        ("--timeout", float, limit.read, "SECONDS", "of a silent server"),
-        (
-            "--request-timeout",
-            float,
-            limit.request,
-            "SECONDS",
-            "of a client that sends half a request, or reads nothing",
-        ),
-        ("--grace", int, 30, "SECONDS", "for open answers after SIGTERM"),
-        ("--max-connections", int, limit.connections, "N", "of clients"),
-        ("--max-body", int, limit.body, "BYTES", "of a request"),
-        ("--max-stops", int, limit.stops, "N", "of a request, patterns among them"),
-    ):
-        made.add_argument(name, type=kind, default=default, metavar=unit, help=f"{text} (%(default)s)")
+    made.add_argument("--grace", type=int, default=30, metavar="SECONDS", help="after SIGTERM (%(default)s)")
+    for option, name, unit, text in LIMITED:
+        default = getattr(Limits(), name)
+        made.add_argument(
+            option, dest=name, type=type(default), default=default, metavar=unit, help=f"{text} (%(default)s)"
+        )
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.WARNING)
-    most = options.max_connections, options.max_body, options.max_stops
-    limits = Limits(Limits().connect, options.timeout, options.request_timeout, *most)
+    limits = Limits(**{name: getattr(options, name) for _, name, _, _ in LIMITED})
     passed = {name: getattr(options, name) for name in ("api", "include_stop", "drain", "strict")}
     try:
         app = proxy(options.upstream, stop_set(options, options.protect), limits=limits, **passed)

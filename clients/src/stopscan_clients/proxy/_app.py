@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+import stopscan.engines
 from stopscan import StopSet
 from stopscan_clients import AsyncStopTransport
 from stopscan_clients.native import Name
@@ -32,9 +33,9 @@ ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
 CLOSE = {"connection": "close"}  # after an error whose request was not read to its end
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of the proxy.
+@dataclass(frozen=True)
+class Limits(stopscan.engines.Limits):
+    """The limits of the proxy, and those of one request's own stops, which are the same in every server of stopscan.
 
     - ``connect``: seconds to connect to the upstream server.
     - ``read``: seconds for which the upstream server may be silent.
@@ -42,15 +43,15 @@ class Limits:
       for reading what waits, and between two requests.
     - ``connections``: how many clients may be connected. Only the command counts them.
     - ``body``: bytes of a request's body.
-    - ``stops``: how many stops and patterns a request may have.
+    - ``stops``, ``patterns`` and ``regions``: how many of each a request may have.
+    - ``bytes``: bytes of its stops and patterns together, and of its markers.
     """
 
-    connect: float = 10
-    read: float = 600
-    request: float = 60
+    connect: float = 10.0
+    read: float = 600.0
+    request: float = 60.0
     connections: int = 4096
     body: int = 1 << 26
-    stops: int = 1024
 
 
 def proxy(
@@ -79,7 +80,7 @@ def proxy(
         stop, transport=connections, api=api, include_stop=include_stop, drain=drain, strict=strict
     )
     limits = limits or Limits()
-    transport.most = limits.stops
+    transport.limits = limits
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:

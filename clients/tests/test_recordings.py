@@ -1,0 +1,115 @@
+"""Streams that the APIs themselves have sent (`recordings/`, with their sources): unchanged without a match, cut as
+brute force does with one, and valid for the types of the API's own client."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from events import field, text_of
+from pydantic import ValidationError
+from reference import Reference
+from test_recorded import checker, through
+
+from stopscan_clients.framing import Aws, Lines, Sse
+
+RECORDINGS = {path.name: path for path in sorted((Path(__file__).parent / "recordings").glob("*_*.*"))}
+FORMS: dict[str, tuple[type[Lines], str]] = {
+    ".sse": (Sse, "text/event-stream"),
+    ".ndjson": (Lines, "application/x-ndjson"),
+    ".aws": (Aws, "application/vnd.amazon.eventstream"),
+}
+PLACES: dict[str, Any] = {
+    "anthropic": lambda event: field(event, "index"),
+    "cohere": lambda event: field(event, "index"),
+    "bedrock": lambda event: field(event, "contentBlockDelta", "contentBlockIndex"),
+    "responses": lambda event: (field(event, "output_index"), field(event, "content_index")),
+}
+TYPED = [name for name in RECORDINGS if name.startswith(("chat", "responses", "anthropic", "gemini"))]
+
+
+def api_of(name: str) -> str:
+    return name.partition("_")[0]
+
+
+def events_in(name: str, body: bytes) -> list[Any]:
+    framing = FORMS[Path(name).suffix][0]()
+    payloads = [framing.payload(frame) for frame in framing.split(body)]
+    return [json.loads(payload) for payload in payloads if payload not in (None, b"[DONE]")]
+
+
+def texts(name: str, body: bytes) -> dict[Any, str]:
+    """The text of each part."""
+    said: dict[Any, str] = {}
+    for event in events_in(name, body):
+        text = text_of(api_of(name), event)
+        if text:
+            place = PLACES.get(api_of(name), lambda event: 0)(event)
+            said[place] = said.get(place, "") + text
+    return said
+
+
+def cut(said: dict[Any, str], stop: str) -> tuple[dict[Any, str], bool]:
+    left = {}
+    for place, text in said.items():
+        oracle = Reference([stop])
+        left[place] = oracle.feed(text) + oracle.flush()
+        if oracle.match is not None:
+            return {at: kept for at, kept in left.items() if kept}, True
+    return left, False
+
+
+def media(name: str) -> str:
+    return FORMS[Path(name).suffix][1]
+
+
+@pytest.mark.parametrize("size", [1, 97, 1 << 20])
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recording_without_a_match_goes_out_as_it_came(name: str, size: int) -> None:
+    whole = RECORDINGS[name].read_bytes()
+    out, body = through([whole[at : at + size] for at in range(0, len(whole), size)], ["\0 never"], media(name))
+    assert (out, body.matches) == (whole, {})
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_cut_of_a_recording_is_that_of_brute_force(name: str) -> None:
+    whole = RECORDINGS[name].read_bytes()
+    said = texts(name, whole)
+    pieces = [whole[at : at + 97] for at in range(0, len(whole), 97)]
+    for text in said.values():
+        for begin in range(0, len(text), 1 + len(text) // 40):
+            stop = text[begin : begin + 1 + begin % 5]
+            expected, fires = cut(said, stop)
+            for drain in (False, True):
+                out, body = through(pieces, [stop], media(name), drain=drain)
+                assert (texts(name, out), bool(body.matches)) == (expected, fires), (stop, drain)
+
+
+def faults(api: str, event: Any) -> set[Any]:
+    """What the type of the API's own client finds wrong with an event, without the types of other kinds of events."""
+    try:
+        checker(api)(event)
+    except ValidationError as error:
+        found = [(fault["loc"], fault["type"]) for fault in error.errors()]
+        others = {loc[0] for loc, kind in found if loc[1:] == ("type",) and kind == "literal_error"}
+        return {fault for fault in found if fault[0][0] not in others}
+    return set()
+
+
+@pytest.mark.parametrize("drain", [False, True])
+@pytest.mark.parametrize("name", TYPED)
+def test_what_a_stop_makes_of_a_recording_fits_the_types_of_the_apis_own_client(name: str, drain: bool) -> None:
+    valid_as_the_recording(name, drain)
+
+
+def valid_as_the_recording(name: str, drain: bool) -> None:
+    """An API may say more than its client's types know."""
+    api, whole = api_of(name), RECORDINGS[name].read_bytes()
+    known = set().union(*(faults(api, event) for event in events_in(name, whole)))
+    for text in texts(name, whole).values():
+        for begin in range(0, len(text), 1 + len(text) // 9):
+            out, body = through([whole], [text[begin : begin + 3]], media(name), drain=drain)
+            assert body.matches
+            assert set().union(*(faults(api, event) for event in events_in(name, out))) <= known
