@@ -49,7 +49,7 @@ def register() -> None:
 
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
     """Returns what stands around each function of sglang, in a process with these defaults."""
-    from stopscan.sglang._detokenizer import Detokenizer
+    from stopscan.sglang._detokenizer import decode
     from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests
     from stopscan.sglang._routes import Routes
@@ -61,7 +61,7 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
     found: dict[str, Hook] = {
         "srt.sampling.sampling_params.SamplingParams.normalize": routes.normalize,
         "srt.managers.scheduler.Scheduler._add_request_to_queue": Scheduler(requests).queued,
-        f"{DETOKENIZER}._decode_batch_token_id_output": Detokenizer(guard.failures).decode,
+        f"{DETOKENIZER}._decode_batch_token_id_output": decode,
     }
     if _serves():
         found |= {
@@ -103,6 +103,6 @@ def _fitting(defaults: Defaults) -> dict[str, Callable[..., Any]]:
     if multiprocessing.parent_process() is None:
         from stopscan.sglang._selftest import problems
 
-        if wrong := problems():
+        if wrong := problems(lambda failures: hooks(Defaults(), failures)):
             raise RuntimeError(f"it does not fit this sglang: {'; '.join(wrong[:3])}")
     return made

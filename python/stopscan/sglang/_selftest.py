@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from logging import Logger
@@ -16,7 +16,7 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import Mock, patch
 
-from stopscan.engines import Defaults, Failures
+from stopscan.engines import Failures
 from stopscan.engines.selftest import Tokenizer
 
 WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
@@ -161,15 +161,13 @@ def _around(original: Any, hook: Any) -> Any:
     return through
 
 
-def problems() -> list[str]:
-    """What is wrong with stopscan in this sglang; nothing if all is right."""
-    from stopscan.sglang._plugin import hooks
-
+def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
+    """Returns what is wrong in this sglang with the hooks that ``hooks`` makes; nothing if all is right."""
     silent = Logger("stopscan self-test")
     silent.disabled = True
     failures = Failures(silent)
     try:
-        with installed(hooks(Defaults(), failures)):
+        with installed(hooks(failures)):
             wrong = list(_compare(Host()))
     except Exception as error:
         return [f"nothing can be told, because the test fails: {error!r}"]
