@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from stopscan import StopSet
 from stopscan.engines import CHAT, Checkpoint, Defaults, Failures, StopOptions, read_options
-from stopscan.regions import Graph, graph_of, openings, restricted, with_reasoning
+from stopscan.regions import Graph, graph_of, restricted, with_reasoning
 from stopscan.sglang._guard import Refused
 from stopscan.tokens import TokenScanner
 
@@ -26,13 +27,16 @@ class Model:
     """The regions of a tokenizer's model, as the checkpoint and the server's reasoning parser know them."""
 
     def __init__(self, tokenizer: Any) -> None:
-        detector = _detector()
+        from sglang.srt.parser.reasoning_parser import ReasoningParser
+
+        # The parser as chat routes make it for requests of which sglang says that they think.
+        name = serving("reasoning_parser")
+        detector = ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
         start, end = (getattr(detector, f"think_{name}_token", None) for name in ("start", "end"))
         own: Graph | None = {"answer": {start: "reasoning"}, "reasoning": {end: "answer"}} if start and end else None
         self.graph: Graph = with_reasoning(graph_of(tokenizer), own) or {}
         # Whether the parser takes the answers of requests that think for reasoning from their first character.
         self.inside = bool(getattr(detector, "force_reasoning", False))
-        self.said = openings(self.graph)
 
 
 class Requests:
@@ -68,29 +72,24 @@ class Requests:
         """
         if not isinstance(given, dict | None):
             raise Refused(f"custom_params must be an object, not a {type(given).__name__}")
+        ask = partial(read_options, given, self.defaults, prefix=PREFIX, fields=FIELDS)
+        # sglang knows an empty stop, and never finds it.
+        stop, patterns = listed(stop, without=["", *added(given)]), listed(patterns)
         try:
-            asked = read_options(given, self.defaults, prefix=PREFIX, fields=FIELDS)
-            if stop or patterns:
-                # Of sglang's own fields and ours. sglang knows an empty stop, and never finds it.
-                patterns = [*_listed(patterns), *asked.stops.patterns] if _texts(patterns) else patterns
-                stop = [text for text in _listed(stop) if text not in ("", *added(given))] if _texts(stop) else stop
-                own = {"stop": stop or None, "patterns": patterns or None}
-                asked = read_options(given, self.defaults, prefix=PREFIX, fields=FIELDS, own=own)
+            mine = ask().stops.patterns
+            patterns = [*patterns, *mine] if isinstance(patterns, list) else patterns
+            return ask(own={"stop": stop or None, "patterns": patterns or None})
         except ValueError as error:
             told = str(error)
             raise Refused(told.replace("patterns", "stop_regex", 1) if told.startswith("patterns") else told) from None
-        return asked
 
     def check(self, stop: Any, patterns: Any, given: Any, tokenizer: Any) -> None:
         """Raises ``Refused`` for a request with which something is wrong, or that sglang alone could not keep while
         stopscan is off."""
-        if not self.concerns(stop, patterns, given):
-            return
-        asked = self.read(stop, patterns, given)
-        if not self.on(patterns, given):
-            return
-        if tokenizer is not None:
-            self._stops(asked, given, tokenizer, thinks=False)
+        if self.concerns(stop, patterns, given):
+            asked = self.read(stop, patterns, given)
+            if self.on(patterns, given) and tokenizer is not None:
+                self._stops(asked, given, tokenizer, thinks=False)
 
     def scanner(self, req: Any) -> tuple[TokenScanner, bool] | None:
         """Returns the scanner of a request in the scheduler, and whether sglang could not keep its stops; ``None`` if
@@ -161,12 +160,11 @@ def _ours(given: Any) -> bool:
     return any(str(name).startswith(PREFIX) for name in given or ()) if isinstance(given, dict | None) else True
 
 
-def _texts(value: Any) -> bool:
-    return value is None or isinstance(value, str | list | tuple)
-
-
-def _listed(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str) else list(value or ())
+def listed(value: Any, without: Sequence[str] = ()) -> Any:
+    """Returns the entries of one string or a list, ``without`` some. Anything else is returned as it is, for an error
+    that says so."""
+    texts = [value] if isinstance(value, str) else value or []
+    return [text for text in texts if text not in without] if isinstance(texts, list | tuple) else texts
 
 
 def serving(name: str) -> Any:
@@ -177,11 +175,3 @@ def serving(name: str) -> Any:
         return getattr(get_serving(), name, None)
     except Exception:
         return None
-
-
-def _detector() -> Any:
-    """The server's reasoning parser, as chat routes make it for requests of which sglang says that they think."""
-    from sglang.srt.parser.reasoning_parser import ReasoningParser
-
-    name = serving("reasoning_parser")
-    return ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
