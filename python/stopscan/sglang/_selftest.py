@@ -141,9 +141,7 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
 
 def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
     """Returns what is wrong in this sglang with the hooks that ``hooks`` makes; nothing if all is right."""
-    silent = Logger("stopscan self-test")
-    silent.disabled = True
-    failures, wrong = Failures(silent), []
+    failures, wrong = Failures(Logger("stopscan self-test", 99)), []
     try:
         host = Host()
         streams = {str(number): (host.ids(case.pieces), case.params) for number, case in enumerate(CASES)}
