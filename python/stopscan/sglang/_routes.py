@@ -45,7 +45,8 @@ class Routes:
             tokenizer, asked = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
             try:
                 for params in filter(None, asked if isinstance(asked, list) else [asked]):
-                    self._requests.check(*map(params.get, ("stop", "stop_regex", "custom_params")), tokenizer)
+                    stop, patterns, given = map(params.get, ("stop", "stop_regex", "custom_params"))
+                    self._requests.check(stop, patterns, given, tokenizer)
             except Refused:
                 obj.stream = False
         yield

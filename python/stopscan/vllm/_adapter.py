@@ -160,7 +160,7 @@ class Adapter:
         if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
             raise refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
         try:
-            return asked, engine and engine.stops(asked, self._default(params))
+            return asked, engine.stops(asked, self._default(params)) if engine else None
         except ValueError as error:
             raise refusal(f"{PREFIX}{error}") from None
 
