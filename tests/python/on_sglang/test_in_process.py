@@ -397,6 +397,23 @@ def test_a_fault_concerns_only_the_request_in_which_it_is(
     assert forgiving.count == 1
 
 
+def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
+    """sglang begins to decode a request with its first message, which may have none, as after a retraction."""
+    with installed(hooks(Defaults())):
+        ours, theirs = host._request("ours", {"stop": ["END"]}), host._request("theirs", {})
+        theirs.stream = False
+        came = {"ours": "", "theirs": ""}
+        for new in (["a"], ["b"], []):
+            for req, pieces in ((ours, new), (theirs, [] if new == ["a"] else ["x", *new])):
+                ids = host.ids(pieces) if new else [host.tokenizer.eos_token_id]
+                req.output_ids.extend(ids)
+                req.update_finish_state(len(ids))
+            message = host._message([ours, theirs])
+            for rid, text in zip(message.rids, host.detokenizer._decode_batch_token_id_output(message), strict=True):
+                came[rid] += text
+    assert came == {"ours": "ab", "theirs": "xb"}
+
+
 def test_requests_without_stops_stay_sglangs(host: Host) -> None:
     from sglang.srt.managers.schedule_batch import Req
 
