@@ -72,7 +72,7 @@ def _watch(module: Any) -> None:
     """Installs when the first ``InputProcessor`` is made."""
     owner = module.InputProcessor
     original = owner.__init__
-    if hasattr(original, "stopscan_waits"):
+    if getattr(original, "stopscan_waits", False):
         return
 
     @wraps(original)
