@@ -43,11 +43,11 @@ def serve_with_faults() -> None:
     Failures.LIMIT = sys.maxsize
     arm = _adapter.arm
 
-    def faulty(theirs: Any, scanner: Any, made_of: Any, *rest: Any, **more: Any) -> None:
+    def faulty(theirs: Any, scanner: Any, *, made_of: Any, **state: Any) -> None:
         at = (made_of[1].sampling_params.extra_args or {}).get("fault")
         if at == "making":
             raise LookupError("injected")
-        arm(theirs, scanner, made_of, *rest, **more)
+        arm(theirs, scanner, made_of=made_of, **state)
         if at is not None:
             theirs.scanner = Failing(scanner, at)
 

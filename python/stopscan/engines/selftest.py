@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from itertools import count
-from typing import Any
 
 
 class Tokenizer:
     """A byte-level ``tokenizers.Tokenizer`` in ``backend``. Its tokens are every byte, ``words`` and ``special``.
 
     >>> tokenizer = Tokenizer(["Hel", "lo"], ["<|eos|>"])
-    >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!"]))
-    'Hello!'
+    >>> tokenizer.backend.decode(tokenizer.ids(["Hel", "lo", b"!", "???"]))
+    'Hello!???'
     """
 
     def __init__(self, words: Iterable[str], special: Iterable[str]) -> None:
@@ -29,15 +28,14 @@ class Tokenizer:
         self.backend.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
 
     def ids(self, pieces: Iterable[str | bytes]) -> list[int]:
-        """Returns the token ids of these pieces, one each: a token's text, or the bytes of one that is no text."""
-        return [self._id(piece) for piece in pieces]
+        """Returns the token ids of these pieces: one for a piece that is a token, else one for each of its bytes."""
+        return [token_id for piece in pieces for token_id in self._ids(piece)]
 
-    def _id(self, piece: str | bytes) -> int:
-        found: Any = self.backend.token_to_id(_spell(piece.encode() if isinstance(piece, str) else piece))
-        if found is None and isinstance(piece, str):
-            found = self.backend.token_to_id(piece)
-        assert found is not None, piece
-        return int(found)
+    def _ids(self, piece: str | bytes) -> list[int]:
+        raw = piece.encode() if isinstance(piece, str) else piece
+        vocabulary = self.backend.get_vocab()
+        whole = vocabulary.get(_spell(raw), vocabulary.get(str(piece)))
+        return [vocabulary[_spell(bytes([byte]))] for byte in raw] if whole is None else [whole]
 
 
 def _spell(piece: bytes) -> str:

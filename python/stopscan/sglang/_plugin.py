@@ -18,26 +18,25 @@ SERVER = "srt.entrypoints.http_server"
 CHAT = "srt.entrypoints.openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = "srt.entrypoints.anthropic.serving.AnthropicServing"
 
-# What is called or overridden, without a hook around it.
-REQ = "sglang.srt.managers.schedule_batch.Req"
-NEEDED = [f"{REQ}.update_finish_state", f"{REQ}.check_match_stop_str_prefix"]
-NEEDED_BY_ROUTES = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_output"]
+# What the routes' hooks call.
+CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_output"]
 
 
 def register() -> None:
-    """Registers the hooks as the environment asks. sglang goes on after any other exception of a plugin than
-    ``SystemExit``, which would leave it half hooked."""
+    """Registers stopscan's hooks, all or none, if the environment asks for it. sglang calls this in its engine,
+    scheduler, detokenizer and data-parallel processes.
+
+    ``STOPSCAN_SGLANG=1`` asks for it, and the process ends if stopscan does not fit; ``optional`` logs a warning then.
+    The exception is a ``SystemExit``: after any other sglang would go on, half hooked.
+    """
+    asked = ""
     try:
         asked = switch("STOPSCAN_SGLANG")
         if asked == "0":
             return
-        defaults = Defaults.from_environment("STOPSCAN_SGLANG")
-    except ValueError as error:
-        raise SystemExit(f"stopscan: {error}") from error
-    try:
-        fitting = _fitting(defaults)
+        fitting = _fitting(Defaults.from_environment("STOPSCAN_SGLANG"))
     except Exception as error:
-        if asked == "1":
+        if asked != "optional" or isinstance(error, ValueError):  # of a variable
             raise SystemExit(f"stopscan: {error}; see docs/sglang.md") from error
         logger.warning("running without stopscan: %s", error)
         return
@@ -49,7 +48,7 @@ def register() -> None:
 
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
     """Returns what stands around each function of sglang, in a process with these defaults."""
-    from stopscan.sglang._detokenizer import Detokenizer
+    from stopscan.sglang._detokenizer import decode
     from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests
     from stopscan.sglang._routes import Routes
@@ -61,7 +60,7 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
     found: dict[str, Hook] = {
         "srt.sampling.sampling_params.SamplingParams.normalize": routes.normalize,
         "srt.managers.scheduler.Scheduler._add_request_to_queue": Scheduler(requests).queued,
-        f"{DETOKENIZER}._decode_batch_token_id_output": Detokenizer(guard.failures).decode,
+        f"{DETOKENIZER}._decode_batch_token_id_output": decode,
     }
     if _serves():
         found |= {
@@ -92,17 +91,14 @@ def _fitting(defaults: Defaults) -> dict[str, Callable[..., Any]]:
     if envs.SGLANG_RUST_SERVER.get():
         raise RuntimeError("with SGLANG_RUST_SERVER=1, text is made outside of Python, where stopscan cannot find it")
     made = hooks(defaults)
-    for target in [*made, *NEEDED, *(NEEDED_BY_ROUTES if _serves() else ())]:
-        owner, _, name = target.rpartition(".")
+    for target in [*made, *(CALLED if _serves() else ())]:
         try:
-            found = hasattr(resolve_name(owner), name)
-        except (ImportError, AttributeError):
-            found = False
-        if not found:
-            raise RuntimeError(f"this sglang has no {target}")
+            resolve_name(target)
+        except (ImportError, AttributeError) as error:
+            raise RuntimeError(f"this sglang has no {target}") from error
     if multiprocessing.parent_process() is None:
         from stopscan.sglang._selftest import problems
 
-        if wrong := problems():
+        if wrong := problems(lambda failures: hooks(Defaults(), failures)):
             raise RuntimeError(f"it does not fit this sglang: {'; '.join(wrong[:3])}")
     return made

@@ -6,11 +6,11 @@ With several tokenizer workers, sglang loads no plugins there.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from typing import Any
 
 from stopscan.sglang._guard import Guard, Refused
-from stopscan.sglang._requests import ADDED, TOLD, Requests, serving
+from stopscan.sglang._requests import ADDED, TOLD, Requests, listed, serving
 
 # Of a chat's request that is Anthropic's: the stop that its stream ended with.
 NAMED = "stopscan_named"
@@ -32,7 +32,7 @@ class Routes:
         self._requests.check(stop, patterns, params.custom_params, tokenizer)
         params.stop_strs = params.stop_regex_strs = None
         yield
-        params.stop_strs, params.stop_regex_strs = [text for text in _listed(stop) if text], _listed(patterns)
+        params.stop_strs, params.stop_regex_strs = listed(stop, without=[""]), listed(patterns)
         # For sglang's own search, if a request is left to it: no text has more tokens than bytes.
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
 
@@ -45,9 +45,8 @@ class Routes:
             tokenizer, asked = get_global_state().tokenizer_manager.tokenizer, obj.sampling_params or {}
             try:
                 for params in filter(None, asked if isinstance(asked, list) else [asked]):
-                    self._requests.check(
-                        params.get("stop"), params.get("stop_regex"), params.get("custom_params"), tokenizer
-                    )
+                    stop, patterns, given = map(params.get, ("stop", "stop_regex", "custom_params"))
+                    self._requests.check(stop, patterns, given, tokenizer)
             except Refused:
                 obj.stream = False
         yield
@@ -114,11 +113,7 @@ def _with_stop(frame: str, matched: str | None) -> str:
 def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
     """Writes into a request's parameters what its route tells apart, and the stops that are not the user's."""
     told = ["reasoning"] * reasons + ["tool_call"] * calls
-    added = sorted({*_listed(params.get("stop"))} - {*_listed(request.stop)})
+    added = sorted({*listed(params.get("stop"))} - {*listed(request.stop)})
     given = params.get("custom_params")
     if isinstance(given, dict | None):
         params["custom_params"] = {**(given or {}), TOLD: told, ADDED: added}
-
-
-def _listed(value: str | Iterable[str] | None) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or ())

@@ -1,11 +1,11 @@
-"""In the scheduler: which token ends a request, and what the detokenizer is told of it."""
+"""In the scheduler: the text of each token of a request that has stops, and which token ends it."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from functools import cache, partial
+from functools import cache
 from http import HTTPStatus
 from logging import getLogger
 from typing import Any
@@ -13,14 +13,13 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, FINISHED_MATCHED_REGEX
 
 from stopscan.engines import Failures
+from stopscan.regions import openings
 from stopscan.sglang._guard import Refused
-from stopscan.sglang._requests import Requests, beyond
-from stopscan.sglang._spec import Spec
-from stopscan.tokens import Vocabulary
+from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
 
 logger = getLogger("sglang.stopscan")
 
-# In a request's `customized_info`, which sglang sends along with its tokens, and its routers split by row.
+# In a request's `customized_info`, of which sglang sends the values of each token, and its routers split it by row.
 KEY = "__stopscan"
 
 
@@ -38,128 +37,138 @@ class Scheduler:
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._said:
                 self._said = True
-                regions = self._requests.model(req.tokenizer).regions()
+                regions = openings(self._requests.model(req.tokenizer).graph)
                 logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
             params = req.sampling_params
             if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):
-                req.stopscan = Stops(self._maker.submit(self._made, req), self._requests.failures)
+                req.stopscan = Stops(self._maker.submit(self._requests.scanner, req), self._requests.failures)
                 theirs: Any = type(req)
                 req.__class__ = _stopping(theirs)
         yield
 
-    def _made(self, req: Any) -> tuple[Spec, Any, Any] | None:
-        prompt, thinks = list(req.origin_input_ids), bool(req.require_reasoning)
-        spec = self._requests.spec(req.sampling_params, req.tokenizer, prompt, thinks=thinks)
-        if spec is None:
-            return None
-        make = partial(spec.scanner, Vocabulary(req.tokenizer))
-        return spec, make, make()
-
 
 class Stops:
-    """The stops of one request in the scheduler."""
+    """The stops of one request: its scanner, and the text of each of its tokens, which goes along with them."""
 
     def __init__(self, made: Future[Any], failures: Failures) -> None:
-        self._made: Future[Any] | None = made
+        self.made: Future[Any] | None = made
         self._failures = failures
         self._theirs: Any = None
-        self.spec: Spec | None = None
-        # `None` before the first token, for a request without stops, and after a fault of ours.
-        self.scanner: Any = None
-        # Whether text came since the last message.
-        self.fresh = False
+        self._beyond = False
+        # Without a scanner sglang looks for the stops. Without texts it also makes the text.
+        self._scanner: Any = None
+        self.texts: list[str] | None = None
 
-    def end(self, req: Any) -> bool:
-        """Whether the text is over with the ids that are new. This is all that a step costs, so it is kept short."""
-        if self.scanner is None and not self._begin(req):
-            return False
-        ids = req.output_ids
-        size = min(req.sampling_params.max_new_tokens, len(ids))
-        if self.seen > size:  # retraction of a request of embeddings begins anew
-            self._restart(self._make())
-        while self.seen < size:
-            if self._feed(ids[self.seen]):
-                self.fresh = True
-            self.seen += 1
-            if self.scanner.finish is not None:
-                return True
-        return False
-
-    def _begin(self, req: Any) -> bool:
-        made, self._made = self._made.result() if self._made else None, None
-        if made is None:
-            return False
-        self.spec, self._make, scanner = made
-        self._restart(scanner)
-        # sglang is to look for none of them, and sends the spec along with the first tokens.
-        self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
-        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = [], []
-        req.customized_info = {**(req.customized_info or {}), KEY: [tuple(self.spec)]}
-        return True
-
-    def _restart(self, scanner: Any) -> None:
-        self.scanner, self._feed, self.seen = scanner, scanner.feed, 0
-
-    def settle(self, req: Any) -> None:
-        """Behind sglang's own look at a request: says which stop ended it, if no other end came before."""
-        scanner, reason = self.scanner, req.finished_reason
-        if scanner is None or (reason is not None and reason.to_json()["type"] not in ("stop", "length")):
+    def begin(self, req: Any) -> None:
+        """Takes the stops of a request over."""
+        made, self.made = self.made, None
+        found = made.result() if made else None
+        if found is None:
             return
-        last = len(req.output_ids) if req.finished_len is None else req.finished_len
-        if scanner.finish is None:
-            scanner.flush("length")  # the end of the text may confirm a pattern
-            self.seen = last
-        match = scanner.match
-        if match is not None and self.seen <= last:
-            # sglang's APIs have no word for a loop, which has no stop of the user's.
-            literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
-            pattern = match.pattern
-            req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)
-            req.finished_len = self.seen
+        self._scanner, self._beyond = found
+        self._theirs, req.sampling_params = req.sampling_params, copy(req.sampling_params)
+        req.sampling_params.stop_strs, req.sampling_params.stop_regex_strs = added(self._theirs.custom_params), []
+        self.texts = []
+        req.customized_info = {**(req.customized_info or {}), KEY: self.texts}
 
-    def failed(self, req: Any, error: BaseException) -> bool:
+    def read(self, req: Any) -> None:
+        """Reads the tokens that are new and through which sglang lets the request go, and says which stop ended it.
+        This is all that a step costs, so it is kept short."""
+        scanner, texts, ids = self._scanner, self.texts, req.output_ids
+        last = len(ids) if req.finished_len is None else req.finished_len
+        if texts is None:
+            return
+        if scanner is None:
+            texts += [""] * (last - len(texts))
+            if req.finished():
+                self._close(req, self._decoded(req, ids[:last]))
+            return
+        if len(texts) > last:  # retraction of a request of embeddings begins anew
+            texts.clear()
+            scanner.reset()
+        feed = scanner.feed
+        while len(texts) < last and scanner.finish is None:
+            texts.append(feed(ids[len(texts)]))
+        if scanner.finish is not None or req.finished():
+            self._end(req, scanner, texts)
+
+    def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
+        """Ends a request at its stop. The end of the text may confirm a pattern."""
+        aborted = isinstance(req.finished_reason, FINISH_ABORT)
+        if scanner.finish is None and texts:
+            texts[-1] += scanner.flush("abort" if aborted else "length")
+        match = scanner.match
+        if match is None or aborted:
+            self._close(req, "".join(texts))
+            return
+        # sglang's APIs have no word for a loop, which has no stop of the user's.
+        literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
+        pattern = match.pattern
+        req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)
+        req.finished_len = len(texts)
+
+    def _close(self, req: Any, whole: str) -> None:
+        """Gives the tokens that are not sent yet the rest of ``whole``, up to a stop that sglang found."""
+        matched, sent = req.finished_reason.to_json().get("matched"), req.send_token_offset
+        begin = whole.find(matched) if isinstance(matched, str) else -1
+        end = len(whole) if begin < 0 else begin + len(matched) * req.sampling_params.no_stop_trim
+        self.texts[sent:] = [whole[len("".join(self.texts[:sent])) : end]]  # type: ignore[index]
+
+    def _decoded(self, req: Any, ids: Any) -> str:
+        """The text as sglang makes it, for a request that was given back."""
+        params = req.sampling_params
+        if isinstance(req.finished_reason.to_json().get("matched"), int) and not params.no_stop_trim:
+            ids = ids[:-1]
+        before = list(req.origin_input_ids[-LAST_TOKENS:])
+        shown = {name: getattr(params, name) for name in ("skip_special_tokens", "spaces_between_special_tokens")}
+        prompt, whole = (req.tokenizer.decode(part, **shown) for part in (before, [*before, *ids]))
+        return str(whole[len(prompt) :])
+
+    def failed(self, req: Any, error: BaseException) -> None:
         """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
-        self.scanner = self._made = None
-        req.sampling_params, self._theirs = self._theirs or req.sampling_params, None
+        given_back, self._scanner, self.made = self._theirs is not None and self._scanner is None, None, None
+        params = req.sampling_params = self._theirs or req.sampling_params
         if isinstance(error, Refused):
             req.finished_reason = FINISH_ABORT(str(error), error.status, "BadRequestError")
-            return False
-        params = req.sampling_params
-        ends = beyond(params.stop_regex_strs, params.custom_params) or (self.spec is not None and self.spec.beyond)
-        if ends:
-            words = "stopscan failed in this request"
-            req.finished_reason = FINISH_ABORT(words, HTTPStatus.INTERNAL_SERVER_ERROR, "InternalServerError")
-        self._failures.note(error, "ends with an error" if ends else "goes on with sglang's own stops")
-        return False
+            return
+        outcome = "goes on with sglang's own stops"
+        if given_back or isinstance(req.finished_reason, FINISH_ABORT):
+            outcome = "may lack the end of its text"
+        elif self._beyond or beyond(params.stop_regex_strs, params.custom_params):
+            outcome, status = "ends with an error", HTTPStatus.INTERNAL_SERVER_ERROR
+            req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
+        else:  # sglang is to look again, now with the stops
+            req.finished_reason = req.finished_len = None
+        self._failures.note(error, outcome)
 
 
 class Stopping:
     """In front of sglang's class of a request: its stops are found by stopscan. No exception of ours leaves it."""
 
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
-        if self.finished() or self.to_finish:
-            super().update_finish_state(new_accepted_len)  # type: ignore[misc]
-            return
         stops = self.stopscan
-        try:
-            ended = stops.end(self)
-        except BaseException as error:
-            ended = stops.failed(self, error)
+        if self.finished():
+            return
+        if stops.made is not None:
+            self._tried(stops.begin)
         super().update_finish_state(new_accepted_len)  # type: ignore[misc]
-        if ended or self.finished_reason is not None:
-            try:
-                stops.settle(self)
-            except BaseException as error:
-                stops.failed(self, error)
-                super().update_finish_state(new_accepted_len)  # type: ignore[misc]
+        if not self._tried(stops.read):
+            super().update_finish_state(new_accepted_len)  # type: ignore[misc]
+            self._tried(stops.read)
+
+    def _tried(self: Any, step: Any) -> bool:
+        try:
+            step(self)
+        except BaseException as error:
+            self.stopscan.failed(self, error)
+            return False
+        return True
 
     def check_match_stop_str_prefix(self: Any) -> bool:
         """Whether a message would bring no text."""
-        stops = self.stopscan
-        if stops.scanner is None:
-            return bool(super().check_match_stop_str_prefix())  # type: ignore[misc]
-        fresh, stops.fresh = stops.fresh, False
-        return not fresh
+        texts = self.stopscan.texts
+        waits = texts is not None and not any(texts[self.send_token_offset :])
+        return waits or bool(super().check_match_stop_str_prefix())  # type: ignore[misc]
 
 
 @cache

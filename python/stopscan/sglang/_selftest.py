@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from logging import Logger
@@ -16,7 +16,16 @@ from pkgutil import resolve_name
 from typing import Any, NamedTuple
 from unittest.mock import Mock, patch
 
-from stopscan.engines import Defaults, Failures
+from sglang.srt.disaggregation.utils import DisaggregationMode
+from sglang.srt.managers import io_struct, schedule_batch
+from sglang.srt.managers.detokenizer_manager import DetokenizerManager, LimitedCapacityDict
+from sglang.srt.managers.scheduler import Scheduler
+from sglang.srt.managers.scheduler_components import output_streamer
+from sglang.srt.sampling.sampling_params import SamplingParams
+from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+from transformers import PreTrainedTokenizerFast
+
+from stopscan.engines import Failures
 from stopscan.engines.selftest import Tokenizer
 
 WORDS = ["hello", " world", " END", "STO", "P", "ND", "<think>", "</think>", " x"]
@@ -32,6 +41,7 @@ class Case(NamedTuple):
     matched: str | int | None
 
 
+BETWEEN = {"stop": ["ND"], "custom_params": {"stopscan_protect": ["<think>", "</think>"]}}
 CASES = [
     Case(["hello", " world", " ", "4"], {"stop": ["world", "hello world"]}, "", "hello world"),
     Case(["hello", " world", " ", "4"], {"stop_regex": ["w[a-z]+d"]}, "hello ", "w[a-z]+d"),
@@ -41,12 +51,7 @@ CASES = [
     Case(["x", "S", "T", "x"], {"stop": ["STOP"]}, "xSTx", -1),
     Case(["w", "w", "o", "d"], {"stop_regex": [r"w\[a-z\]\+d"]}, "wwod", -1),
     Case(["x", " END", " x"], {"stop": ["ND"], "custom_params": {"stopscan_patterns": ["E[A-Z]D"]}}, "x ", "E[A-Z]D"),
-    Case(
-        ["<think>", " END", "</think>", " END"],
-        {"stop": ["END"], "custom_params": {"stopscan_protect": ["<think>", "</think>"]}},
-        "<think> END</think> ",
-        "END",
-    ),
+    Case(["<think>", " END", "</think>", " END"], BETWEEN, "<think> END</think> E", "ND"),
     Case(["x", " END"], {"stop_regex": [r"END\b"], "max_new_tokens": 2}, "x ", r"END\b"),
     Case(["hello", " world"], {}, "hello world", -1),
 ]
@@ -56,11 +61,9 @@ class Host:
     """The text side of a scheduler and of a detokenizer, over one tokenizer."""
 
     def __init__(self) -> None:
-        from sglang.srt.managers.detokenizer_manager import DetokenizerManager, LimitedCapacityDict
-        from transformers import PreTrainedTokenizerFast
-
-        self._made = Tokenizer(WORDS, SPECIAL)
-        self.tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=self._made.backend, eos_token="<|eos|>")
+        made = Tokenizer(WORDS, SPECIAL)
+        self.ids = made.ids
+        self.tokenizer: Any = PreTrainedTokenizerFast(tokenizer_object=made.backend, eos_token="<|eos|>")
         self.tokenizer.additional_stop_token_ids = None
         self.detokenizer = object.__new__(DetokenizerManager)
         vars(self.detokenizer).update(
@@ -72,13 +75,6 @@ class Host:
             tool_close_token_ids=set(),
         )
 
-    def ids(self, pieces: Sequence[str | bytes]) -> list[int]:
-        tokens: list[str | bytes] = []
-        for piece in pieces:
-            raw = piece.encode() if isinstance(piece, str) else piece
-            tokens += [piece] if piece in (*WORDS, *SPECIAL) else [bytes([byte]) for byte in raw]
-        return self._made.ids(tokens)
-
     def run(
         self, streams: Mapping[str, tuple[Sequence[int], dict[str, Any]]], step: int = 1
     ) -> dict[str, tuple[list[str], dict[str, Any], int]]:
@@ -86,8 +82,7 @@ class Host:
         rows = [(self._request(rid, params), ids) for rid, (ids, params) in streams.items()]
         came: dict[str, tuple[list[str], dict[str, Any], int]] = {rid: ([], {}, 0) for rid in streams}
         done = 0
-        while any(not req.finished() for req, _ in rows):
-            live = [(req, ids) for req, ids in rows if not req.finished()]
+        while live := [(req, ids) for req, ids in rows if not req.finished()]:
             for req, ids in live:
                 new = ids[done : done + step] or [self.tokenizer.eos_token_id]
                 req.output_ids.extend(new)
@@ -103,11 +98,6 @@ class Host:
         return came
 
     def _request(self, rid: str, params: dict[str, Any]) -> Any:
-        from sglang.srt.disaggregation.utils import DisaggregationMode
-        from sglang.srt.managers import schedule_batch
-        from sglang.srt.managers.scheduler import Scheduler
-        from sglang.srt.sampling.sampling_params import SamplingParams
-
         sampling = SamplingParams(**{"max_new_tokens": 1000, **params})
         sampling.normalize(self.tokenizer)
         size = len(self.tokenizer)
@@ -118,14 +108,8 @@ class Host:
         return req
 
     def _message(self, reqs: Sequence[Any]) -> Any:
-        from sglang.srt.disaggregation.utils import DisaggregationMode
-        from sglang.srt.managers import io_struct
-        from sglang.srt.managers.scheduler_components import output_streamer
-        from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
-
-        flags = dict.fromkeys(["logprob", "hidden_states", "routed_experts", "indexer_topk"], False)
         made = output_streamer._GenerationStreamAccumulator(
-            **{f"return_{name}": value for name, value in flags.items()},
+            **{f"return_{name}": False for name in ("logprob", "hidden_states", "routed_experts", "indexer_topk")},
             spec_algorithm=SpeculativeAlgorithm.NONE,
             disaggregation_mode=DisaggregationMode.NULL,
             default_stream_interval=1,
@@ -149,40 +133,25 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
         for target, hook in hooks.items():
             owner, _, name = target.rpartition(".")
             found = resolve_name(owner)
-            stack.enter_context(patch.object(found, name, _around(vars(found)[name], hook)))
+            theirs = vars(found)[name]
+            ours = wraps(theirs)(lambda *args, hook=hook, theirs=theirs, **more: hook(theirs, *args, **more))
+            stack.enter_context(patch.object(found, name, ours))
         yield
 
 
-def _around(original: Any, hook: Any) -> Any:
-    @wraps(original)
-    def through(*args: Any, **options: Any) -> Any:
-        return hook(original, *args, **options)
-
-    return through
-
-
-def problems() -> list[str]:
-    """What is wrong with stopscan in this sglang; nothing if all is right."""
-    from stopscan.sglang._plugin import hooks
-
-    silent = Logger("stopscan self-test")
-    silent.disabled = True
-    failures = Failures(silent)
+def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
+    """Returns what is wrong in this sglang with the hooks that ``hooks`` makes; nothing if all is right."""
+    failures, wrong = Failures(Logger("stopscan self-test", 99)), []
     try:
-        with installed(hooks(Defaults(), failures)):
-            wrong = list(_compare(Host()))
+        host = Host()
+        streams = {str(number): (host.ids(case.pieces), case.params) for number, case in enumerate(CASES)}
+        with installed(hooks(failures)):
+            for step in (1, 2, 5):
+                for case, (texts, reason, _) in zip(CASES, host.run(streams, step).values(), strict=True):
+                    matched = host.tokenizer.eos_token_id if case.matched == -1 else case.matched
+                    came = "".join(texts), reason.get("matched")
+                    if came != (case.text, matched):
+                        wrong.append(f"{case.pieces} with {case.params} gives {came}, {step} tokens a step")
     except Exception as error:
         return [f"nothing can be told, because the test fails: {error!r}"]
-    if failures.count:
-        wrong.append("stopscan failed in a stream")
-    return wrong
-
-
-def _compare(host: Host) -> Iterator[str]:
-    streams = {str(number): (host.ids(case.pieces), case.params) for number, case in enumerate(CASES)}
-    for step in (1, 2, 5):
-        for rid, (texts, reason, _) in host.run(streams, step).items():
-            case = CASES[int(rid)]
-            matched = host.tokenizer.eos_token_id if case.matched == -1 else case.matched
-            if ("".join(texts), reason.get("matched")) != (case.text, matched):
-                yield f"{case.pieces} with {case.params} gives {''.join(texts)!r} and {reason}, {step} tokens a step"
+    return [*wrong, *["stopscan failed in a stream"] * bool(failures.count)]

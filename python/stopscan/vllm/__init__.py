@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import wraps
+from collections.abc import Callable
+from functools import partial, wraps
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["install", "plugin", "uninstall"]
 
 TARGET = "vllm.v1.engine.input_processor"
-RUST_FRONT = (
-    "with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python, where stopscan cannot find them; "
-    "unset it, or STOPSCAN_VLLM"
-)
+RUST_FRONT = "with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python; unset it, or STOPSCAN_VLLM"
 
 
 def plugin() -> None:
@@ -61,35 +59,37 @@ class _Finder(MetaPathFinder):
         sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_watch(module: Any) -> None:
-                load(module)
-                _watch(module)
-
-            spec.loader.exec_module = load_and_watch  # type: ignore[method-assign]
+            spec.loader.exec_module = partial(_load, spec.loader.exec_module)  # type: ignore[method-assign]
         return spec
+
+
+def _load(load: Callable[[Any], None], module: Any) -> None:
+    load(module)
+    _watch(module)
 
 
 def _watch(module: Any) -> None:
     """Installs when the first ``InputProcessor`` is made."""
     owner = module.InputProcessor
     original = owner.__init__
-    if hasattr(original, "stopscan_waits"):
+    if getattr(original, "stopscan_waits", False):
         return
 
     @wraps(original)
     def first(self: Any, *args: Any, **options: Any) -> None:
-        if owner.__init__ is not first:  # another plugin stands in front, or stopscan is installed already
+        if not first.stopscan_waits:  # type: ignore[attr-defined]
             original(self, *args, **options)
             return
-        owner.__init__ = original
+        first.stopscan_waits = False  # type: ignore[attr-defined]
+        if owner.__init__ is first:  # else another plugin stands in front
+            owner.__init__ = original
         try:
             import_module("stopscan.vllm._install").install_as_asked()
-        except ImportError as error:  # of a name that this vLLM has somewhere else
+        except (ImportError, RuntimeError) as error:  # a name that this vLLM has somewhere else, or what differs
+            told = f"stopscan does not fit this vLLM: {error}" if isinstance(error, ImportError) else str(error)
             if os.environ.get("STOPSCAN_VLLM") != "optional":
-                raise RuntimeError(f"stopscan does not fit this vLLM: {error}") from error
-            getLogger("vllm.stopscan").warning("running without stopscan: stopscan does not fit this vLLM: %s", error)
+                raise RuntimeError(told) from error
+            getLogger("vllm.stopscan").warning("running without stopscan: %s", told)
         owner.__init__(self, *args, **options)
 
     first.stopscan_waits = True  # type: ignore[attr-defined]

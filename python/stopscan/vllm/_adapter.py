@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
 from weakref import WeakValueDictionary
 
 from vllm.exceptions import VLLMValidationError
 from vllm.sampling_params import SamplingParams
-from vllm.v1.engine.output_processor import OutputProcessor
 
 from stopscan import StopSet
-from stopscan.engines import CHAT, Defaults, Failures, Limits, StopOptions, read_options
-from stopscan.regions import region_name
+from stopscan.engines import Defaults, Failures, Limits, StopOptions, read_options
+from stopscan.regions import openings
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 
@@ -52,9 +50,10 @@ class Adapter:
         self._parser: Any = None
         self._tool_parser: str | None = None
 
-    def renew(self, defaults: Defaults, failures: Failures | None = None) -> None:
-        """Takes new defaults, and forgets earlier faults."""
-        self.defaults, self.failures = defaults, failures or Failures(logger)
+    def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
+        """Takes new defaults, and forgets earlier faults. ``optional``: vLLM runs without stopscan if stopscan does not
+        fit, instead of not at all."""
+        self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
         """Behind ``InputProcessor.__init__``: in the process that detokenizes, an engine's configuration and its
@@ -81,10 +80,7 @@ class Adapter:
             self._say(engine)
 
     def _say(self, engine: Engine) -> None:
-        opened = [(region_name(to), mark) for edges in engine.graph.values() for mark, to in edges.items()]
-        named = [f"{name} ({' '.join(dict.fromkeys(mark for to, mark in opened if to == name))})" for name in CHAT]
-        known = ", ".join(text for text in named if not text.endswith("()")) or "none"
-        if known != engine.said:
+        if (known := openings(engine.graph)) != engine.said:
             engine.said = known
             logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
 
@@ -92,50 +88,33 @@ class Adapter:
         """Behind ``to_sampling_params`` of a chat's request, which knows what its route tells from the content. Once a
         stream has begun, it is too late for a 400."""
         if self._concerns(params):
-            engine = next(reversed([*self._engines.values()]), None)
+            engine = self._newest()
             if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
                 params.extra_args = {**(params.extra_args or {}), TOLD: told}
-            self._check(params)
+            self._read(params, engine, self.defaults)
 
-    def generate_called(self, _: Any, engine: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
+    def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
         """Behind ``AsyncLLM.generate``: all other routes come by here before they answer."""
-        if isinstance(sampling_params, SamplingParams):
-            self._check(sampling_params, resumable=isinstance(prompt, AsyncGenerator))
+        if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
+            engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
+            self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))
 
-    def _check(self, params: Any, *, resumable: bool = False) -> None:
-        """Raises vLLM's validation error for what would be wrong with a request when its stream has begun."""
-        asked, problem = self._read(params, self.defaults, resumable), None
-        if asked is None:
-            return
-        for engine in [*self._engines.values()]:
-            try:
-                self._stops(engine, asked, params)
-                return
-            except VLLMValidationError as error:
-                problem = error
-        if problem:
-            raise problem
-
-    def _stops(self, engine: Engine, asked: StopOptions, params: Any) -> StopSet:
-        try:
-            return engine.stops(asked, self._default(params))
-        except ValueError as error:
-            raise refusal(f"{PREFIX}{error}") from None
+    def _newest(self) -> Engine | None:
+        return next(reversed([*self._engines.values()]), None)
 
     def request_made(self, state: Any, _: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> None:
         """Behind ``RequestState.from_new_request``: finds the stops of a new request, in its own detokenizer."""
         params, theirs = request.sampling_params, state.detokenizer
-        if params is None or isinstance(theirs, ScanningDetokenizer):
+        if params is None or isinstance(theirs, ScanningDetokenizer) or not self._concerns(params):
             return
         # A program's requests have no queue: it asks the engine itself.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
+        # The parsers of an engine that was made before stopscan was installed are not known.
+        engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         resumable = getattr(request, "resumable", False)
-        asked = self._read(params, defaults, resumable)
-        if asked is None or resumable or not params.detokenize or tokenizer is None:
-            return
-        engine = self._engines.get(id(tokenizer)) or _plain(tokenizer)
-        stops = self._stops(engine, asked, params)
-        if self.failures.off or not len(asked.stops):
+        asked, stops = self._read(params, engine, defaults, resumable=resumable)
+        skipped = resumable or self.failures.off or not params.detokenize or not len(asked.stops)
+        if engine is None or stops is None or skipped:
             return
         # What vLLM has not. There are fewer stops if all of the answer is a call, in which none fires.
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
@@ -144,8 +123,7 @@ class Adapter:
             return
         try:
             scanner, hidden = engine.scanner(theirs, request, asked, stops)
-            trims = hasattr(OutputProcessor, "_trim_surplus_tokens")
-            arm(theirs, scanner, (tokenizer, request), self.failures, hidden=hidden, beyond=beyond, trims=trims)
+            arm(theirs, scanner, made_of=(tokenizer, request), failures=self.failures, hidden=hidden, beyond=beyond)
             if beyond:
                 _report_end(state, theirs)
         except BaseException as error:
@@ -160,39 +138,31 @@ class Adapter:
     def _concerns(self, params: Any) -> bool:
         return bool(params.stop or params.extra_args or self.defaults.repeat)
 
-    def _default(self, params: Any) -> Collection[Any]:
+    def _default(self, params: Any) -> Any:
         """The regions in which no stop fires if the request does not say: the operator's, or those of its route."""
-        told: Collection[Any] = (params.extra_args or {}).get(TOLD, ())
-        return told if self.defaults.protect is None else self.defaults.protect
+        return (params.extra_args or {}).get(TOLD, ()) if self.defaults.protect is None else self.defaults.protect
 
-    def _read(self, params: Any, defaults: Defaults, resumable: bool) -> StopOptions | None:
-        """What a request asks, ``None`` if nothing."""
-        if not self._concerns(params):
-            return None
-        given, stop = params.extra_args or {}, list(params.stop or ())
-        read = partial(read_options, given, defaults, prefix=PREFIX, fields=FIELDS)
+    def _read(
+        self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
+    ) -> tuple[StopOptions, StopSet | None]:
+        """What a request asks, and its set in ``engine``. Raises vLLM's validation error, which is a 400 as long as its
+        stream has not begun."""
+        given, own = params.extra_args or {}, {"stop": _reportable(params.stop or ()) or None}
         try:
-            asked: StopOptions = read(own={"stop": stop or None})
-            if len(kept := _reportable(stop)) < len(stop):
-                asked = read(own={"stop": kept})
+            asked = read_options(given, defaults, prefix=PREFIX, fields=FIELDS, own=own)
         except ValueError as error:
             raise refusal(str(error)) from None
         mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
-        if mine and not params.detokenize:
-            raise refusal(f"{mine} needs detokenize")
-        if mine and resumable:  # several answers in one stream, in which vLLM takes no stops
-            raise refusal(f"{mine} cannot be used with streaming input, as stop cannot")
+        if mine and (resumable or not params.detokenize):  # several answers in one stream, or no text
+            raise refusal(f"{mine} needs detokenize, and cannot be used with streaming input")
         if (mine or asked.protect) and self.failures.off:
             raise refusal(f"{mine or 'stopscan_protect'} is off here, because stopscan failed repeatedly")
         if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
             raise refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
-        return asked
-
-
-@lru_cache(maxsize=4)
-def _plain(tokenizer: Any) -> Engine:
-    """The engine of a tokenizer, if it was made before stopscan was installed: its parsers are not known."""
-    return Engine(tokenizer)
+        try:
+            return asked, engine.stops(asked, self._default(params)) if engine else None
+        except ValueError as error:
+            raise refusal(f"{PREFIX}{error}") from None
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:
@@ -209,14 +179,12 @@ def _report_end(state: Any, detokenizer: Any) -> None:
     state._new_completion_output = last_output
 
 
-def _reportable(stops: list[str]) -> list[str]:
+def _reportable(stops: Sequence[str]) -> list[str]:
     """The stops that vLLM would report: of several that end at one character, the first of its list.
 
     A stop that ends with one listed before it is never reported. Without those, the longest is the first listed.
     """
     first = {stop: place for place, stop in reversed([*enumerate(stops)])}
     lengths = {*map(len, stops)}
-    return [
-        stop for place, stop in enumerate(stops)
-        if not any(first.get(stop[-length:], place) < place for length in lengths if length <= len(stop))
-    ]  # fmt: skip
+    return [stop for place, stop in enumerate(stops)
+            if not any(first.get(stop[-size:], place) < place for size in lengths if size <= len(stop))]  # fmt: skip

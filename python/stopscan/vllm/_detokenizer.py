@@ -6,23 +6,25 @@ import sys
 from functools import cache
 from typing import Any
 
+from vllm.v1.engine.output_processor import OutputProcessor
+
 from stopscan import StopScanner
 
 # vLLM's own words where its `repetition_detection` ends an answer.
 LOOP = ("repetition", "repetition_detected")
 
 
-def arm(theirs: Any, scanner: Any, made_of: Any, failures: Any, *, hidden: Any, beyond: bool, trims: bool) -> None:
+def arm(theirs: Any, scanner: Any, **state: Any) -> None:
     """Makes vLLM's detokenizer ``theirs`` find its stops with ``scanner``.
 
     - ``made_of`` are the arguments that make vLLM's detokenizer again, for a fault of ours.
+    - ``failures`` counts such faults.
+    - ``hidden`` has the markers that vLLM's text leaves out.
     - ``beyond`` says that vLLM cannot keep what the request asks.
-    - ``trims`` says that vLLM drops the tokens behind a stop, which releases before 0.32 keep beside their logprobs.
     """
-    state = {"made_of": made_of, "failures": failures, "hidden": hidden, "beyond": beyond, "trims": trims}
     # vLLM is to look for none of the stops, and to hold nothing back for them.
-    state |= {"scanner": scanner, "native": not isinstance(scanner, StopScanner), "stop": [], "stop_buffer_length": 0}
-    vars(theirs).update(state)
+    native = not isinstance(scanner, StopScanner)
+    vars(theirs).update(state, scanner=scanner, native=native, stop=[], stop_buffer_length=0)
     cls: Any = type(theirs)
     theirs.__class__ = _scanning(cls)
 
@@ -43,7 +45,6 @@ class ScanningDetokenizer:
     """
 
     match: Any = None
-    failed = False
     # Whether the last update came with a stop token or an EOS.
     terminated = False
     # How many characters of markers the scanner has read that the text leaves out.
@@ -59,13 +60,15 @@ class ScanningDetokenizer:
         if scanner is None or self.match is not None:
             return super().update(new_token_ids, stop_terminated)  # type: ignore[misc, no-any-return]
         before, match = len(token_ids), None
+        skips = stop_terminated and not self.include_stop_str_in_output
         try:
             if not self.native:
                 match = self._decoded(new_token_ids, stop_terminated)
             else:  # not a function of its own, for speed
                 for token_id in new_token_ids:
                     token_ids.append(token_id)
-                    if stop_terminated and self._skips(new_token_ids, len(token_ids) - before):
+                    # vLLM leaves the text out of the token that ended the stream.
+                    if skips and len(token_ids) - before == len(new_token_ids):
                         break
                     self.output_text += scanner.feed(token_id)
                     if scanner.finish is not None:
@@ -74,19 +77,14 @@ class ScanningDetokenizer:
         except BaseException as error:
             del self.token_ids[before:]
             self._give_back(error, False)
-            return "stopscan failed" if self.failed else super().update(new_token_ids, stop_terminated)  # type: ignore[misc]
-        if stop_terminated:
-            self.terminated = True
+            return "stopscan failed" if self.beyond else super().update(new_token_ids, stop_terminated)  # type: ignore[misc]
+        self.terminated = stop_terminated
         if match is None:
             return None
-        if not self.trims:
+        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # before 0.32 they stay, as do their logprobs
             self.token_ids.extend(new_token_ids[len(self.token_ids) - before :])
         self.match = match
         return str(match.sequence)
-
-    def _skips(self: Any, new_token_ids: list[int], count: int) -> bool:
-        """Whether the last of ``count`` tokens is the one that ended the stream, whose text vLLM leaves out."""
-        return count == len(new_token_ids) and not self.include_stop_str_in_output
 
     def _decoded(self: Any, new_token_ids: list[int], stop_terminated: bool) -> Any:
         scanner = self.scanner
@@ -127,16 +125,13 @@ class ScanningDetokenizer:
 
     def _end(self: Any) -> None:
         """Reads the end of the text, which may confirm a pattern."""
-        if self.native:
-            # vLLM drops half a character at the end.
+        if self.native:  # vLLM drops half a character at the end
             self.output_text += self.scanner.flush("length" if self.end_confirms else "abort").rstrip("\ufffd")
-            self.match = self.scanner.match
-            return
-        self.stop_buffer_length = 0
-        if self.end_confirms:
+        elif self.end_confirms:
             self.scanner.flush()
             if self.scanner.match is not None:
-                self.match = self._cut(self.scanner.match)
+                self._cut(self.scanner.match)
+        self.match, self.stop_buffer_length = self.scanner.match, 0
 
     def _give_back(self: Any, error: BaseException, stop_terminated: bool) -> None:
         """Goes on as vLLM's own detokenizer that has read the same tokens; or with an error, if vLLM has not what the
@@ -144,7 +139,6 @@ class ScanningDetokenizer:
         self.failures.note(error, "ends with an error" if self.beyond else "goes on with vLLM's stops")
         self.scanner = None
         if self.beyond:
-            self.failed = True
             return
         token_ids, given = list(self.output_token_ids), self._last_output_text_offset
         self.least = len(self.output_text) - self.stop_buffer_length
@@ -156,7 +150,7 @@ class ScanningDetokenizer:
 
     def report(self: Any, output: Any) -> None:
         """Writes into a finished ``output`` how it ended, which vLLM cannot know."""
-        if self.failed:
+        if self.scanner is None:
             output.finish_reason, output.stop_reason = "error", None
         elif self.match is not None:
             output.finish_reason, output.stop_reason = LOOP if self.match.period else ("stop", self.match.sequence)

@@ -7,6 +7,9 @@ from contextlib import suppress
 from functools import cached_property, lru_cache
 from typing import Any
 
+from tokenizers.decoders import ByteLevel
+from vllm.reasoning import ReasoningParserManager
+
 from stopscan import StopScanner, StopSet
 from stopscan.engines import CHAT, Checkpoint, StopOptions
 from stopscan.regions import Graph, begins, graph_of, region_name, restricted, with_reasoning
@@ -50,7 +53,6 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        self._checkpoints: dict[frozenset[str], Checkpoint] = {}
         # The tokens of the chat template: what a user writes, such as `</think>`, stands before the last of them.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
@@ -61,12 +63,12 @@ class Engine:
 
         ``ANSWER`` is among them if the route takes all of the content for a call.
         """
-        told = []
-        if parser is not None and self._reasoning and parser.reasoning_parser_cls:
-            told.append("reasoning")
+        if parser is None:
+            return []
+        told = ["reasoning"] * bool(self._reasoning and parser.reasoning_parser_cls)
         if told and self._name == HARMONY:
             return [*CHAT]
-        if parser is not None and parser.tool_parser_cls and tool_choice != "none":
+        if parser.tool_parser_cls and tool_choice != "none":
             # Releases that do not say so take every required call for the whole answer.
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
             if tool_choice in (None, "auto") or not whole:
@@ -82,16 +84,15 @@ class Engine:
         """
         if asked.protect is None and ANSWER in default:
             return StopSet(repeat=asked.stops.repeat)
-        names = frozenset(CHAT).intersection(entry for entry in asked.protect or default if isinstance(entry, str))
-        if names not in self._checkpoints:
-            self._checkpoints[names] = Checkpoint(self.tokenizer, graph=restricted(self.graph, names))
-        return self._checkpoints[names].stops(asked.stops, asked.protect, default)
+        # What is not told apart is text.
+        names = [name for name in CHAT if name in (asked.protect or default)]
+        return Checkpoint(self.tokenizer, graph=restricted(self.graph, names)).stops(
+            asked.stops, asked.protect, default
+        )
 
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
         """The vocabulary, if its bytes make the text that vLLM would make."""
-        from tokenizers.decoders import ByteLevel
-
         backend = getattr(self.tokenizer, "_tokenizer", None)
         if not isinstance(getattr(backend, "decoder", None), ByteLevel):
             return None
@@ -102,9 +103,9 @@ class Engine:
         """Returns the scanner of a request: of its tokens if a vocabulary makes the text, else of vLLM's text, with the
         markers that this text leaves out. ``theirs`` is vLLM's detokenizer."""
         params, prompt = request.sampling_params, list(request.prompt_token_ids or ())
-        options: dict[str, Any] = {"include_stop": params.include_stop_str_in_output}
-        if stops.regions is not None or stops.protect:
-            options["region"] = self._begins(stops, prompt, asked.start_protected, request)
+        closed = stops.regions is not None or stops.protect
+        region = self._begins(stops, prompt, asked.start_protected, request) if closed else None
+        options: dict[str, Any] = {"include_stop": params.include_stop_str_in_output, "region": region}
         skip = params.skip_special_tokens
         if (
             self.vocabulary
@@ -131,10 +132,8 @@ class Engine:
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
         """Whether the reasoning parser says that the answer begins in the reasoning."""
-        if not self._reasoning:
-            return False
-        if self._name in BEGINS_INSIDE:
-            return BEGINS_INSIDE[self._name]
+        if not self._reasoning or self._name in BEGINS_INSIDE:
+            return BEGINS_INSIDE.get(self._name, False)
         last = next((place for place in range(len(prompt) - 1, -1, -1) if prompt[place] in self._roles), -1)
         turn = prompt[last + 1 :]
         try:
@@ -150,8 +149,6 @@ class Engine:
         return bool(delta and delta.reasoning)
 
     def _parser(self, **options: Any) -> Any:
-        from vllm.reasoning import ReasoningParserManager
-
         return ReasoningParserManager.get_reasoning_parser(self._name)(self.tokenizer, **options)
 
     def _own_regions(self) -> Graph | None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from pkgutil import resolve_name
 from typing import Any
 
 import vllm
@@ -17,13 +18,21 @@ from stopscan.vllm._adapter import PREFIX, Adapter, UnfitError, logger
 
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
+# Where each of our functions stands: the class, below `vllm`, and the name of vLLM's own.
+HOOKS: dict[str, tuple[str, Callable[..., None]]] = {
+    "v1.engine.output_processor:RequestState": ("from_new_request", Adapter.request_made),
+    "entrypoints.openai.chat_completion.protocol:ChatCompletionRequest": ("to_sampling_params", Adapter.params_made),
+    "entrypoints.openai.responses.protocol:ResponsesRequest": ("to_sampling_params", Adapter.params_made),
+    "v1.engine.async_llm:AsyncLLM": ("generate", Adapter.generate_called),
+    "v1.engine.input_processor:InputProcessor": ("__init__", Adapter.engine_made),
+    "parser:ParserManager": ("get_parser", Adapter.parser_made),
+}
+
 # The class, the name, vLLM's own function (or another plugin's) and ours.
 _placed: list[tuple[type, str, Any, Any]] = []
 _adapter = Adapter(Defaults())
 # What the hooks ask; `None` while stopscan is not installed.
 _current: Adapter | None = None
-# Whether vLLM runs without stopscan if stopscan does not fit, instead of not at all.
-_optional = False
 
 
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
@@ -64,20 +73,12 @@ os.register_at_fork(after_in_child=uninstall)
 
 def install_as_asked() -> None:
     """Installs with what the environment says, before the first engine of a process."""
-    asked = switch("STOPSCAN_VLLM")
-    if asked == "0":
-        return
-    defaults = Defaults.from_environment("STOPSCAN_VLLM")
-    try:
-        _install(defaults, optional=asked == "optional")
-    except RuntimeError as error:
-        if asked == "1":
-            raise
-        logger.warning("running without stopscan: %s", error)
+    if (asked := switch("STOPSCAN_VLLM")) != "0":
+        _install(Defaults.from_environment("STOPSCAN_VLLM"), optional=asked == "optional")
 
 
 def _install(defaults: Defaults, *, optional: bool) -> None:
-    global _current, _optional
+    global _current
     if _current is None:
         try:
             from stopscan.vllm import _selftest
@@ -88,8 +89,8 @@ def _install(defaults: Defaults, *, optional: bool) -> None:
         if wrong:
             raise RuntimeError(f"stopscan does not fit vLLM {vllm.__version__}: {'; '.join(wrong[:3])}; {WAY_OUT}")
     _place_all()
-    _adapter.renew(defaults)
-    _current, _optional = _adapter, optional
+    _adapter.renew(defaults, optional=optional)
+    _current = _adapter
 
 
 @contextmanager
@@ -123,12 +124,14 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
             except VLLMValidationError:
                 raise
             except UnfitError as problem:
-                if not _optional:
+                if not adapter.optional:
                     raise
                 uninstall()
                 logger.warning("running without stopscan: %s", problem)
             except BaseException as error:
-                adapter.failed(error, beyond=_asks([result, *args, *options.values()]))
+                params = [getattr(each, "sampling_params", each) for each in (result, *args, *options.values())]
+                asked = [str(name) for each in params for name in getattr(each, "extra_args", None) or ()]
+                adapter.failed(error, beyond=any(name.startswith(PREFIX) for name in asked))
         return result
 
     hook.stopscan = True  # type: ignore[attr-defined]
@@ -137,23 +140,6 @@ def _place(owner: type, name: str, after: Callable[..., None]) -> None:
     _placed.append((owner, name, original, ours))
 
 
-def _asks(found: list[Any]) -> bool:
-    """Whether a request among the arguments and the result of a function has options of stopscan."""
-    params = [getattr(each, "sampling_params", each) for each in found]
-    return any(str(name).startswith(PREFIX) for each in params for name in getattr(each, "extra_args", None) or ())
-
-
 def _place_all() -> None:
-    from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
-    from vllm.entrypoints.openai.responses.protocol import ResponsesRequest
-    from vllm.parser import ParserManager
-    from vllm.v1.engine.async_llm import AsyncLLM
-    from vllm.v1.engine.input_processor import InputProcessor
-    from vllm.v1.engine.output_processor import RequestState
-
-    _place(RequestState, "from_new_request", Adapter.request_made)
-    _place(ChatCompletionRequest, "to_sampling_params", Adapter.params_made)
-    _place(ResponsesRequest, "to_sampling_params", Adapter.params_made)
-    _place(AsyncLLM, "generate", Adapter.generate_called)
-    _place(InputProcessor, "__init__", Adapter.engine_made)
-    _place(ParserManager, "get_parser", Adapter.parser_made)
+    for path, (name, after) in HOOKS.items():
+        _place(resolve_name(f"vllm.{path}"), name, after)

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from logging import Logger
 from typing import Any
 
@@ -28,51 +29,52 @@ from stopscan.vllm._adapter import Adapter
 WORDS = ["This", " is", " E", "ND", "END", " x", " a", "<think>", "</think>", "Hello"]
 SPECIAL = ["<|eos|>", "<|mark|>"]
 NAME = "stopscan-self-test"
-DELTA, WHOLE, FINAL = RequestOutputKind.DELTA, RequestOutputKind.CUMULATIVE, RequestOutputKind.FINAL_ONLY
 
 
 def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> list[str]:
     """Returns what is wrong with stopscan in this vLLM; nothing if all is right. ``standing`` puts it there."""
     streams, host, wrong = _streams(), Host(), []
     alone = {stream.name: host.run(stream) for stream in streams if stream.expected is None}
-    silent = Logger("stopscan self-test")
-    silent.disabled = True
-    failures = Failures(silent)
+    failures = Failures(Logger("stopscan self-test", 99))
     failures.LIMIT, failures.strict = len(streams), False  # two streams fail on purpose
     with standing(Adapter(Defaults(), failures)):
         for stream in streams:
             try:
-                ours, theirs = host.run(stream, breaks=stream.breaks), alone.get(stream.name)
-                if problem := ours.against(theirs) if theirs else ours.as_expected(stream):
+                ours = host.run(stream, breaks=stream.breaks)
+                if (
+                    problem := ours.as_expected(stream.expected)
+                    if stream.expected
+                    else ours.against(alone[stream.name])
+                ):
                     wrong.append(f"{stream.name}: {problem}")
             except Exception as error:
                 wrong.append(f"{stream.name}: {error!r}")
-    if failures.count != sum(stream.breaks for stream in streams):
-        wrong.append("stopscan failed in a stream and was replaced by vLLM")
+    if failures.count != (expected := sum(stream.breaks for stream in streams)):
+        wrong.append(f"stopscan failed in {failures.count} streams instead of {expected}")
     return wrong
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The pieces of each step, how the stream ends, what it asks for; ``expected`` is what vLLM alone cannot give."""
+    """The pieces of each step, what the stream asks for, and how it ends.
+
+    ``expected`` is what vLLM alone cannot give: the text of each step with ``|`` between them, and both reasons.
+    """
 
     name: str
     steps: Sequence[str | bytes | Sequence[str | bytes]]
+    params: dict[str, Any] = field(default_factory=dict)
     finish: str | None = "length"  # `None`: the client leaves
-    kind: Any = DELTA
-    n: int = 1
+    expected: tuple[str, str, str | None] | None = None
     interval: int = 1
     fast: bool = True
-    stop_token: bool = False
-    params: dict[str, Any] = field(default_factory=dict)
-    expected: tuple[str, str, str | None] | None = None
-    at_once: bool = False
     breaks: bool = False
 
 
 @dataclass
 class Outcome:
-    """What came of a stream: the text of each step by answer, how each answer ended, and what vLLM was left with."""
+    """What came of a stream: the whole text after each step by answer, how each answer ended, and what vLLM was left
+    with."""
 
     texts: dict[int, list[str]] = field(default_factory=dict)
     ends: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -81,97 +83,84 @@ class Outcome:
     def against(self, theirs: Outcome) -> str | None:
         """What differs from vLLM's own outcome; the text may come sooner."""
         for index, texts in theirs.texts.items():
-            mine = self.texts.get(index, [])
-            if "".join(mine) != "".join(texts):
-                return f"the text {''.join(mine)!r} instead of {''.join(texts)!r}"
-            if any(len("".join(mine[:step])) < len("".join(texts[:step])) for step in range(len(texts))):
+            mine = self.texts.get(index, [""])
+            if mine[-1] != texts[-1] or not all(map(mine[-1].startswith, mine)):
+                return f"the text {mine[-1]!r} instead of {texts[-1]!r}"
+            if any(len(ours) < len(text) for ours, text in zip(mine, texts, strict=False)):
                 return f"the text comes as {mine}, later than {texts}"
         if (self.ends, self.left) != (theirs.ends, theirs.left):
             return f"it ends with {(self.ends, self.left)} instead of {(theirs.ends, theirs.left)}"
         return None
 
-    def as_expected(self, stream: Stream) -> str | None:
-        """What differs from what ``stream`` expects."""
-        came = ("".join(self.texts.get(0, [])), *self.ends.get(0, (None, None, None))[1:3])
-        if came != stream.expected:
-            return f"{came} instead of {stream.expected}"
-        if stream.at_once and self.texts[0] != list(stream.steps):
-            return f"the text comes as {self.texts[0]} instead of {stream.steps}"
-        return None
+    def as_expected(self, expected: tuple[str, str, str | None]) -> str | None:
+        """What differs from what a stream expects."""
+        pieces = (text.removeprefix(before) for before, text in pairwise(self.texts.get(0, [])))
+        came = ("|".join(pieces), *self.ends.get(0, (None, None))[-2:])
+        return None if came == expected else f"{came} instead of {expected}"
 
-    def take(self, output: Any, stream: Stream) -> bool:
+    def take(self, output: Any, *, delta: bool) -> bool:
         """Adds what a step gave; whether the request has finished."""
-        if output is None:
-            for texts in self.texts.values():
-                texts.append("")
-            return False
-        for answer in output.outputs:
-            texts = self.texts.setdefault(answer.index, [])
-            before = "".join(texts)
-            ids, scores = list(answer.token_ids), len(answer.logprobs or ())
-            if stream.kind is DELTA:
-                texts.append(answer.text)
-                old = self.ends.get(answer.index, ([], None, None, None, 0))
-                ids, scores = old[0] + ids, old[4] + scores
-            else:
-                texts.append(answer.text.removeprefix(before) if answer.text.startswith(before) else f"<{answer.text}>")
+        for texts in self.texts.values() if output is None else ():
+            texts.append(texts[-1])
+        for answer in output.outputs if output else ():
+            texts = self.texts.setdefault(answer.index, [""])
+            texts.append((texts[-1] if delta else "") + answer.text)
+            ids, scores = self.ends.get(answer.index, ([], 0))[:2] if delta else ([], 0)
             total = answer.cumulative_logprob
-            self.ends[answer.index] = (
-                ids, answer.finish_reason, answer.stop_reason, total if total is None else round(total, 6), scores
-            )  # fmt: skip
-        return bool(output.finished)
+            counts = [*ids, *answer.token_ids], scores + len(answer.logprobs or ()), total and round(total, 6)
+            self.ends[answer.index] = (*counts, answer.finish_reason, answer.stop_reason)
+        return bool(output and output.finished)
 
 
 def _streams() -> list[Stream]:
     text, stop = ["This", " is", " E", "ND", " x", " a"], {"stop": ["END"]}
-    long, included = {"stop": ["ENDX"]}, {"include_stop_str_in_output": True}
+    long, included, held = {"stop": ["ENDX"]}, {**stop, "include_stop_str_in_output": True}, ["This", " E"]
+    between = {**stop, "extra_args": {"stopscan_protect": ["<think>", "</think>"]}}
+
+    def by(pattern: str) -> dict[str, Any]:
+        return {"extra_args": {"stopscan_patterns": [pattern]}}
+
     streams = [
-        Stream("text that comes at once", ["This", " is", " x"], params={"stop": ["En" * 9]}, at_once=True,
-               expected=("This is x", "length", None)),
-        Stream("a pattern", ["This", " is", " x", " a"], params={"extra_args": {"stopscan_patterns": ["i[rs] [xy]"]}},
-               expected=("This ", "stop", "is x")),
-        Stream("a pattern that the end confirms", ["This", " is", "<|eos|>"], "stop",
-               params={"extra_args": {"stopscan_patterns": [r"\bis\b"]}}, expected=("This ", "stop", "is")),
-        Stream("a stop in a region", ["<think>", "END", "</think>", " a", "END"],
-               params={**stop, "extra_args": {"stopscan_protect": ["<think>", "</think>"]}},
-               expected=("<think>END</think> a", "stop", "END")),
-        Stream("a failure of stopscan", text, params=stop, breaks=True),
-        Stream("a failure of stopscan with a pattern", text, breaks=True, expected=("This", "error", None),
-               params={"extra_args": {"stopscan_patterns": ["EN[D]"]}}),
+        Stream("text that comes at once", ["This", " is", " x"], {"stop": ["En" * 9]},
+               expected=("This| is| x", "length", None)),
+        Stream("a pattern", ["This", " is", " x", " a"], by("i[rs] [xy]"), expected=("Th|is |", "stop", "is x")),
+        Stream("a pattern that the end confirms", ["This", " is", "<|eos|>"], by(r"\bis\b"), "stop",
+               ("This| |", "stop", "is")),
+        Stream("a stop in a region", ["<think>", "END", "</think>", " a", "END"], between,
+               expected=("<think>|END|</think>| a|", "stop", "END")),
+        Stream("a failure of stopscan", text, stop, breaks=True),
+        Stream("a failure with a pattern", text, by("EN[D]"), breaks=True, expected=("This|", "error", None)),
     ]  # fmt: skip
-    for kind in (DELTA, WHOLE, FINAL):
+    for kind in RequestOutputKind:
         streams += [
-            Stream(f"a stop over two tokens, {kind.name}", text, kind=kind, params={**stop, "logprobs": 1}),
-            Stream(f"text held at EOS, {kind.name}", ["This", " E", "<|eos|>"], "stop", kind=kind, params=long),
-            Stream(f"two answers, {kind.name}", text, kind=kind, n=2, params=stop),
+            Stream(f"a stop over two tokens, {kind.name}", text, {**stop, "logprobs": 1, "output_kind": kind}),
+            Stream(f"text held at EOS, {kind.name}", [*held, "<|eos|>"], {**long, "output_kind": kind}, "stop"),
+            Stream(f"two answers, {kind.name}", text, {**stop, "n": 2, "output_kind": kind}),
         ]
-    streams += [
-        Stream(f"text held at the end by {name}", ["This", " E"], name.lower(), params=long)
-        for name in FinishReason.__members__
-    ]
-    streams += [
-        Stream("text held when the client leaves", ["This", " E"], None, params=long),
-        Stream("several tokens a step", [["This", " is"], [" E", "ND", " x", " a"]], params={**stop, "logprobs": 1}),
-        Stream("a stop with the last token", text[:4], params=stop),
-        Stream("two stops at one character", text, params={"stop": ["D", "END"]}),
-        Stream("a stop included", text, params={**stop, **included}),
-        Stream("an EOS included", ["This", "<|eos|>"], "stop", params={**stop, **included}),
-        Stream("a stop token", ["This", " x"], "stop", stop_token=True, params=stop),
-        Stream("a stop token included", ["This", " x"], "stop", stop_token=True, params={**stop, **included}),
-        Stream("min_tokens", ["END", "END", "This", "END", " x"], params={**stop, "min_tokens": 2}),
-        Stream("min_tokens in a step", [["END", "END"], ["This", "END", " x"]], params={**stop, "min_tokens": 3}),
-        Stream("half characters", [b"\xe4", b"\xbd", b"\xa0", "END"], params={"stop": ["\u4f60E", "ND"]}),
-        Stream("half a character at the end", ["This", b"\xe4", b"\xbd"], params=stop),
-        Stream("a special token left out", ["This", "<|mark|>", " E", "ND"], params=stop),
-        Stream("a special token shown", ["This", "<|mark|>", " E", "ND"],
-               params={"stop": ["k|> E"], "skip_special_tokens": False}),
-        Stream("an output for each three tokens", [*text[:3], " x", " a", " x"], interval=3, params=stop),
-        Stream("a step without a token", ["This", [], " E", "ND"], params=stop),
-        Stream("a slow tokenizer", text, fast=False, params=stop),
-        Stream("no detokenizer", text[:3], params={"detokenize": False}),
+    for name in FinishReason.__members__:
+        streams.append(Stream(f"text held at the end by {name}", held, long, name.lower()))
+    return [
+        *streams,
+        Stream("text held when the client leaves", held, long, None),
+        Stream("several tokens a step", [["This", " is"], [" E", "ND", " x", " a"]], {**stop, "logprobs": 1}),
+        Stream("a stop with the last token", text[:4], stop),
+        Stream("two stops at one character", text, {"stop": ["D", "END"]}),
+        Stream("a stop included", text, included),
+        Stream("an EOS included", ["This", "<|eos|>"], included, "stop"),
+        Stream("a stop token", ["This", " x"], stop, "stop token"),
+        Stream("a stop token included", ["This", " x"], included, "stop token"),
+        Stream("min_tokens", ["END", "END", "This", "END", " x"], {**stop, "min_tokens": 2}),
+        Stream("min_tokens in a step", [["END", "END"], ["This", "END", " x"]], {**stop, "min_tokens": 3}),
+        Stream("half characters", [b"\xe4", b"\xbd", b"\xa0", "END"], {"stop": ["\u4f60E", "ND"]}),
+        Stream("half a character at the end", ["This", b"\xe4", b"\xbd"], stop),
+        Stream("a special token left out", ["This", "<|mark|>", " E", "ND"], stop),
+        Stream("a special token shown", ["This", "<|mark|>", " E"], {"stop": ["k|> E"], "skip_special_tokens": False}),
+        Stream("an output for each three tokens", [*text[:3], " x", " a", " x"], stop, interval=3),
+        Stream("a step without a token", ["This", [], " E", "ND"], stop),
+        Stream("a slow tokenizer", text, stop, fast=False),
+        Stream("no detokenizer", text[:3], {"detokenize": False}),
         Stream("no stop", text),
-    ]  # fmt: skip
-    return streams
+    ]
 
 
 class Slow:
@@ -191,63 +180,52 @@ class Host:
     """vLLM's own classes, with ``None`` for whatever a new release requires that stopscan does not know."""
 
     def __init__(self) -> None:
-        self._tokenizer = Tokenizer(WORDS, SPECIAL)
-        fast = PreTrainedTokenizerFast(tokenizer_object=self._tokenizer.backend, eos_token="<|eos|>")
+        made = Tokenizer(WORDS, SPECIAL)
+        self._ids = made.ids
+        fast = PreTrainedTokenizerFast(tokenizer_object=made.backend, eos_token="<|eos|>")
         self._tokenizers = {True: fast, False: Slow(fast)}
 
     def run(self, stream: Stream, *, breaks: bool = False) -> Outcome:
         """What comes of ``stream``; with ``breaks``, stopscan fails in its second step."""
-        params = SamplingParams(
-            n=stream.n, output_kind=stream.kind, max_tokens=64, temperature=float(stream.n > 1), **stream.params
-        )
+        params = SamplingParams(**{"max_tokens": 64, "output_kind": RequestOutputKind.DELTA, **stream.params})
+        delta = params.output_kind is RequestOutputKind.DELTA
         processor = _filled(
             OutputProcessor, tokenizer=self._tokenizers[stream.fast], log_stats=False, stream_interval=stream.interval
         )
         queue = RequestOutputCollector(params.output_kind, NAME)
-        names = self._add(stream, params, processor, queue)
+        names = self._add(params, processor, queue)
         outcome, aborted = Outcome(), []
         for number, step in enumerate(stream.steps, 1):
             outputs = [self._step(name, step, stream, number == len(stream.steps)) for name in names]
             aborted += processor.process_outputs(outputs).reqs_to_abort
-            if outcome.take(queue.get_nowait(), stream):
+            if outcome.take(queue.get_nowait(), delta=delta):
                 break
             if number == 1 and breaks:
-                _break(processor.request_states[names[0]].detokenizer)
+                processor.request_states[names[0]].detokenizer.scanner = object()
         else:
             aborted += processor.abort_requests(names, internal=True)
-            outcome.take(queue.get_nowait(), stream)
+            outcome.take(queue.get_nowait(), delta=delta)
         outcome.left = (aborted, processor.get_num_unfinished_requests())
         return outcome
 
-    def _add(self, stream: Stream, params: Any, processor: Any, queue: Any) -> list[str]:
+    def _add(self, params: Any, processor: Any, queue: Any) -> list[str]:
         def request(name: str, params: Any) -> Any:
-            prompt = self._tokenizer.ids(["Hello"])
             return _filled(EngineCoreRequest, request_id=name, sampling_params=params, external_req_id=NAME,
-                           prompt_token_ids=prompt, arrival_time=0.0)  # fmt: skip
+                           prompt_token_ids=self._ids(["Hello"]), arrival_time=0.0)  # fmt: skip
 
-        first = request(NAME, params)
-        if stream.n == 1:
-            processor.add_request(first, None, queue=queue)
-            return [NAME]
-        parent = parallel_sampling.ParentRequest(first)
-        children = [parent.get_child_info(index) for index in range(stream.n)]
-        for index, child in enumerate(children):
-            processor.add_request(request(*child), None, parent, index, queue)
-        return [name for name, _ in children]
+        parent = parallel_sampling.ParentRequest(request(NAME, params)) if params.n > 1 else None
+        asked = [parent.get_child_info(index) for index in range(params.n)] if parent else [(NAME, params)]
+        for index, each in enumerate(asked):
+            processor.add_request(request(*each), None, parent, index, queue)
+        return [name for name, _ in asked]
 
     def _step(self, name: str, step: Any, stream: Stream, last: bool) -> Any:
-        ids = self._tokenizer.ids([step] if isinstance(step, str | bytes) else step)
-        finish = FinishReason[stream.finish.upper()] if last and stream.finish else None
+        ids = self._ids([step] if isinstance(step, str | bytes) else step)
+        finish = FinishReason[stream.finish.split()[0].upper()] if last and stream.finish else None
+        stop_reason = ids[-1] if last and stream.finish == "stop token" else None
         scores = logprobs(ids) if stream.params.get("logprobs") else None
         return _filled(EngineCoreOutput, request_id=name, new_token_ids=ids, finish_reason=finish,
-                       stop_reason=ids[-1] if last and stream.stop_token else None, new_logprobs=scores)  # fmt: skip
-
-
-def _break(detokenizer: Any) -> None:
-    """Makes stopscan fail in the stream's next step."""
-    if not hasattr(detokenizer, "scanner"):
-        raise TypeError(f"vLLM has {type(detokenizer).__name__} in the place of stopscan's detokenizer")
-    detokenizer.scanner = object()
+                       stop_reason=stop_reason, new_logprobs=scores)  # fmt: skip
 
 
 def _filled(cls: Callable[..., Any], **known: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from threading import current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -16,12 +15,11 @@ from hypothesis import strategies as st
 from sglang_harness import first_stop
 
 from stopscan import Repeat
-from stopscan.engines import Defaults, Failures
+from stopscan.engines import Checkpoint, Defaults, Failures
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._plugin import hooks
 from stopscan.sglang._requests import ADDED, TOLD, Requests
 from stopscan.sglang._selftest import Host, installed
-from stopscan.sglang._spec import Spec
 from stopscan.tokens import TokenScanner
 
 pytestmark = pytest.mark.sglang
@@ -236,29 +234,53 @@ OWN = {"stop": ["END"]}
 BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<", ">"]}}
 
 
-@pytest.mark.parametrize(
-    ("failing", "params", "matched"),
-    [("scheduler", OWN, "END"), ("detokenizer", OWN, "END"), ("detokenizer", BEYOND, "E[A-Z]D")],
-)
-@pytest.mark.parametrize("at", range(1, 9))
-def test_a_stream_that_fails_has_its_text_all_the_same(
-    host: Host, failing: str, params: dict[str, Any], matched: str, at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Failures, "strict", False)
-    monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
-    make = Spec.scanner
+def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | None = None) -> None:
+    """Makes the scanners of requests fail, or of those alone whose ``no_stop_trim`` is ``kept``."""
+    make = Checkpoint.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
         made = make(*args, **options)
-        # The scheduler has its scanners made in another thread.
-        where = "detokenizer" if current_thread() is main_thread() else "scheduler"
-        return Faulty(made, at) if where == failing else made
+        return Faulty(made, at) if kept in (None, options["include_stop"]) else made
 
-    monkeypatch.setattr(Spec, "scanner", scanner)
-    pieces = ["<", "END", ">"] if params is BEYOND else []
-    with installed(hooks(Defaults())):
-        texts, reason, _ = host.run({"r": (host.ids([*pieces, "a", "b", "E", "ND", "a"]), params)})["r"]
-    assert ("".join(texts), reason["matched"]) == ("".join(pieces) + "ab", matched)
+    monkeypatch.setattr(Checkpoint, "scanner", scanner)
+
+
+@pytest.mark.parametrize("step", [1, 2, 50])
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("at", range(1, 14))
+def test_a_stream_that_fails_has_its_text_all_the_same(
+    host: Host, forgiving: Failures, at: int, keep: bool, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_scanners(monkeypatch, at)
+    plans = {"r": (host.ids(["a", "b", "\u4f60", "E", "ND", "a"]), {"stop": ["END"], "no_stop_trim": keep})}
+    with installed(hooks(Defaults(), forgiving)):
+        texts, reason, _ = host.run(plans, step)["r"]
+    assert ("".join(texts), reason["matched"]) == ("ab\u4f60END" if keep else "ab\u4f60", "END")
+    assert forgiving.count == 1
+
+
+@pytest.mark.parametrize("at", range(1, 14))
+def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
+    host: Host, forgiving: Failures, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit is reached with the token that completes the stop, which counts more."""
+    break_scanners(monkeypatch, at)
+    plans = {"r": (host.ids(["a", "b", "E", "ND"]), {"stop": ["END"], "max_new_tokens": 4})}
+    with installed(hooks(Defaults(), forgiving)):
+        texts, reason, _ = host.run(plans)["r"]
+    assert ("".join(texts), reason.get("matched")) == ("ab", "END")
+
+
+@pytest.mark.parametrize("asked", [{"stop_regex": ["E[A-Z]D"]}, {"custom_params": {"stopscan_protect": ["<", ">"]}}])
+@pytest.mark.parametrize("at", range(1, 9))
+def test_a_stream_that_sglang_cannot_keep_ends_with_an_error(
+    host: Host, forgiving: Failures, at: int, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_scanners(monkeypatch, at)
+    with installed(hooks(Defaults(), forgiving)):
+        texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"], **asked})})["r"]
+    assert "ab".startswith("".join(texts))
+    assert (reason["type"], reason["status_code"]) == ("abort", 500)
 
 
 @pytest.mark.parametrize("params", [{"stop_regex": ["(a+)+b"]}, {"custom_params": {"stopscan_patterns": ["E"]}}])
@@ -270,7 +292,7 @@ def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
 
     monkeypatch.setattr(Failures, "strict", False)
     monkeypatch.setattr(logging.getLogger("sglang.stopscan"), "disabled", True)
-    monkeypatch.setattr(Requests, "spec", broken)
+    monkeypatch.setattr(Requests, "scanner", broken)
     with installed(hooks(Defaults())):
         _, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "a"]), params)})["r"]
     assert (reason["type"], reason["status_code"]) == ("abort", 500)
@@ -362,26 +384,34 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
             host.run({"r": (host.ids(["a"]), {"stop": ["x"] * 1025})})
 
 
-@pytest.mark.parametrize("failing", ["scheduler", "detokenizer"])
 def test_a_fault_concerns_only_the_request_in_which_it_is(
-    host: Host, forgiving: Failures, failing: str, monkeypatch: pytest.MonkeyPatch
+    host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others in the same message keep their stops."""
-    make = Spec.scanner
-
-    def scanner(spec: Spec, *args: Any) -> Any:
-        where = "detokenizer" if current_thread() is main_thread() else "scheduler"
-        if where == failing and spec.options["include_stop"]:
-            raise LookupError("injected")
-        return make(spec, *args)
-
-    monkeypatch.setattr(Spec, "scanner", scanner)
+    break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
     plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}
     with installed(hooks(Defaults(), forgiving)):
         came = {rid: ("".join(texts), reason["matched"]) for rid, (texts, reason, _) in host.run(plans).items()}
     assert came == {"0": ("a", "END"), "1": ("aEND", "END"), "2": ("a", "END")}
     assert forgiving.count == 1
+
+
+def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
+    """sglang begins to decode a request with its first message, which may have none, as after a retraction."""
+    with installed(hooks(Defaults())):
+        ours, theirs = host._request("ours", {"stop": ["END"]}), host._request("theirs", {})
+        theirs.stream = False
+        came = {"ours": "", "theirs": ""}
+        for new in (["a"], ["b"], []):
+            for req, pieces in ((ours, new), (theirs, [] if new == ["a"] else ["x", *new])):
+                ids = host.ids(pieces) if new else [host.tokenizer.eos_token_id]
+                req.output_ids.extend(ids)
+                req.update_finish_state(len(ids))
+            message = host._message([ours, theirs])
+            for rid, text in zip(message.rids, host.detokenizer._decode_batch_token_id_output(message), strict=True):
+                came[rid] += text
+    assert came == {"ours": "ab", "theirs": "xb"}
 
 
 def test_requests_without_stops_stay_sglangs(host: Host) -> None:

@@ -66,6 +66,25 @@ def test_the_plugin_installs_where_vllm_has_no_rust_frontend(monkeypatch: pytest
     assert all(new is not old for new, old in zip(patched(), before, strict=True))
 
 
+def test_a_plugin_in_front_of_ours_does_not_keep_stopscan_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = patched()
+    monkeypatch.setattr(InputProcessor, "__init__", InputProcessor.__init__)
+    monkeypatch.setenv("STOPSCAN_VLLM", "1")
+    (entry_point,) = entry_points(group="vllm.general_plugins", name="stopscan")
+    entry_point.load()()
+    ours, made = InputProcessor.__init__, []
+
+    def theirs(self: Any, *args: Any, **options: Any) -> None:
+        made.append(self)
+        ours(self, *args, **options)
+
+    monkeypatch.setattr(InputProcessor, "__init__", theirs)
+    with pytest.raises(AttributeError, match="model_config"):
+        InputProcessor(SimpleNamespace())
+    assert made
+    assert all(new is not old for new, old in zip(patched(), before, strict=True))
+
+
 @pytest.mark.parametrize("problem", ["parts", "rust", "names"])
 def test_a_vllm_that_does_not_fit_is_refused_or_runs_without_with_a_warning(
     problem: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
