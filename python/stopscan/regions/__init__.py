@@ -5,6 +5,7 @@ Every adapter asks here, so that stops, protection and segments agree. The regio
 """
 
 from stopscan.regions._checkpoint import graph_of, with_reasoning
+from stopscan.regions._described import described
 from stopscan.regions._names import NAMES, Graph, region_name
 from stopscan.regions._prompt import begins, region_after
 from stopscan.regions._protect import (
@@ -25,6 +26,7 @@ __all__ = [
     "Protect",
     "RegionOptions",
     "begins",
+    "described",
     "graph_of",
     "known",
     "protected",

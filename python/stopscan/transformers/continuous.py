@@ -19,9 +19,9 @@ from transformers.generation.continuous_batching.requests import RequestState
 from stopscan import StopSet
 from stopscan.engines import Row, RowOptions, TokenOptions
 from stopscan.finish import EndReason, Finish
-from stopscan.segments import Segment, SegmentSet
+from stopscan.segments import Segment, SegmentSet, joined
 from stopscan.transformers._options import Options
-from stopscan.transformers._row import joined, length_of
+from stopscan.transformers._row import length_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
