@@ -42,7 +42,7 @@ def scanning(name: str, stop: list[str]) -> Case:
         for token_id in token_ids:
             assert not row.advance(token_id)
             yield row.text(RESPONSE)
-        yield row.close()
+        yield row.flush()
 
     def check(token_ids: list[int]) -> None:
         assert "".join(texts(token_ids)) == tokenizer().decode(token_ids, skip_special_tokens=False)

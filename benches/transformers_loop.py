@@ -35,6 +35,15 @@ def vocabulary() -> Any:
     return PreTrainedTokenizerFast(tokenizer_file=str(file), eos_token="<EOT>", pad_token="<EOT>")
 
 
+class Empty:
+    def step(self, ids: Any) -> None:
+        pass
+
+
+def empty_method(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
+    return Empty().step
+
+
 class Swallow:
     def on_finalized_text(self, text: str, stream_end: bool = False) -> None:
         pass
@@ -73,6 +82,7 @@ def text_iterator_streamer(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
 
 
 WAYS = [
+    empty_method,
     stopscan,
     stopscan_streaming,
     stopscan_criterion_only,
