@@ -95,7 +95,7 @@ class _ResponseGenerator(server.ResponseGenerator):
         try:
             if tokenizer is not self._logged:
                 self._logged, regions = tokenizer, described(checkpoint_of(tokenizer).graph)
-                logging.info("stopscan finds the stops; the regions that it knows, and what opens them: %s", regions)
+                logging.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
             if failures.off:
                 raise ValueError("stopscan has failed and is off: of its options only `stop` is left")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")

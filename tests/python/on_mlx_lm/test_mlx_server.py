@@ -246,4 +246,4 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
             process.send_signal(signal.SIGTERM)
     # Once, in the log that mlx_lm.server writes to.
     assert log.read_text().count("INFO - stopscan finds the stops; the regions that it knows") == 1
-    assert "what opens them: reasoning (<think>)" in log.read_text()
+    assert "what begins them: reasoning (<think>)" in log.read_text()

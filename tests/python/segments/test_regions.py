@@ -151,7 +151,7 @@ def test_no_marker_of_a_users_opens_a_region(name: str) -> None:
         assert region_after(form, prompt) == region_after(form, "")
 
 
-def test_a_log_says_what_opens_each_region() -> None:
+def test_a_log_says_what_begins_each_region() -> None:
     assert described(QWEN3) == "reasoning (<think>), tool_call (<tool_call>)"
     assert described(FORMATS["think"]) == "reasoning (<think>)"
     assert described({}) == "none"
