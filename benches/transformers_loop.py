@@ -37,6 +37,15 @@ def vocabulary() -> Any:
     return PreTrainedTokenizerFast(tokenizer_file=str(file), eos_token="<EOT>", pad_token="<EOT>")
 
 
+class Empty:
+    def step(self, ids: Any) -> None:
+        pass
+
+
+def empty_method(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
+    return Empty().step
+
+
 def stopscan(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
     stops = Stops(tokenizer, STOPS)
     stops.put(prompt)
@@ -59,7 +68,7 @@ def text_iterator_streamer(tokenizer: Any, prompt: Any) -> Callable[[Any], Any]:
     return lambda ids: streamer.put(ids[:, -1])
 
 
-WAYS = [stopscan, stop_string_criteria, multi_token_eos_criteria, text_iterator_streamer]
+WAYS = [empty_method, stopscan, stop_string_criteria, multi_token_eos_criteria, text_iterator_streamer]
 
 
 def microseconds(make: Callable[..., Any], tokenizer: Any, sequences: list[Any]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from stopscan import StopSet
 from stopscan.repeats import add_repeat
 
-__all__ = ["add_pairs", "add_stops", "stop_set", "unescaped"]
+__all__ = ["add_pairs", "add_stops", "own_arguments", "stop_set", "unescaped"]
 
 
 def add_stops(parser: ArgumentParser, loops: str = "end an answer that has fallen into a loop") -> None:
@@ -43,6 +44,15 @@ def add_pairs(parser: ArgumentParser) -> None:
         metavar=("OPEN", "CLOSE"),
         help="markers between which no stop fires",
     )
+
+
+def own_arguments(parser: ArgumentParser) -> Namespace:
+    """Returns the options that ``parser`` knows, and takes them out of ``sys.argv``: the rest is for the engine's own
+    command. If that is asked for its help, prints the parser's first."""
+    own, sys.argv[1:] = parser.parse_known_args()
+    if {"-h", "--help"} & {*sys.argv}:
+        parser.print_help()
+    return own
 
 
 class AddStop(Action):

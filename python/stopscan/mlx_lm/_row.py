@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from mlx_lm.tokenizer_utils import TokenizerWrapper
@@ -10,7 +9,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 from stopscan import StopSet
 from stopscan.engines import Checkpoint, Row, RowOptions, TokenOptions
 from stopscan.regions import graph_of
-from stopscan.segments import Segment, SegmentSet
+from stopscan.segments import Segment, SegmentSet, joined
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -68,11 +67,11 @@ class BatchRow(Row[Any]):
         # The end by length is mlx-lm's own to report.
         return finish is not None and finish.reason != "length"
 
-    def _since(self, response: Any) -> Any:
+    def _since(self, response: Any) -> list[Any]:
         if not self._pieces:
             raise ValueError("each response of the row is to be asked for once, in order: there is none left")
         piece = self._pieces.popleft()
-        return piece + self.scanner.flush("length") if response.finish_reason == "length" else piece
+        return [piece, self.scanner.flush("length")] if response.finish_reason == "length" else [piece]
 
 
 class RowScanner(BatchRow):
@@ -103,13 +102,11 @@ class RowScanner(BatchRow):
     """
 
     def __init__(self, tokenizer: Any, /, stop: Stops = (), *, prompt: Any = (), **options: Unpack[RowOptions]) -> None:
-        given = of_model(tokenizer, options)
-        super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **given))
+        super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **of_model(tokenizer, options)))
 
     def text(self, response: Any, /) -> str:
         """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
-        text: str = self._since(response)
-        return text
+        return "".join(self._since(response))
 
 
 class RowSegmenter(BatchRow):
@@ -135,11 +132,7 @@ class RowSegmenter(BatchRow):
 
     def segments(self, response: Any, /) -> list[Segment]:
         """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
-        segments: list[Any] = self._since(response)
-        return [  # what the limit released may go on with the part before it
-            (region, "".join(segment[1] for segment in run), *part)
-            for (region, *part), run in groupby(segments, lambda segment: (segment[0], *segment[2:]))
-        ]
+        return joined(segment for piece in self._since(response) for segment in piece)
 
 
 def wrapped(tokenizer: Any) -> Any:
@@ -154,7 +147,6 @@ def checkpoint_of(tokenizer: Any) -> Checkpoint:
 
 def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """``options`` with the EOS of the model, of which some have ``None`` among the others."""
-    given = {"skip_special_tokens": False, **options}
-    if given.get("eos_token_ids") is None:
-        given["eos_token_ids"] = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
-    return given
+    eos = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
+    given = {name: value for name, value in options.items() if value is not None}
+    return {"skip_special_tokens": False, "eos_token_ids": eos, **given}

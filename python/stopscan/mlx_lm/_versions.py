@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from inspect import signature
-from operator import attrgetter
+from pkgutil import resolve_name
 from typing import Any
 
 import mlx_lm
 
-# By class or function: the attributes, the parameters, and the attributes that its code asks for.
+# By class or function: its attributes, its parameters, and the attributes that its code asks for.
 BATCHES = {
     "generate.StopSequences": ["matcher"],
     "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],
@@ -29,18 +28,17 @@ SERVER = BATCHES | {
 def require(user: str, parts: dict[str, list[str]]) -> None:
     """Raises ``ImportError`` unless this mlx-lm has all ``parts``, which ``user`` holds on to."""
     for owner, names in parts.items():
-        module, _, path = owner.partition(".")
-        for name in names:
-            if name not in _names(f"mlx_lm.{module}", path):
-                raise ImportError(
-                    f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, as long as it has what 0.32.2 has; "
-                    f"this is mlx-lm {mlx_lm.__version__}, without mlx_lm.{owner}: {name}"
-                )
+        if missing := [name for name in names if name not in _names(owner)]:
+            raise ImportError(
+                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, as long as it has what 0.32.2 has; "
+                f"this is mlx-lm {mlx_lm.__version__}, without mlx_lm.{owner}: {', '.join(missing)}"
+            )
 
 
-def _names(module: str, path: str) -> set[str]:
+def _names(owner: str) -> set[str]:
     try:
-        found: Any = attrgetter(path)(import_module(module))
+        # With a colon, as mlx_lm.generate is a module and a function.
+        found: Any = resolve_name(f"mlx_lm.{owner.replace('.', ':', 1)}")
     except (AttributeError, ImportError):
         return set()
     code = getattr(found, "__code__", None)

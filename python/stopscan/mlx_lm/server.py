@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,10 +22,12 @@ from typing import Any
 from mlx_lm import server
 
 from stopscan import StopSet
+from stopscan.command_line import own_arguments
 from stopscan.engines import CHAT, Defaults, Failures, StopOptions, add_defaults, read_options
 from stopscan.finish import to_openai
 from stopscan.mlx_lm._row import BatchRow, RowScanner, checkpoint_of, of_model
 from stopscan.mlx_lm._versions import SERVER, require
+from stopscan.regions import described
 
 require("server", SERVER)
 
@@ -69,32 +70,39 @@ class _Stops:
     default: tuple[Any, ...] | None
     connection: socket | None = None
     row: _Row | None = None
-    # Why the row could not be made, if that is the request's fault.
-    refusal: str | None = None
 
     def __reduce__(self) -> Any:  # mlx-lm sends each request to the other machines of a distributed model
         return _Stops, (self.options, self.default)
 
 
+class _RequestError(Exception):
+    """What is wrong with a request, in the thread that makes all answers."""
+
+
 class _Refused(BaseException):
-    """Raised where mlx_lm.server would answer every ``Exception`` with a 404."""
+    """The same in the request's own thread, where mlx_lm.server answers every ``Exception`` with a 404."""
 
 
 class _ResponseGenerator(server.ResponseGenerator):
+    _logged: Any = None
+
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
         # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
-        if failures.off and _only_stop(stops.options):
+        asked = stops.options
+        if failures.off and (not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)):
             return tokenized  # mlx-lm's own stops do
         try:
+            if tokenizer is not self._logged:
+                self._logged, regions = tokenizer, described(checkpoint_of(tokenizer).graph)
+                logging.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
             if failures.off:
                 raise ValueError("stopscan has failed and is off: of its options only `stop` is left")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
             # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
-            if stops.options.asks or isinstance(error, ValueError):
-                stops.refusal = str(error)
-                raise
+            if asked.asks or isinstance(error, ValueError):
+                raise _RequestError(str(error)) from error
         except BaseException as error:
             failures.note(error, "was refused")
             raise RuntimeError("stopscan failed in this request") from error
@@ -109,21 +117,9 @@ class _ResponseGenerator(server.ResponseGenerator):
         stops = generation_args.stop_words
         try:
             context, responses = super().generate(request, generation_args, progress_callback)
-        except Exception as error:
-            if stops.refusal is None:
-                raise
-            raise _Refused(stops.refusal) from error
+        except _RequestError as error:
+            raise _Refused(str(error)) from error
         return context, responses if stops.row is None else _safe(responses, stops.row, stops.connection)
-
-    def end(self, stops: _Stops) -> None:
-        """Ends a row that nobody reads any more with its next token; mlx-lm looks only twice a second. All machines of
-        a distributed model must do the same, so that no row is ended there."""
-        if stops.row is not None and not self._is_distributed:
-            stops.row.left = True
-
-
-def _only_stop(asked: StopOptions) -> bool:
-    return not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)
 
 
 def _told_apart(tokenizer: Any) -> tuple[str, ...]:
@@ -150,7 +146,6 @@ class _Handler(server.APIHandler):
     _stops: _Stops
 
     def handle_completion(self, request: Any, stop_words: Any) -> None:
-        generator: _ResponseGenerator = self.response_generator
         try:
             self._stops = stops = self._read_stops(request)
         except ValueError as error:
@@ -169,7 +164,10 @@ class _Handler(server.APIHandler):
         except ConnectionError:
             self.close_connection = True  # the client has gone
         finally:
-            generator.end(stops)
+            # Nobody reads the row any more, and it ends with its next token; mlx-lm looks only twice a second. Several
+            # machines of one model must do the same, so that no row ends early there.
+            if stops.row is not None and not self.response_generator._is_distributed:
+                stops.row.left = True
 
     def _read_stops(self, request: Any) -> _Stops:
         options, default = read_options(self.body, self.defaults), self.defaults.protect
@@ -235,9 +233,7 @@ def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the defaults of requests, and these:")
     add_defaults(parser)
-    own, sys.argv[1:] = parser.parse_known_args()
-    if {"-h", "--help"} & {*sys.argv}:
-        parser.print_help()
+    own = own_arguments(parser)
     try:
         handler = type("Handler", (_Handler,), {"defaults": Defaults.from_arguments(own)})
     except ValueError as error:

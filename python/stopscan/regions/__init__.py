@@ -5,7 +5,7 @@ All adapters use these functions, so that stops, protected regions and segments 
 """
 
 from stopscan.regions._checkpoint import graph_of, with_reasoning
-from stopscan.regions._names import NAMES, Graph, openings, region_name
+from stopscan.regions._names import NAMES, Graph, described, region_name
 from stopscan.regions._prompt import begins, region_after
 from stopscan.regions._protect import (
     PROTECTED,
@@ -25,9 +25,9 @@ __all__ = [
     "Protect",
     "RegionOptions",
     "begins",
+    "described",
     "graph_of",
     "known",
-    "openings",
     "protected",
     "read_protect",
     "region_after",

@@ -21,12 +21,12 @@ def regions_in(graph: Graph) -> set[str]:
     return {region_name(state) for state in graph}
 
 
-def openings(graph: Graph) -> str:
-    """Returns the regions of ``NAMES`` that a graph has, each with the markers that begin it, for a line in a log.
+def described(graph: Graph) -> str:
+    """Returns the names of the regions that stops can be kept out of, each with the markers that begin it, for a log.
 
-    >>> openings({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
+    >>> described({"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}})
     'reasoning (<think>)'
     """
-    edges = [(region_name(to), mark) for markers in graph.values() for mark, to in markers.items()]
-    named = {name: dict.fromkeys(mark for to, mark in edges if to == name) for name in NAMES}
-    return ", ".join(f"{name} ({' '.join(marks)})" for name, marks in named.items() if marks) or "none"
+    begun = [(region_name(to), marker) for markers in graph.values() for marker, to in markers.items()]
+    markers_of = {name: dict.fromkeys(marker for to, marker in begun if to == name) for name in NAMES}
+    return ", ".join(f"{name} ({' '.join(markers)})" for name, markers in markers_of.items() if markers) or "none"

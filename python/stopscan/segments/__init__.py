@@ -4,6 +4,7 @@ from stopscan._stopscan import Segmenter, SegmentSet, SegmentStream, split
 from stopscan.segments._asplit import AsyncSegmentStream, Segment, asplit
 from stopscan.segments._format import Format
 from stopscan.segments._formats import FORMATS
+from stopscan.segments._joined import joined
 from stopscan.segments._keep import keep
 from stopscan.segments._response_template import from_response_template
 
@@ -17,6 +18,7 @@ __all__ = [
     "Segmenter",
     "asplit",
     "from_response_template",
+    "joined",
     "keep",
     "split",
 ]

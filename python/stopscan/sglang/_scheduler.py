@@ -13,7 +13,7 @@ from typing import Any
 from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_STR, FINISHED_MATCHED_REGEX
 
 from stopscan.engines import Failures
-from stopscan.regions import openings
+from stopscan.regions import described
 from stopscan.sglang._guard import Refused
 from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
 
@@ -37,7 +37,7 @@ class Scheduler:
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._said:
                 self._said = True
-                regions = openings(self._requests.model(req.tokenizer).graph)
+                regions = described(self._requests.model(req.tokenizer).graph)
                 logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
             params = req.sampling_params
             if self._requests.concerns(params.stop_strs, params.stop_regex_strs, params.custom_params):

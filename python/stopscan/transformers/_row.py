@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from stopscan.engines import Row
-from stopscan.segments import Segment, SegmentSet
+from stopscan.segments import Segment, SegmentSet, joined
 from stopscan.transformers._options import Options
 
 if TYPE_CHECKING:
@@ -87,12 +86,6 @@ class SegmentRow(TextRow):
             part = self.pieces[-1][2] if self.pieces else 0
             for left, segment in enumerate(segments or [(self.region, "", part)], 1):
                 self.streamer.on_finalized_text(segment, stream_end=self.over and left >= len(segments))
-
-
-def joined(segments: Iterable[Segment]) -> list[Segment]:
-    """Returns ``segments`` with the text of each part in one."""
-    runs = groupby(segments, lambda segment: (segment[0], segment[2]))
-    return [(region, "".join(text for _, text, _ in run), part) for (region, part), run in runs]
 
 
 def length_of(row: Row[Any]) -> int:

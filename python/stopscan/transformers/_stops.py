@@ -95,18 +95,16 @@ class Stops(StoppingCriteria, BaseStreamer):
             if not self._rows:
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
-            length = self._follow(input_ids)
-            changed = self._done is None
             # numpy takes half the time of torch for it, and `cpu` half of that.
             tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
+            rows, length = tokens.shape
+            self._follow(input_ids, rows, length)
             if length == self._length + 1:  # as nearly always
-                for row, token_id in zip(self._rows, tokens[:, -1].tolist(), strict=True):
-                    changed |= row.step(token_id)
+                ended = [*map(TextRow.step, self._rows, tokens[:, -1].tolist())]
             else:
-                for row, token_ids in zip(self._rows, tokens[:, self._length :].tolist(), strict=True):
-                    changed |= row.steps(token_ids)
+                ended = [*map(TextRow.steps, self._rows, tokens[:, self._length :].tolist())]
             self._sequences, self._length = input_ids, length
-            if changed:
+            if self._done is None or any(ended):
                 done = [row.over for row in self._rows]
                 self._done = torch.tensor(done, dtype=torch.bool, device=input_ids.device)
             return self._done
@@ -237,16 +235,13 @@ class Stops(StoppingCriteria, BaseStreamer):
             raise ValueError(f"{rows} rows need a list of {rows} streamers, not {len(self._streamers)}")
         return self._streamers
 
-    def _follow(self, input_ids: Any) -> int:
-        """Puts the rows where their sequences went: beams change places, and split. Returns the sequences' length."""
-        length: int
-        rows, length = input_ids.shape
+    def _follow(self, input_ids: Any, rows: int, length: int) -> None:
+        """Puts the rows where their sequences went: beams change places, and split."""
         if rows != len(self._rows) or length <= self._length or self._ended:
             raise ValueError(REUSED)
         same = self._announced or self._sequences is self._prompts
         if not same and not torch.equal(input_ids[:, : self._length], self._sequences):
             self._move(input_ids[:, : self._length])
-        return length
 
     def _move(self, known: Any) -> None:
         rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}

@@ -14,19 +14,25 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import transformers
 from transformers.generation.continuous_batching.requests import RequestState
 
 from stopscan import StopSet
 from stopscan.engines import Row, RowOptions, TokenOptions
 from stopscan.finish import EndReason, Finish
-from stopscan.segments import Segment, SegmentSet
+from stopscan.segments import Segment, SegmentSet, joined
 from stopscan.transformers._options import Options
-from stopscan.transformers._row import joined, length_of
+from stopscan.transformers._row import length_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
+
+# A request of 5.0 to 5.3 asks no set of EOS ids, and would run through every stop in silence. 5.4 and 5.5 lose answers.
+if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
+    message = "stopscan.transformers.continuous needs transformers 5.6.0 or later; this is transformers "
+    raise ImportError(message + transformers.__version__)
 
 
 class _Request(Row[Any]):

@@ -14,7 +14,7 @@ from vllm.sampling_params import SamplingParams
 
 from stopscan import StopSet
 from stopscan.engines import Defaults, Failures, Limits, StopOptions, read_options
-from stopscan.regions import openings
+from stopscan.regions import described
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 
@@ -80,7 +80,7 @@ class Adapter:
             self._say(engine)
 
     def _say(self, engine: Engine) -> None:
-        if (known := openings(engine.graph)) != engine.said:
+        if (known := described(engine.graph)) != engine.said:
             engine.said = known
             logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
 

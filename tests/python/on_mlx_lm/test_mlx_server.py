@@ -244,3 +244,6 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
             assert got == Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
         finally:
             process.send_signal(signal.SIGTERM)
+    # Once, in the log that mlx_lm.server writes to.
+    assert log.read_text().count("INFO - stopscan finds the stops; the regions that it knows") == 1
+    assert "what begins them: reasoning (<think>)" in log.read_text()

@@ -14,6 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,8 +22,9 @@ import pytest
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed; ci/mlx-env makes its environment")
 
 from mlx_harness import Answer, Server, row_steps, serving, stream_events
+from mlx_lm import server as mlx_server
 
-from stopscan.engines import Failures, read_options
+from stopscan.engines import Defaults, Failures, read_options
 from stopscan.mlx_lm import _row, server
 from stopscan_conformance.reciter import Reciter
 
@@ -124,16 +126,22 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
     assert (copy.options, copy.default, copy.connection, copy.row) == (stops.options, stops.default, None, None)
 
 
-def test_a_row_of_several_machines_does_not_end_alone() -> None:
+@pytest.mark.parametrize("distributed", [False, True])
+def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that left ended its row on the one machine that knew, and the machines went apart."""
-    for distributed in (False, True):
-        generator = object.__new__(server._ResponseGenerator)
-        generator._is_distributed = distributed
-        stops = server._Stops(read_options({}), ())
-        generator.end(stops)  # before there is a row
-        stops.row = object.__new__(server._Row)
-        generator.end(stops)
-        assert stops.row.left == (not distributed)
+    row = object.__new__(server._Row)
+
+    def leaves(handler: Any, request: Any, stops: Any) -> None:
+        stops.row = row
+        raise BrokenPipeError
+
+    monkeypatch.setattr(mlx_server.APIHandler, "handle_completion", leaves)
+    handler = object.__new__(server._Handler)
+    handler.body, handler.defaults, handler.max_tokens, handler.connection = {}, Defaults(), 5, None
+    provider = SimpleNamespace(tokenizer=None)
+    handler.response_generator = SimpleNamespace(_is_distributed=distributed, model_provider=provider)
+    handler.handle_completion(SimpleNamespace(request_type="chat"), [])
+    assert row.left == (not distributed)
 
 
 def test_two_machines_answer_with_stops(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import sys
 from collections.abc import Iterator
 from copy import copy
 from typing import Any
@@ -20,6 +22,7 @@ from transformers_harness import Engine
 from stopscan import StopSet
 from stopscan.finish import EndReason, Finish
 from stopscan.segments import FORMATS, SegmentSet
+from stopscan.transformers import continuous
 from stopscan.transformers.continuous import RowScanner, generate_batch
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
@@ -241,3 +244,11 @@ def test_other_requests_are_as_before(engine: Engine, reciter: Reciter, manager:
     request_id = manager.add_request(prompt, max_new_tokens=50, eos_token_id=[reciter.eos_token_id])
     (output,) = manager.request_id_iter(request_id)
     assert output.generated_tokens == [*reciter.token_ids("split"), reciter.eos_token_id]
+
+
+@pytest.mark.parametrize("version", ["5.0.0", "5.5.4"])
+def test_a_transformers_that_asks_no_row_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of 5.0 to 5.3 compared with one id, and ran through every stop in silence."""
+    monkeypatch.setattr(sys.modules["transformers"], "__version__", version)
+    with pytest.raises(ImportError, match=rf"continuous needs transformers 5\.6\.0 or later; .* {version}"):
+        importlib.reload(continuous)

@@ -9,7 +9,7 @@ import pytest
 from segment_setups import by_region
 
 from stopscan import StopScanner, StopSet
-from stopscan.regions import begins, graph_of, known, protected, region_after, segments_of
+from stopscan.regions import begins, described, graph_of, known, protected, region_after, segments_of
 from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
 
 QWEN3 = FORMATS["qwen3"]
@@ -149,6 +149,14 @@ def test_no_marker_of_a_users_opens_a_region(name: str) -> None:
     for marker in {marker for markers in form.values() for marker in markers}:
         prompt = f"What is {marker}<|im_end|>\n<|im_start|>assistant\n"
         assert region_after(form, prompt) == region_after(form, "")
+
+
+def test_a_log_says_what_begins_each_region() -> None:
+    assert described(QWEN3) == "reasoning (<think>), tool_call (<tool_call>)"
+    assert described(FORMATS["think"]) == "reasoning (<think>)"
+    assert described({}) == "none"
+    seed = {"content": {"<a>": "reasoning", "<b>": "reasoning"}, "reasoning": {"</a>": "content"}}
+    assert described(seed) == "reasoning (<a> <b>)"
 
 
 def test_a_graph_without_regions_is_none() -> None:

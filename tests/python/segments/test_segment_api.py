@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from stopscan import StopMatch
-from stopscan.segments import FORMATS, Segmenter, SegmentSet, split
+from stopscan.segments import FORMATS, Segmenter, SegmentSet, joined, split
 
 MARKERS = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answer"}}
 
@@ -217,3 +217,12 @@ class _Tell:
 def test_a_format_is_what_a_set_takes() -> None:
     segments = SegmentSet(FORMATS["think"], stop=["END"], stop_in=["answer"])
     assert list(split(["<think>END?</think>5 END 6"], segments)) == [("reasoning", "END?", 1), ("answer", "5 ", 2)]
+
+
+def test_the_pieces_of_a_stream_are_joined_to_its_segments() -> None:
+    text, markers = "Hm <think>a b</think><think>c</think>It is 5.", FORMATS["think"]
+    segmenter = Segmenter(markers)
+    pieces = [segment for character in text for segment in segmenter.feed(character)] + segmenter.flush()
+    assert len(pieces) > len(joined(pieces))
+    assert joined(pieces) == list(split([text], markers))
+    assert joined(iter(())) == []

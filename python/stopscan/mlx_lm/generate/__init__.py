@@ -1,6 +1,226 @@
 """mlx-lm's loops with exact stops; ``python -m stopscan.mlx_lm.generate`` is the command line of the single loop."""
 
-from stopscan.mlx_lm.generate._batch import BatchResponse, batch_generate
-from stopscan.mlx_lm.generate._single import GenerationResponse, generate, stream_generate
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mlx_lm.generate import BatchGenerator
+from mlx_lm.generate import stream_generate as mlx_stream_generate
+from mlx_lm.tokenizer_utils import TokenizerWrapper
+
+from stopscan import StopMatch, StopSet
+from stopscan.finish import Finish
+from stopscan.mlx_lm._row import RowScanner, Stops, wrapped
+from stopscan.mlx_lm._versions import BATCHES, require
+
+if TYPE_CHECKING:
+    from stopscan.engines.untyped import Untyped as MlxBatchResponse
+    from stopscan.engines.untyped import Untyped as MlxResponse
+else:
+    from mlx_lm.generate import BatchResponse as MlxBatchResponse
+    from mlx_lm.generate import GenerationResponse as MlxResponse
 
 __all__ = ["BatchResponse", "GenerationResponse", "batch_generate", "generate", "stream_generate"]
+
+ENDS = {"stop": Finish("eos"), "length": Finish("length")}
+OF_ROWS = ("stop_token_ids", "min_tokens", "include_stop", "protect", "start_protected")
+
+
+@dataclass
+class GenerationResponse(MlxResponse):
+    """mlx-lm's response with safe text in ``text``. The last response has a ``finish`` and, if a stop string fired, a
+    ``match``.
+
+    ``finish_reason`` is mlx-lm's word: "length", or "stop" for any other end.
+    """
+
+    finish: Finish | None = None
+    match: StopMatch | None = None
+
+
+def stream_generate(
+    model: Any, tokenizer: Any, prompt: Any, *, stop: Stops = (), patterns: str | Iterable[str] = (), **kwargs: Any
+) -> Generator[GenerationResponse, None, None]:
+    """Returns an iterator of the responses of ``mlx_lm.stream_generate``, up to the stop. There is a response for each
+    token, so ``text`` is often ``""``.
+
+    - ``stop`` and ``patterns`` are those of ``StopSet``. A ``StopSet`` may have a ``repeat``.
+    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+      ``RowScanner``. Wrong values raise at once.
+    - Without a stop, ``text`` is mlx-lm's. With a stop, ``text`` is the text of ``tokenizer.decode``, because mlx-lm's
+      own text drops a leading space.
+    - The other ``kwargs`` are mlx-lm's, such as ``max_tokens`` and ``draft_model``.
+
+    >>> for response in stream_generate(model, tokenizer, prompt, stop=["END"], max_tokens=500):
+    ...     print(response.text, end="", flush=True)
+    >>> response.match
+    StopMatch("END", 26)
+    """
+    tokenizer, stops, options = wrapped(tokenizer), _stop_set(stop, patterns), _taken(kwargs)
+    if len(stops) == 0 and not options.get("stop_token_ids"):
+        return _responses(mlx_stream_generate(model, tokenizer, prompt, **kwargs), None)
+    limit = kwargs.get("max_tokens")
+    row = RowScanner(tokenizer, stops, max_tokens=None if limit == -1 else limit, prompt=prompt, **options)
+    return _responses(mlx_stream_generate(model, _Textless(tokenizer), prompt, **kwargs), row)
+
+
+def generate(model: Any, tokenizer: Any, prompt: Any, verbose: bool = False, **kwargs: Any) -> str:
+    """Returns the text of ``stream_generate`` with these arguments.
+
+    ``verbose`` prints the text as it comes, and then the speed.
+
+    >>> generate(model, tokenizer, "Once upon a time", stop="END")
+    ' there was a'
+    """
+    texts = []
+    for response in stream_generate(model, tokenizer, prompt, **kwargs):
+        texts.append(response.text)
+        if verbose:
+            print(response.text, end="", flush=True)
+    if verbose and texts:
+        print()
+        _print_speed(response)
+    return "".join(texts)
+
+
+@dataclass
+class BatchResponse(MlxBatchResponse):
+    """mlx-lm's response, with the ``Finish`` of each row in ``finishes``."""
+
+    finishes: list[Finish] = field(default_factory=list)
+
+
+def batch_generate(
+    model: Any,
+    tokenizer: Any,
+    prompts: Sequence[Sequence[int]],
+    prompt_caches: Sequence[Any] | None = None,
+    max_tokens: int | Sequence[int] = 128,
+    verbose: bool = False,
+    *,
+    stop: Stops | Iterable[Stops] = (),
+    patterns: str | Iterable[str] = (),
+    return_prompt_caches: bool = False,
+    return_token_ids: bool = False,
+    return_logprobs: bool = False,
+    **kwargs: Any,
+) -> BatchResponse:
+    """Returns the response of ``mlx_lm.batch_generate``, with each text up to its stop. A row that stops leaves the
+    batch before the next step.
+
+    - ``stop`` holds for all rows. A list with an entry for each prompt, not all of them strings, gives each row its own
+      stops.
+    - ``patterns`` hold for all rows.
+    - Token ids and logprobs end where the text ends, and have no EOS.
+    - ``verbose`` prints the speed.
+    - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
+      ``RowScanner``.
+    - The other ``kwargs`` go to ``BatchGenerator``.
+
+    Raises ``ImportError`` on mlx-lm before 0.32, whose batches ask no row when the row ends.
+
+    >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
+    >>> [finish.matched_stop for finish in batch.finishes]
+    ['END', None]
+    """
+    require("batch_generate", BATCHES)
+    tokenizer, options = wrapped(tokenizer), _taken(kwargs)
+    limits = [max_tokens] * len(prompts) if isinstance(max_tokens, int) else _each("max_tokens", max_tokens, prompts)
+    rows = [
+        RowScanner(tokenizer, row_stops, max_tokens=limit, prompt=prompt, **options)
+        for row_stops, limit, prompt in zip(_stops(stop, patterns, prompts), limits, prompts, strict=True)
+    ]
+    outputs: list[list[Any]] = [[] for _ in rows]
+    with closing(BatchGenerator(model, **kwargs)) as generator, generator.stats() as stats:
+        uids = generator.insert(prompts, limits, caches=prompt_caches, stop_sequences=rows)
+        of_row = dict(zip(uids, zip(rows, outputs, strict=True), strict=True))
+        while responses := generator.next_generated():
+            for response in responses:
+                row, output = of_row[response.uid]
+                score = response.logprobs[response.token].item() if return_logprobs else None
+                output.append((row.text(response), response.token, score, response.prompt_cache))
+    if verbose:
+        _print_speed(stats)
+    kept = [output[: _length(row, len(output))] for row, output in zip(rows, outputs, strict=True)]
+    return BatchResponse(  # type: ignore[call-arg]
+        texts=["".join(text for text, *_ in output) for output in outputs],
+        stats=stats,
+        caches=[output[-1][3] for output in outputs] if return_prompt_caches else None,
+        token_ids=[[token for _, token, *_ in output] for output in kept] if return_token_ids else None,
+        logprobs=[[score for _, _, score, _ in output] for output in kept] if return_logprobs else None,
+        finishes=[row.finish for row in rows if row.finish is not None],
+    )
+
+
+def _length(row: RowScanner, count: int) -> int:
+    """How many of a row's tokens belong to its text."""
+    reason = row.finish.reason if row.finish else "length"
+    return count if reason == "length" else count - 1 if reason == "eos" else row.tokens_kept
+
+
+def _stops(stop: Any, patterns: str | Iterable[str], prompts: Sequence[Any]) -> list[StopSet]:
+    """The set of each row. Those of all rows are compiled once, and iterators are read once."""
+    patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    entries = stop if isinstance(stop, StopSet | str | None) else list(stop)
+    if isinstance(entries, list) and not all(isinstance(entry, str) for entry in entries):
+        return [_stop_set(entry, patterns) for entry in _each("stop", entries, prompts)]
+    return [_stop_set(entries, patterns)] * len(prompts)
+
+
+def _each(name: str, values: Sequence[Any], prompts: Sequence[Any]) -> Sequence[Any]:
+    if len(values) != len(prompts):
+        raise ValueError(f"{name} has {len(values)} entries for {len(prompts)} prompts")
+    return values
+
+
+def _print_speed(stats: Any) -> None:
+    """Prints the counts of a response of mlx-lm, or of a batch's statistics."""
+    print(f"Prompt: {stats.prompt_tokens} tokens, {stats.prompt_tps:.3f} tokens-per-sec")
+    print(f"Generation: {stats.generation_tokens} tokens, {stats.generation_tps:.3f} tokens-per-sec")
+    print(f"Peak memory: {stats.peak_memory:.3f} GB")
+
+
+def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:
+    return StopSet(stop, patterns=patterns) if patterns else StopSet(stop)
+
+
+def _taken(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The options of rows, taken out of ``kwargs``. What can be read once, such as a generator, is read here."""
+    options = {name: kwargs.pop(name) for name in OF_ROWS if name in kwargs}
+    return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
+
+
+class _NoText:
+    """A detokenizer for a loop whose text nobody reads. mlx-lm's own costs more than the scanner, and before 0.32 it
+    cannot be made for a vocabulary in which texts repeat."""
+
+    last_segment = ""
+
+    def add_token(self, token_id: int) -> None: ...
+
+    def finalize(self) -> None: ...
+
+
+class _Textless(TokenizerWrapper):
+    detokenizer = _NoText()
+
+    def __init__(self, tokenizer: TokenizerWrapper) -> None:
+        self.__dict__.update(vars(tokenizer))
+
+
+def _responses(source: Generator[Any, None, None], row: RowScanner | None) -> Generator[GenerationResponse, None, None]:
+    with closing(source):
+        for response in source:
+            finish, match = ENDS.get(response.finish_reason), None
+            if row is not None:
+                row.advance(response.token)
+                response.text, finish, match = row.text(response), row.finish, row.match
+            if finish is not None:
+                # Before the last response is handed on: its reader need not come back for more, and a draft model's
+                # cache is rewound only now.
+                source.close()
+                response.finish_reason = "length" if finish.reason == "length" else "stop"
+            yield GenerationResponse(**vars(response), finish=finish, match=match)

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from mlx_lm.generate import main as mlx_main
 
-from stopscan.command_line import add_stops, stop_set
+from stopscan.command_line import add_stops, own_arguments, stop_set
 from stopscan.mlx_lm.generate import GenerationResponse, stream_generate
 
 
@@ -22,9 +22,7 @@ def main() -> None:
     add_stops(parser)
     words = "keep stops from firing in a region: its name, or its opening and its closing marker"
     parser.add_argument("--protect", action="extend", nargs="+", default=[], metavar="REGION", help=words)
-    own, rest = parser.parse_known_args()
-    if {"-h", "--help"} & {*rest}:
-        parser.print_help()
+    own = own_arguments(parser)
     try:
         stops = stop_set(own)
     except (TypeError, ValueError) as error:
@@ -36,7 +34,6 @@ def main() -> None:
         except (TypeError, ValueError) as error:  # a region that the model does not have
             parser.error(str(error))
 
-    sys.argv[1:] = rest
     with patch.object(sys.modules["mlx_lm.generate"], "stream_generate", exact):
         mlx_main()
 
