@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
-use stopscan::host::Limits;
 use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
@@ -107,13 +106,9 @@ pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyRe
 /// The text of `string`, or the error that names it.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
-        let py = string.py();
-        let value = error.value(py);
+        let value = error.value(string.py()).clone();
         match value.is_instance_of::<PyUnicodeEncodeError>() {
-            true => match named(value, &name()) {
-                Ok(()) => error,
-                Err(other) => other,
-            },
+            true => set_reason(&value, &name()).err().unwrap_or(error),
             false => error,
         }
     })
@@ -167,7 +162,8 @@ pub(crate) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce
     if text.len() < LONG { action() } else { py.detach(action) }
 }
 
-fn named(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+/// Puts `name` before the reason of a `UnicodeEncodeError`.
+fn set_reason(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     let reason: String = error.getattr("reason")?.extract()?;
     error.setattr("reason", format!("{name}: {reason}"))
 }
@@ -183,15 +179,22 @@ pub(crate) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, 
     type_error(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
+/// `object` as an integer. `None` if it is out of range. What its own `__index__` raises comes through.
+fn integer<'py, T>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    match object.extract() {
+        Ok(number) => Ok(Some(number)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => Err(unexpected(object, name, "int", "")),
+        Err(error) => Err(error),
+    }
+}
+
 /// `object` as a size.
 pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
-    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => value_error(format!("{name} {object} is out of range")),
-        false => match error.is_instance_of::<PyTypeError>(object.py()) {
-            true => unexpected(object, name, "int", ""),
-            false => error,
-        },
-    })
+    integer(object, name)?.ok_or_else(|| value_error(format!("{name} {object} is out of range")))
 }
 
 /// The options of a stream.
@@ -225,11 +228,7 @@ pub(crate) fn hash(value: impl Hash) -> u64 {
 
 /// `object` as the id of a token; `None` if it is out of range.
 pub(crate) fn token_id(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
-    match object.extract() {
-        Ok(id) => Ok(Some(id)),
-        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(None),
-        Err(error) => Err(no_int(object, name, error)),
-    }
+    integer(object, name)
 }
 
 /// The error for an id that no token has.
@@ -264,18 +263,7 @@ pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResul
 
 /// `object` as a number of tokens.
 fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => value_error(format!("{name}: {object} is out of range")),
-        false => no_int(object, name, error),
-    })
-}
-
-/// The error for what is no integer; what its own `__index__` raises comes through.
-fn no_int(object: &Bound<'_, PyAny>, name: &str, error: PyErr) -> PyErr {
-    match error.is_instance_of::<PyTypeError>(object.py()) {
-        true => unexpected(object, name, "int", ""),
-        false => error,
-    }
+    integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 
 /// The arguments of a stream of tokens that are the same for scanners and segmenters, but the tokenizer.
@@ -291,8 +279,8 @@ pub(crate) struct TokenArguments<'a, 'py> {
 }
 
 impl TokenArguments<'_, '_> {
-    /// What decides which tokens are text and which end the stream.
-    pub(crate) fn limits(&self) -> PyResult<Limits> {
+    /// The options, without the prompt.
+    pub(crate) fn options(&self) -> PyResult<TokenOptions> {
         let unknown_ids = match self.unknown_ids {
             "refuse" => UnknownIds::Refuse,
             "count" => UnknownIds::Count,
@@ -300,7 +288,7 @@ impl TokenArguments<'_, '_> {
         };
         let min = self.min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
         let max = self.max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
-        if min < 0 || max.is_some_and(|max| max < min) {
+        if min < 0 || max.is_some_and(|max| max < 0) {
             let max = max.map_or("None".into(), |max| max.to_string());
             return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
         }
@@ -309,8 +297,9 @@ impl TokenArguments<'_, '_> {
             .eos_token_ids(end_ids(self.eos_token_ids, "eos_token_ids")?)
             .min_tokens(min as usize)
             .unknown_ids(unknown_ids)
-            .eos_ends_early(self.eos_ends_early);
+            .eos_ends_early(self.eos_ends_early)
+            .skip_special_tokens(self.skip_special_tokens);
         options.max_tokens = max.map(|max| max as usize);
-        Limits::new(&options).or_raise()
+        Ok(options)
     }
 }

@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 use stopscan::{Segmented, Text};
 
-use crate::arguments::{iterated, string, unexpected, with_text};
+use crate::arguments::{iterated, short_text, string, unexpected, with_text};
 use crate::matches::StopMatch;
 use crate::objects::new_string;
-use crate::streams::{Deltas, GIL, Segmenter, StopScanner, segment, stream_repr};
-use crate::turns::{NOBODY, in_use, this_thread};
+use crate::streams::{Deltas, Segmenter, StopScanner, segment};
+use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn scan(
     region: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<StopStream>> {
     let scanner = StopScanner::new(stop, include_stop, start_protected, region)?;
-    let stream = DeltaStream::new(DeltaReader::Text(scanner.stream), deltas, "ascan")?;
+    let stream = DeltaStream { reader: DeltaReader::Text(scanner.stream), source: Source::new(deltas, "ascan")? };
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
 }
 
@@ -67,7 +67,8 @@ pub(crate) fn split(
     include_stop: bool,
 ) -> PyResult<Py<SegmentStream>> {
     let segmenter = Segmenter::new(segments, region, include_stop)?;
-    let stream = DeltaStream::new(DeltaReader::Segments(segmenter.stream, Mutex::default()), deltas, "asplit")?;
+    let reader = DeltaReader::Segments(segmenter.stream, Mutex::default());
+    let stream = DeltaStream { reader, source: Source::new(deltas, "asplit")? };
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
 }
 
@@ -86,6 +87,18 @@ pub(crate) enum DeltaReader {
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
+/// What a getter reads of the stream. Another thread may look while the source runs; the source itself may not.
+macro_rules! look_at {
+    ($streams:expr, $stream:ident => $look:expr) => {{
+        let streams = $streams;
+        streams.source.refuse_own_thread()?;
+        match &streams.reader {
+            DeltaReader::Text($stream) => $look,
+            DeltaReader::Segments($stream, _) => $look,
+        }
+    }};
+}
+
 #[pymethods]
 impl DeltaStream {
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -100,19 +113,20 @@ impl DeltaStream {
         {
             return Ok(Some(segment.into_bound(py)));
         }
-        while !self.source.ended() {
+        while !self.source.ended.load(Relaxed) {
             let Some(delta) = self.source.next(py) else {
                 return self.flush(py);
             };
             let delta = delta?;
-            let delta = string(&delta, "delta")?;
-            let safe = with_text(delta, |text| match &self.reader {
-                DeltaReader::Text(stream) if !text.is_empty() && stream.feed_plain(text).is_some() => {
-                    Ok(Some(delta.clone().into_any()))
-                }
-                _ => self.feed(delta, text),
-            });
-            if let Some(safe) = safe? {
+            let string = string(&delta, "delta")?;
+            if let DeltaReader::Text(stream) = &self.reader
+                && let Some(text) = short_text(string)?
+                && !text.is_empty()
+                && stream.feed_plain(text).is_some()
+            {
+                return Ok(Some(delta));
+            }
+            if let Some(safe) = with_text(string, |text| self.feed(string, text))? {
                 return Ok(Some(safe));
             }
         }
@@ -143,37 +157,25 @@ impl DeltaStream {
     /// The stop that fired, or ``None``.
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.found(py),
-            DeltaReader::Segments(stream, _) => stream.found(py),
-        }
+        look_at!(self, stream => stream.found(py))
     }
 
     /// The text that is withheld because it may be the beginning of a hidden stop or of a marker.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.held(py),
-            DeltaReader::Segments(stream, _) => stream.held(py),
-        }
+        look_at!(self, stream => stream.held(py))
     }
 
     /// The text after the stop in the delta that completed the stop.
     #[getter]
     fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.unused(py),
-            DeltaReader::Segments(stream, _) => stream.unused(py),
-        }
+        look_at!(self, stream => stream.unused(py))
     }
 
     /// The region that is open.
     #[getter]
     fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.region(py),
-            DeltaReader::Segments(stream, _) => stream.region(py),
-        }
+        look_at!(self, stream => stream.region(py))
     }
 
     /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes on
@@ -184,24 +186,12 @@ impl DeltaStream {
     }
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
-        let (py, stream) = (slf.py(), slf.get());
         let class = slf.get_type().name()?;
-        stream_repr(py, class.to_str()?, stream.region(py)?, stream.held(py)?, stream.r#match(py)?)
+        look_at!(slf.get(), stream => stream.repr(slf.py(), class.to_str()?))
     }
 }
 
 impl DeltaStream {
-    /// `asynchronous` is the function for an async source.
-    pub(crate) fn new(reader: DeltaReader, deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<DeltaStream> {
-        Ok(DeltaStream { reader, source: Source::new(deltas, asynchronous)? })
-    }
-
-    /// What reads the text, for a getter. Another thread may look while the source runs; the source itself may not.
-    fn looked_at(&self) -> PyResult<&DeltaReader> {
-        self.source.refuse_own_thread()?;
-        Ok(&self.reader)
-    }
-
     /// What a delta gives of which more is to be known than that nothing begins in it.
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -273,7 +263,7 @@ impl Drop for Running<'_> {
 
 impl Source {
     /// `asynchronous` is the function for an async source.
-    pub(crate) fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
+    fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
             let hint = if is_async { format!("; {asynchronous} takes an async iterable") } else { String::new() };
@@ -291,35 +281,25 @@ impl Source {
 
     /// Keeps other threads, and the source itself, out until it is dropped.
     #[inline(always)]
-    pub(crate) fn run(&self) -> PyResult<Running<'_>> {
+    fn run(&self) -> PyResult<Running<'_>> {
         let thread = this_thread();
-        if GIL {
-            // No other thread runs between the two.
-            self.check_free(self.running.load(Relaxed), thread)?;
-            self.running.store(thread, Relaxed);
-        } else if let Err(other) = self.running.compare_exchange(NOBODY, thread, Relaxed, Relaxed) {
-            self.check_free(other, thread)?;
+        let running = match GIL {
+            true => self.running.load(Relaxed), // no other thread runs until the store below
+            false => self.running.compare_exchange(NOBODY, thread, Relaxed, Relaxed).unwrap_or_else(|other| other),
+        };
+        if running != NOBODY {
+            return Err(in_use("stream", if running == thread { "a call on this thread" } else { "another thread" }));
         }
+        self.running.store(thread, Relaxed);
         Ok(Running(&self.running))
     }
 
-    #[inline(always)]
-    fn check_free(&self, running: u32, thread: u32) -> PyResult<()> {
-        match running {
-            NOBODY => Ok(()),
-            other => Err(in_use("stream", if other == thread { "a call on this thread" } else { "another thread" })),
-        }
-    }
-
     /// Refuses the source itself. Other threads may look at the stream while the source runs.
-    pub(crate) fn refuse_own_thread(&self) -> PyResult<()> {
-        let running = self.running.load(Relaxed);
-        if running == this_thread() { self.check_free(running, running) } else { Ok(()) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn ended(&self) -> bool {
-        self.ended.load(Relaxed)
+    fn refuse_own_thread(&self) -> PyResult<()> {
+        match self.running.load(Relaxed) == this_thread() {
+            true => Err(in_use("stream", "a call on this thread")),
+            false => Ok(()),
+        }
     }
 
     /// The next delta; `None` is the end.
