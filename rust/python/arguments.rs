@@ -127,7 +127,7 @@ pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option
     }
 }
 
-/// What `action` does with the text of `string`. Nothing of a long one is left in memory afterwards.
+/// Runs `action` with the text of `string`. CPython does not keep the UTF-8 of a long one afterwards.
 #[inline(always)]
 pub(crate) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
     match short_text(string)? {
@@ -210,7 +210,7 @@ pub(crate) fn options(
     }
 }
 
-/// How many times its size a snapshot takes while it is written or read: its bytes, the state, and what is begun.
+/// Writing or reading a snapshot takes this many times its size: its bytes, the state, and the held beginnings.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// `object` as a snapshot.

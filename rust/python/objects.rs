@@ -76,8 +76,8 @@ pub(crate) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
-/// What a pickle calls to make an object of `class` again, with what, and the state that it sets. Protocols below 2 know
-/// no keyword arguments but by this function.
+/// The result of `__reduce__`: makes an object of `class` again from arguments and options, and sets its state. Protocols
+/// below 2 pass keyword arguments through this function only.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
@@ -91,7 +91,7 @@ pub(crate) fn rebuild<'py>(
     tuple(py, [make, arguments.into_any()].into_iter().chain(state).map(Ok))
 }
 
-/// What an iterator gives, in a list that grows only while there is room.
+/// Collects items in a list. Raises `MemoryError` if the list cannot grow.
 pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut all = Vec::new();
     for item in items {

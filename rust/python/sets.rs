@@ -1,4 +1,4 @@
-//! What a set is made of, as Python gives it: read, compared, compiled, and given back.
+//! Sets of stops and markers: their arguments, how they are compiled and compared, and their pickles.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -318,7 +318,7 @@ pub(crate) struct SegmentSet {
     /// The name of each node's region.
     pub(crate) names: Vec<Py<PyString>>,
     /// The segments of each node, without their text.
-    pub(crate) templates: Vec<SegmentTemplate>,
+    templates: Vec<SegmentTemplate>,
     /// A list of one segment, without it.
     pub(crate) one: ListTemplate,
 }
@@ -385,6 +385,17 @@ impl SegmentSet {
             regions,
             core,
         })
+    }
+
+    /// The segment of a text at a node and of a part.
+    #[inline(always)]
+    pub(crate) fn segment<'py>(
+        &self,
+        node: u32,
+        part: u32,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.templates[node as usize].segment(text, part)
     }
 
     /// `segments` itself if it is a set, or the set it makes.
@@ -505,7 +516,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     Format::all().map(|format| (format.name(), format.source(), states(format))).collect()
 }
 
-/// What a set is to be compiled of.
+/// The arguments of a set, in its builder.
 struct SetArguments<E> {
     set: SetBuilder<E>,
     /// Whether compiling takes long enough to release the GIL: there are patterns, or many stops.
@@ -605,9 +616,9 @@ fn set_options<'py, E: Emit>(
     protects: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let options = dict(py)?;
+    own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
     set_item(&options, "patterns", texts(py, set.patterns())?)?;
     set_item(&options, "visible", texts(py, set.visible())?)?;
-    own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
     // Stops fire in all regions, and with `protect` in the answer, if nobody says where.
     let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),

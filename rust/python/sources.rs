@@ -14,7 +14,7 @@ use stopscan::{Segmented, Text};
 use crate::arguments::{iterated, short_text, string, unexpected, with_text};
 use crate::matches::StopMatch;
 use crate::objects::new_string;
-use crate::streams::{Deltas, Segmenter, StopScanner, segment};
+use crate::streams::{Deltas, Segmenter, StopScanner};
 use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
@@ -87,7 +87,7 @@ pub(crate) enum DeltaReader {
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
-/// What a getter reads of the stream. Another thread may look while the source runs; the source itself may not.
+/// Evaluates `$look` on the stream, for a getter. Another thread may look while the source runs; the source itself may not.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr) => {{
         let streams = $streams;
@@ -192,7 +192,8 @@ impl DeltaStream {
 }
 
 impl DeltaStream {
-    /// What a delta gives of which more is to be known than that nothing begins in it.
+    /// Slow path: reads a delta in which something may begin. Returns what is safe then, or `None` if nothing is. Closes the
+    /// source if a stop fires.
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
@@ -204,9 +205,9 @@ impl DeltaStream {
             }
             DeltaReader::Segments(stream, ready) => {
                 if !text.is_empty()
-                    && let Some((node, part)) = stream.feed_plain(text)
+                    && let Some(node) = stream.feed_plain(text)
                 {
-                    return Ok(Some(segment(stream.set.get(), node, part, delta)?.into_any()));
+                    return Ok(Some(stream.set.get().segment(node, stream.part(), delta)?.into_any()));
                 }
                 let (segments, stopped) = stream.feed_locked(delta, text, true)?;
                 (first(segments, ready), stopped)
@@ -371,7 +372,7 @@ fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     Ok(source.getattr_opt(new_string(source.py(), "close")?)?.filter(|close| !close.is_none()))
 }
 
-/// What a mutex has; only the thread that runs the source asks for it.
+/// Locks `mutex`. Only the thread that runs the source does, so it never waits.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -253,9 +253,9 @@ impl Segmenter {
         let delta = string(delta, "delta")?;
         if let Some(text) = short_text(delta)?
             && !text.is_empty()
-            && let Some((node, part)) = self.stream.feed_plain(text)
+            && let Some(node) = self.stream.feed_plain(text)
         {
-            return Segmented::whole(self.stream.set.get(), node, part, delta);
+            return Segmented::whole(self.stream.set.get(), node, self.stream.part(), delta);
         }
         self.stream.feed(delta, armed)
     }
@@ -320,13 +320,12 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if nothing begins in `text`, counts it as read, without the lock, and returns its node and part. All of
-    /// the text is safe then. Otherwise returns `None` and changes nothing: the caller then calls `feed_locked`.
+    /// Fast path: if nothing begins in `text`, counts it as read, without the lock, and returns its node. All of the text
+    /// is safe then. Otherwise returns `None` and changes nothing: the caller then calls `feed_locked`.
     #[inline(always)]
-    pub(crate) fn feed_plain(&self, text: &str) -> Option<(u32, u32)> {
+    pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let (node, length) = self.plain(text)?;
-        let part = self.part();
-        self.skip(text, length).then_some((node, part))
+        self.skip(text, length).then_some(node)
     }
 
     /// Reads `delta`, whatever is in it, and returns what is safe then.
@@ -400,7 +399,7 @@ pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
 /// A delta, and its text.
 type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
 
-/// What a stream emits, and the Python class of its sets.
+/// The Python objects that a stream emits, and the class of its sets.
 pub(crate) trait PyEmit: Emit {
     type Class: PyClass<Frozen = True> + Sync;
     type Out;
@@ -470,7 +469,7 @@ impl PyEmit for Segmented {
 
     #[inline(always)]
     fn whole<'py>(set: &SegmentSet, node: u32, part: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
-        set.one.list(segment(set, node, part, text)?.as_any())
+        set.one.list(set.segment(node, part, text)?.as_any())
     }
 
     fn emit<'py>(
@@ -490,17 +489,6 @@ impl PyEmit for Segmented {
     }
 }
 
-/// The segment of a text at a node and of a part.
-#[inline(always)]
-pub(crate) fn segment<'py>(
-    set: &SegmentSet,
-    node: u32,
-    part: u32,
-    text: &Bound<'py, PyString>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    set.templates[node as usize].segment(text, part)
-}
-
 /// `safe` as a Python string: the object of `delta` if it is all of the delta's text.
 #[inline]
 fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) -> PyResult<Bound<'py, PyString>> {
@@ -510,11 +498,11 @@ fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) 
     }
 }
 
-/// What is behind the lock: a stream of deltas, or a stream of tokens.
+/// The value behind the lock: a stream of deltas, or a stream of tokens.
 pub(crate) trait Core: Sized {
     type Emit: PyEmit;
 
-    /// What was read past the lock, beside plain text.
+    /// Tokens that were read past the lock.
     type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;
@@ -524,11 +512,11 @@ pub(crate) trait Core: Sized {
     /// Whether plain text changes nothing but counters.
     fn is_idle(&self) -> bool;
 
-    /// Reads what was read past the lock.
-    fn catch_up(&mut self, _: &Self::Unread) {}
+    /// Reads the tokens of `unread`, which were read past the lock.
+    fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Tells `unread` what reading past the lock has to know of this stream.
-    fn publish(&self, _: &Self::Unread) {}
+    /// Tells `unread` how many tokens this stream has read.
+    fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;
 
@@ -545,7 +533,7 @@ pub(crate) trait Core: Sized {
 /// stream is idle it changes nothing but how much was read, and that is counted here. Streams with patterns or loops
 /// need the text itself, too: they read it behind the lock.
 ///
-/// What the commonest text needs comes first: a stream that is out of the cache costs as few lines of it as can be.
+/// The fields that plain text needs come first: a stream that is out of the cache then costs one line of the cache.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
     /// How many bytes passed since the core last knew.

@@ -80,7 +80,7 @@ macro_rules! token_class {
                 Ok($class { stream: Tokens::new(tokenizer_or_vocabulary, $set?, &options, &arguments)? })
             }
 
-            /// What is safe to emit after ``token_id``. After the end of the stream the result is empty.
+            /// Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
             ///
             /// Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
             /// not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
@@ -91,7 +91,7 @@ macro_rules! token_class {
                 self.stream.feed(token_id)
             }
 
-            /// What is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
+            /// Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
             ///
             /// Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
             /// read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
@@ -217,8 +217,8 @@ token_class! {
 
 /// A stream of tokens as threads of Python share it.
 ///
-/// What most tokens need comes first, as in `Guarded`, and the stream is elsewhere: so the objects of a server's streams
-/// lie close together, and a token that passes the lock fetches one or two lines of memory.
+/// The fields that most tokens need come first, as in `Guarded`, and the stream is elsewhere: so the objects of a server's
+/// streams lie close together, and a token that passes the lock fetches one or two lines of memory.
 #[repr(C)]
 pub(crate) struct Tokens<E: PyEmit> {
     max_tokens: usize,
@@ -427,7 +427,7 @@ impl<E: PyEmit> Tokens<E> {
         let ids: Vec<u32> = tokens.iter().map_while(id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
-            // What comes out, and what is kept of each token.
+            // The text that comes out, and the place that is kept of each token.
             let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
             room(4 * bytes + 2 * stream.text().size())?;
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
@@ -537,7 +537,7 @@ impl UnreadTokens {
     }
 }
 
-/// What decodes the ids of a stream.
+/// The decoder of a stream.
 pub(crate) enum Decoding {
     Native(Native),
     Window(Window),
@@ -573,7 +573,7 @@ impl Decoding {
         let mut native = Native::new(core, skips_special);
         for token in prompt {
             let id = token_id(token, "prompt_token_ids")?;
-            if id.is_none_or(|id| native.read_prompt(id).is_err()) {
+            if id.is_none_or(|id| native.decode_prompt(id).is_err()) {
                 return Err(value_error(format!("prompt_token_ids: {}", unknown(token).value(py))));
             }
         }

@@ -59,7 +59,7 @@ impl<T> Turns<T> {
         Ok(self.wait(thread, false))
     }
 
-    /// What `action` does with the value, if no call has it. `action` must not run any code of Python.
+    /// Runs `action` with the value if no call has it, and returns `None` otherwise. `action` must not run code of Python.
     #[inline]
     pub(crate) fn if_free<R>(&self, action: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.value.try_lock().ok().map(|mut value| action(&mut value))

@@ -40,7 +40,7 @@ pub struct Stream<E: Emit> {
     pub(crate) read: Place,
     /// How many parts came before the open one. The markers of a set of text begin no part.
     pub(crate) part: u32,
-    /// What it keeps for patterns and loops, up to a stop.
+    /// The state of patterns and loops, up to a stop.
     pub(crate) beside: Option<Box<Beside>>,
     pub(crate) fired: Option<Box<Fired>>,
     /// Text that came out in the last step and lay apart. Streams of text have none; with the field, both kinds have one
@@ -115,7 +115,7 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, true)
     }
 
-    /// As [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
+    /// Reads `delta` like [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
     /// completes in a later, armed delta does fire. Markers work as in [`Stream::feed`].
     ///
     /// ```
@@ -170,7 +170,7 @@ impl<E: Emit> Stream<E> {
         self.held.as_str()
     }
 
-    /// What followed the stop in the delta that completed it.
+    /// The text after the stop in the delta that completed the stop.
     pub fn unused(&self) -> &str {
         self.fired.as_ref().map_or("", |fired| &fired.unused)
     }
@@ -229,7 +229,7 @@ impl Stream<Text> {
     /// ```
     pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
         self.begin();
-        let released = if self.has_fired() { Released::default() } else { self.read_unscanned(text) };
+        let released = if self.has_fired() { Released::default() } else { self.release_all(text) };
         Text::released(self, text, released)
     }
 
@@ -273,7 +273,7 @@ impl Stream<Segmented> {
     }
 }
 
-/// How a text is read.
+/// The options of a stream of text.
 ///
 /// ```
 /// use stopscan::{Options, StopSet};
@@ -328,7 +328,7 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// What was released in a part, before a marker if one ended there.
+/// One step: the text that was released in `part`, and the marker that ended the step, if one did.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
@@ -497,7 +497,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
-    pub(crate) fn read_unscanned(&mut self, text: &str) -> Released {
+    pub(crate) fn release_all(&mut self, text: &str) -> Released {
         if let Some(beside) = &mut self.beside {
             beside.forget(text);
         }
@@ -514,7 +514,7 @@ impl<E: Emit> Stream<E> {
         let confirmed = self.beside.as_ref().and_then(|beside| beside.confirmed_at_end(self.graph(), self.cursor));
         match confirmed {
             Some(completed) => self.stop("", Completion { completed, end: 0 }),
-            None => self.read_unscanned(""),
+            None => self.release_all(""),
         }
     }
 
@@ -535,17 +535,17 @@ impl<E: Emit> Stream<E> {
 
     /// Releases the held text before a special token without text, if the token is a stop or a marker here. A stop fires
     /// if `armed`; a marker leads to its region. Returns `None` if the token is neither.
-    pub(crate) fn read_special(&mut self, special: &str, armed: bool) -> Option<Released> {
+    pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;
         }
         if let Some(word) = self.stop_of(special).filter(|_| armed) {
-            let released = self.read_unscanned("");
+            let released = self.release_all("");
             self.fire(FiredStop::Special(word), "");
             return Some(released);
         }
         let marker = self.marker(special)?;
-        let released = self.read_unscanned("");
+        let released = self.release_all("");
         self.follow(marker.node, self.graph().lead_of(marker));
         Some(released)
     }

@@ -1,4 +1,4 @@
-//! What comes out of a stream: text or segments, and the stop that fired.
+//! The output of a stream: text or segments, and the stop that fired.
 
 use std::fmt::Debug;
 use std::{iter, option, vec};
@@ -10,10 +10,10 @@ use crate::text::{Place, Released};
 
 /// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
 pub trait Emit: Sized + 'static {
-    /// What comes out of a stream of text at once.
+    /// The output of one call of a stream of text.
     type Output<'a>: Send + Into<Self::Tokens<'a>>;
 
-    /// What comes out of a stream of tokens at once.
+    /// The output of one call of a stream of tokens.
     type Tokens<'a>: Default;
 
     #[doc(hidden)]
@@ -53,7 +53,7 @@ pub enum Text {}
 #[derive(Clone, Copy, Debug)]
 pub enum Segmented {}
 
-/// What a scanner gives for a delta.
+/// The output of a scanner for one delta.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -368,7 +368,7 @@ impl<'a> StopMatch<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,
-    /// What followed it in its delta.
+    /// The text after the stop in its delta.
     pub(crate) unused: Box<str>,
 }
 

@@ -69,7 +69,7 @@ impl TokenDecoder {
     /// ```
     pub fn feed(&mut self, id: u32) -> Result<&str, UnknownToken> {
         self.text.clear();
-        self.native.read(id, 0, &mut |piece, _| self.text.push_str(piece))?;
+        self.native.decode(id, 0, &mut |piece, _| self.text.push_str(piece))?;
         Ok(&self.text)
     }
 
@@ -118,7 +118,7 @@ impl Decoder {
     }
 
     /// Decodes a token, the `number`th of the stream.
-    pub(crate) fn read(
+    pub(crate) fn decode(
         &mut self,
         vocabulary: &Vocabulary,
         (id, kind): (u32, TokenKind),
@@ -137,7 +137,7 @@ impl Decoder {
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
             let bytes = vocabulary.bytes(id).unwrap_or_default(); // a byte of ASCII may be a whole character
-            return bytes.iter().for_each(|&byte| self.read_byte(strays, byte, number, sink));
+            return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
             self.flush(strays, sink);
@@ -145,11 +145,11 @@ impl Decoder {
         if first && kind.has(TokenKind::BYTE) && strays == Strays::Runs && vocabulary.first(id).is_empty() {
             self.space = Some(number as u32);
         } else if first {
-            self.read_bytes(strays, vocabulary.first(id), number, sink);
+            self.decode_bytes(strays, vocabulary.first(id), number, sink);
         } else if kind.has(TokenKind::WHOLE) {
             sink(vocabulary.text(id), number);
         } else {
-            self.read_bytes(strays, vocabulary.half(id), number, sink);
+            self.decode_bytes(strays, vocabulary.half(id), number, sink);
         }
     }
 
@@ -169,11 +169,11 @@ impl Decoder {
     }
 
     /// Decodes bytes that may begin or end within a character.
-    fn read_bytes(&mut self, strays: Strays, mut bytes: &[u8], number: usize, sink: &mut impl Sink) {
+    fn decode_bytes(&mut self, strays: Strays, mut bytes: &[u8], number: usize, sink: &mut impl Sink) {
         while let Some((&byte, rest)) = bytes.split_first() {
             let whole = if self.len == 0 { bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid()) } else { "" };
             if whole.is_empty() {
-                self.read_byte(strays, byte, number, sink);
+                self.decode_byte(strays, byte, number, sink);
                 bytes = rest;
             } else {
                 sink(whole, number);
@@ -182,7 +182,7 @@ impl Decoder {
         }
     }
 
-    fn read_byte(&mut self, strays: Strays, byte: u8, number: usize, sink: &mut impl Sink) {
+    fn decode_byte(&mut self, strays: Strays, byte: u8, number: usize, sink: &mut impl Sink) {
         if self.stray {
             return sink(REPLACEMENT, number);
         }
@@ -193,7 +193,7 @@ impl Decoder {
         self.give_up(strays, sink);
         self.stray = strays == Strays::Runs;
         match began && !self.stray {
-            true => self.read_byte(strays, byte, number, sink),
+            true => self.decode_byte(strays, byte, number, sink),
             false => sink(REPLACEMENT, number),
         }
     }
@@ -299,8 +299,8 @@ impl Native {
     }
 
     /// Decodes a token of the prompt, before the stream's own tokens.
-    pub fn read_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
-        self.read(id, 0, &mut |_, _| ())?;
+    pub fn decode_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
+        self.decode(id, 0, &mut |_, _| ())?;
         self.now.end_prompt();
         self.start = self.now.clone();
         Ok(())
@@ -312,10 +312,10 @@ impl Native {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()
     }
 
-    fn read(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
+    fn decode(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
         let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
         let skipped = self.skip_special && kind.has(TokenKind::SPECIAL);
-        self.now.read(&self.vocabulary, (id, kind), skipped, number, sink);
+        self.now.decode(&self.vocabulary, (id, kind), skipped, number, sink);
         Ok(skipped)
     }
 
@@ -334,7 +334,7 @@ impl Decode for Native {
     type Error = UnknownToken;
 
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
-        let skipped = self.read(id, number, sink)?;
+        let skipped = self.decode(id, number, sink)?;
         Ok(skipped.then(|| self.vocabulary.text(id).into()))
     }
 

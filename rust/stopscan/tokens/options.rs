@@ -23,7 +23,7 @@ pub struct TokenOptions {
     pub min_tokens: usize,
     /// The number of tokens after which the stream ends. `None`: no limit.
     pub max_tokens: Option<usize>,
-    /// What an id is that the vocabulary lacks.
+    /// How an id is treated that the vocabulary lacks.
     pub unknown_ids: UnknownIds,
     /// Whether an EOS among the first `min_tokens` tokens ends the stream, as in an engine that ends its row there.
     pub eos_ends_early: bool,
@@ -135,7 +135,7 @@ pub fn end_bit(id: u32) -> u64 {
     1 << (id % 64)
 }
 
-/// What an id is that the vocabulary lacks. Models have more ids than their tokenizers.
+/// How an id is treated that the vocabulary lacks. Models have more ids than their tokenizers.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, UnknownIds, Vocabulary};

@@ -99,7 +99,7 @@ impl<E: Emit> TokenStream<E> {
         options: &TokenOptions,
     ) -> Result<TokenStream<E>, TokenOptionsError> {
         let mut decoder = Native::new(vocabulary, options.skip_special_tokens);
-        options.prompt_token_ids.iter().try_for_each(|&id| decoder.read_prompt(id))?;
+        options.prompt_token_ids.iter().try_for_each(|&id| decoder.decode_prompt(id))?;
         decoder.check(&stream)?;
         TokenStream::with_decoder(decoder, stream, options.clone())
     }
@@ -230,7 +230,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     #[doc(hidden)]
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
-        ids.iter().try_for_each(|&id| self.read(id))?;
+        ids.iter().try_for_each(|&id| self.read_token(id))?;
         Ok(self.safe())
     }
 
@@ -253,17 +253,17 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     }
 
     /// Reads a token, and adds the text that is safe then to the safe text of the step.
-    fn read(&mut self, id: u32) -> Result<(), D::Error> {
+    fn read_token(&mut self, id: u32) -> Result<(), D::Error> {
         if self.decoded.is_over() {
             return Ok(());
         }
         let armed = self.decoded.is_armed();
         match self.decoded.role(id, armed) {
-            TokenRole::End(finish) => return self.read_end(id, armed, finish),
+            TokenRole::End(finish) => return self.end_at_token(id, armed, finish),
             TokenRole::PassedOver => {}
             TokenRole::Text
                 if self.decoded.options.unknown_ids == UnknownIds::Count && !self.decoder.contains(id)? => {}
-            TokenRole::Text => self.read_text(id, armed)?,
+            TokenRole::Text => self.decode_token(id, armed)?,
         }
         if self.decoded.count() {
             self.end_with(Finish::Ended(EndReason::Length), armed)?;
@@ -271,22 +271,22 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Reads the text of a token. A special token that is skipped has no text, but it may be a stop or a marker.
-    fn read_text(&mut self, id: u32, armed: bool) -> Result<(), D::Error> {
+    /// Decodes a token, and scans its text. A special token that is skipped has no text, but it may be a stop or a marker.
+    fn decode_token(&mut self, id: u32, armed: bool) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let (number, whole) = (decoded.number(), decoder.is_whole(id));
         let special = decoder.step(id, number, &mut |text, token| match whole && token == number {
-            true => decoded.read_whole(text, token, armed),
-            false => decoded.read(text, token, armed),
+            true => decoded.scan_token(text, token, armed),
+            false => decoded.scan(text, token, armed),
         })?;
         match special {
             // The text ends here, so that half a character before the stop is U+FFFD.
             Some(special) if armed && decoded.stream.stop_of(&special).is_some() => {
                 let special = special.into_owned();
-                decoder.tail(&mut |text, token| decoded.read(text, token, armed))?;
-                decoded.read_special(&special, armed);
+                decoder.tail(&mut |text, token| decoded.scan(text, token, armed))?;
+                decoded.scan_special(&special, armed);
             }
-            Some(special) => decoded.read_special(&special, armed),
+            Some(special) => decoded.scan_special(&special, armed),
             None => {}
         }
         Ok(())
@@ -294,12 +294,12 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
 
     /// Reads a token that ends the stream. Its text is neither scanned nor emitted. A stop fires at the token only if
     /// the stop is the whole text of the token.
-    fn read_end(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
+    fn end_at_token(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let text = if armed { decoder.token_text(id)? } else { None };
-        decoder.tail(&mut |text, token| decoded.read(text, token, armed))?;
+        decoder.tail(&mut |text, token| decoded.scan(text, token, armed))?;
         if let Some(stop) = text.filter(|text| decoded.stream.stop_of(text).is_some()) {
-            decoded.read_special(&stop, armed);
+            decoded.scan_special(&stop, armed);
         }
         decoded.end(finish);
         decoded.ledger.seen += 1;
@@ -315,7 +315,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     fn end_with(&mut self, finish: Finish, armed: bool) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         if !decoded.is_over() {
-            decoder.tail(&mut |text, token| decoded.read(text, token, armed))?;
+            decoder.tail(&mut |text, token| decoded.scan(text, token, armed))?;
             decoded.end(finish);
         }
         Ok(())
@@ -459,8 +459,8 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Reads a piece of text. `token` is the last token that has a part in it. After a match nothing is read.
-    fn read(&mut self, text: &str, token: usize, armed: bool) {
+    /// Scans a piece of text. `token` is the last token that has a part in it. After a match nothing is scanned.
+    fn scan(&mut self, text: &str, token: usize, armed: bool) {
         if self.is_over() {
             return;
         }
@@ -468,17 +468,18 @@ impl<E: Emit> Decoded<E> {
         if self.ledger.tally.is_some() {
             // The region of the last character is asked for, and whether a marker ends with it.
             let (before, last) = text.split_at(last_character(text));
-            self.scan(before, armed);
+            self.advance(before, armed);
             let marker = !self.stream.has_fired() && self.stream.completes_marker(last);
-            self.scan(last, armed);
+            self.advance(last, armed);
             self.marker_ends = marker && !self.stream.has_fired();
         } else {
-            self.scan(text, armed);
+            self.advance(text, armed);
         }
         self.note_stop();
     }
 
-    fn scan(&mut self, mut text: &str, armed: bool) {
+    /// Scans `text`, step by step, and emits what is safe.
+    fn advance(&mut self, mut text: &str, armed: bool) {
         loop {
             let step = self.stream.step(text, armed);
             match self.emit(step, text) {
@@ -505,8 +506,8 @@ impl<E: Emit> Decoded<E> {
         Some(end)
     }
 
-    /// Reads the whole text of a token. A marker that is the whole text is one step: no stop completes inside it.
-    fn read_whole(&mut self, text: &str, token: usize, armed: bool) {
+    /// Scans the whole text of a token. A marker that is the whole text is one step: no stop completes inside it.
+    fn scan_token(&mut self, text: &str, token: usize, armed: bool) {
         match self.stream.marker(text) {
             Some(marker) if !self.is_over() => {
                 self.ledger.read(code_points(text), token);
@@ -515,17 +516,17 @@ impl<E: Emit> Decoded<E> {
                 self.marker_ends = !self.stream.has_fired();
                 self.note_stop();
             }
-            _ => self.read(text, token, armed),
+            _ => self.scan(text, token, armed),
         }
     }
 
-    /// Reads the next token, a special token without text. A stop or a marker counts all the same.
-    fn read_special(&mut self, special: &str, armed: bool) {
+    /// Scans the next token, a special token without text. A stop or a marker counts all the same.
+    fn scan_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;
         }
         let (number, part) = (self.number(), self.stream.open());
-        if let Some(released) = self.stream.read_special(special, armed) {
+        if let Some(released) = self.stream.take_special(special, armed) {
             self.emit(Step { part, released, marker: None }, "");
             self.note_stop();
             if !self.is_over() {
@@ -549,7 +550,7 @@ impl<E: Emit> Decoded<E> {
         }
         let part = self.stream.open();
         let released = match finish {
-            Finish::Ended(EndReason::Abort) => self.stream.read_unscanned(""),
+            Finish::Ended(EndReason::Abort) => self.stream.release_all(""),
             _ => self.stream.end(),
         };
         self.emit(Step { part, released, marker: None }, "");
