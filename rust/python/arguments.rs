@@ -266,40 +266,34 @@ fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 
-/// The arguments of a stream of tokens that are the same for scanners and segmenters, but the tokenizer.
-pub(crate) struct TokenArguments<'a, 'py> {
-    pub(crate) stop_token_ids: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) eos_token_ids: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) min_tokens: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) max_tokens: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) skip_special_tokens: bool,
-    pub(crate) prompt_token_ids: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) unknown_ids: &'a str,
-    pub(crate) eos_ends_early: bool,
-}
-
-impl TokenArguments<'_, '_> {
-    /// The options, without the prompt.
-    pub(crate) fn options(&self) -> PyResult<TokenOptions> {
-        let unknown_ids = match self.unknown_ids {
-            "refuse" => UnknownIds::Refuse,
-            "count" => UnknownIds::Count,
-            other => return Err(value_error(format!("unknown_ids: expected 'refuse' or 'count', got {other:?}"))),
-        };
-        let min = self.min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
-        let max = self.max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
-        if min < 0 || max.is_some_and(|max| max < 0) {
-            let max = max.map_or("None".into(), |max| max.to_string());
-            return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
-        }
-        let mut options = TokenOptions::default()
-            .stop_token_ids(end_ids(self.stop_token_ids, "stop_token_ids")?)
-            .eos_token_ids(end_ids(self.eos_token_ids, "eos_token_ids")?)
-            .min_tokens(min as usize)
-            .unknown_ids(unknown_ids)
-            .eos_ends_early(self.eos_ends_early)
-            .skip_special_tokens(self.skip_special_tokens);
-        options.max_tokens = max.map(|max| max as usize);
-        Ok(options)
+/// The options of a stream of tokens, without the prompt.
+pub(crate) fn token_options(
+    stop_token_ids: Option<&Bound<'_, PyAny>>,
+    eos_token_ids: Option<&Bound<'_, PyAny>>,
+    min_tokens: Option<&Bound<'_, PyAny>>,
+    max_tokens: Option<&Bound<'_, PyAny>>,
+    skip_special_tokens: bool,
+    unknown_ids: &str,
+    eos_ends_early: bool,
+) -> PyResult<TokenOptions> {
+    let unknown_ids = match unknown_ids {
+        "refuse" => UnknownIds::Refuse,
+        "count" => UnknownIds::Count,
+        other => return Err(value_error(format!("unknown_ids: expected 'refuse' or 'count', got {other:?}"))),
+    };
+    let min = min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
+    let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
+    if min < 0 || max.is_some_and(|max| max < 0) {
+        let max = max.map_or("None".into(), |max| max.to_string());
+        return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
     }
+    let mut options = TokenOptions::default()
+        .stop_token_ids(end_ids(stop_token_ids, "stop_token_ids")?)
+        .eos_token_ids(end_ids(eos_token_ids, "eos_token_ids")?)
+        .min_tokens(min as usize)
+        .unknown_ids(unknown_ids)
+        .eos_ends_early(eos_ends_early)
+        .skip_special_tokens(skip_special_tokens);
+    options.max_tokens = max.map(|max| max as usize);
+    Ok(options)
 }

@@ -162,7 +162,8 @@ impl StopSet {
             }
         }
         arguments.add_stop_in(stop_in)?;
-        Py::new(py, StopSet::of_core(py, arguments.compile(py)?, &names)?)
+        let core = arguments.compile(py)?;
+        Py::new(py, StopSet { names: node_names(py, &core, &names)?.0, core })
     }
 
     /// The opening and closing markers of the protected regions.
@@ -252,10 +253,6 @@ impl StopSet {
 set_methods!(StopSet);
 
 impl StopSet {
-    fn of_core(py: Python<'_>, core: stopscan::StopSet, keys: &[Bound<'_, PyString>]) -> PyResult<StopSet> {
-        Ok(StopSet { names: names(py, &core, keys)?.0, core })
-    }
-
     /// `stop` itself if it is a set, or the set that it makes; without `stop`, the empty set.
     pub(crate) fn of<'a, 'py: 'a>(stop: impl Into<Option<&'a Bound<'py, PyAny>>>) -> PyResult<Py<StopSet>> {
         Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None))
@@ -347,7 +344,10 @@ impl SegmentSet {
         let names = arguments.add_regions(markers, "markers")?;
         arguments.add_stop_in(stop_in)?;
         let py = markers.py();
-        Py::new(py, SegmentSet::of_core(py, arguments.compile(py)?, &names)?)
+        let core = arguments.compile(py)?;
+        let (names, regions) = node_names(py, &core, &names)?;
+        let templates = names.iter().map(|name| SegmentTemplate::new(py, name)).collect::<PyResult<_>>()?;
+        Py::new(py, SegmentSet { templates, one: ListTemplate::new(py)?, names, regions, core })
     }
 
     /// The names of the regions; a stream begins in the first.
@@ -376,17 +376,6 @@ impl SegmentSet {
 set_methods!(SegmentSet);
 
 impl SegmentSet {
-    fn of_core(py: Python<'_>, core: stopscan::SegmentSet, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {
-        let (names, regions) = names(py, &core, keys)?;
-        Ok(SegmentSet {
-            templates: names.iter().map(|name| SegmentTemplate::new(py, name)).collect::<PyResult<_>>()?,
-            one: ListTemplate::new(py)?,
-            names,
-            regions,
-            core,
-        })
-    }
-
     /// The segment of a text at a node and of a part.
     #[inline(always)]
     pub(crate) fn segment<'py>(
@@ -635,7 +624,7 @@ fn set_options<'py, E: Emit>(
 type Names = Vec<Py<PyString>>;
 
 /// The name of each node's region and of each region, as Python strings: the objects that were given, where there are.
-pub(crate) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
+fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),
         None => new_string(py, name).map(Bound::unbind),

@@ -81,7 +81,7 @@ pub(crate) struct DeltaStream {
     source: Source,
 }
 
-pub(crate) enum DeltaReader {
+enum DeltaReader {
     Text(Deltas<Text>),
     /// With the segments that were not given out yet.
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
@@ -114,7 +114,8 @@ impl DeltaStream {
             return Ok(Some(segment.into_bound(py)));
         }
         while !self.source.ended.load(Relaxed) {
-            let Some(delta) = self.source.next(py) else {
+            let Some(delta) = self.source.iterator.bind(py).clone().next() else {
+                self.source.ended.store(true, Relaxed);
                 return self.flush(py);
             };
             let delta = delta?;
@@ -130,7 +131,9 @@ impl DeltaStream {
                 return Ok(Some(safe));
             }
         }
-        self.source.take_error(py).map(|()| None)
+        // The error of closing the source after a stop comes once.
+        let error = lock(&self.source.error).take();
+        error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
     /// Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.
@@ -151,7 +154,10 @@ impl DeltaStream {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.source.traverse(&visit)
+        visit.call(&self.source.deltas)?;
+        visit.call(&self.source.iterator)?;
+        // Its traceback has the frames of those who called.
+        self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
     /// The stop that fired, or ``None``.
@@ -240,7 +246,7 @@ fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) 
     first
 }
 
-pub(crate) struct Source {
+struct Source {
     deltas: Py<PyAny>,
     iterator: Py<PyIterator>,
     /// The thread that runs the source's code, or `NOBODY`.
@@ -253,7 +259,7 @@ pub(crate) struct Source {
 }
 
 /// Held while a thread is in the source's code.
-pub(crate) struct Running<'a>(&'a AtomicU32);
+struct Running<'a>(&'a AtomicU32);
 
 impl Drop for Running<'_> {
     #[inline]
@@ -303,18 +309,8 @@ impl Source {
         }
     }
 
-    /// The next delta; `None` is the end.
-    #[inline(always)]
-    pub(crate) fn next<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
-        let delta = self.iterator.bind(py).clone().next();
-        if delta.is_none() {
-            self.ended.store(true, Relaxed);
-        }
-        delta
-    }
-
     /// Closes the source. If that fails, nothing changes: it can be read on, and closed again.
-    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         let _running = self.run()?;
         self.close_once(py)?;
         self.ended.store(true, Relaxed);
@@ -323,27 +319,14 @@ impl Source {
 
     /// Closes the source because a stop fired; the error of that comes at the end.
     #[cold]
-    pub(crate) fn close_after_stop(&self, py: Python<'_>) {
+    fn close_after_stop(&self, py: Python<'_>) {
         self.ended.store(true, Relaxed);
         let closed = self.close_once(py);
         *lock(&self.error) = closed.err().map(|error| error.into_value(py));
     }
 
-    /// The error of closing the source after a stop, once.
-    pub(crate) fn take_error(&self, py: Python<'_>) -> PyResult<()> {
-        let error = lock(&self.error).take();
-        error.map_or(Ok(()), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
-    }
-
-    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.deltas)?;
-        visit.call(&self.iterator)?;
-        // Its traceback has the frames of those who called.
-        self.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
-    }
-
     /// Whether the source, or its iterator, has a method that closes it.
-    pub(crate) fn closes(&self, py: Python<'_>) -> PyResult<bool> {
+    fn closes(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(close_of(self.iterator.bind(py))?.is_some() || close_of(self.deltas.bind(py))?.is_some())
     }
 

@@ -15,7 +15,7 @@ use stopscan::{
     UnknownIds,
 };
 
-use crate::arguments::{TokenArguments, options, read_snapshot, token_id, token_list, unknown};
+use crate::arguments::{options, read_snapshot, token_id, token_list, token_options, unknown};
 use crate::errors::{OrRaise, value_error};
 use crate::matches::{StopMatch, finished, reason_of};
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item, some_int};
@@ -66,18 +66,19 @@ macro_rules! token_class {
                 unknown_ids: &str,
                 eos_ends_early: bool,
             ) -> PyResult<$class> {
-                let arguments = TokenArguments {
+                let set = $set?;
+                let token_options = token_options(
                     stop_token_ids,
                     eos_token_ids,
                     min_tokens,
                     max_tokens,
                     skip_special_tokens,
-                    prompt_token_ids,
                     unknown_ids,
                     eos_ends_early,
-                };
+                )?;
                 let options = options(include_stop, $start_protected, region)?;
-                Ok($class { stream: Tokens::new(tokenizer_or_vocabulary, $set?, &options, &arguments)? })
+                let stream = Tokens::new(tokenizer_or_vocabulary, set, &options, token_options, prompt_token_ids)?;
+                Ok($class { stream })
             }
 
             /// Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
@@ -280,14 +281,14 @@ impl<E: PyEmit> Tokens<E> {
         tokenizer: &Bound<'_, PyAny>,
         set: Py<E::Class>,
         options: &Options,
-        arguments: &TokenArguments<'_, '_>,
+        token_options: TokenOptions,
+        prompt_token_ids: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Tokens<E>> {
         let py = tokenizer.py();
-        let token_options = arguments.options()?;
         let stream = Stream::with_options(E::core(set.get()), options).or_raise()?;
         let vocabulary = Vocabulary::of(tokenizer)?;
-        let prompt = arguments.prompt_token_ids.map_or(Ok(Vec::new()), |ids| token_list(ids, "prompt_token_ids"))?;
-        let decoding = Decoding::new(vocabulary.bind(py), arguments.skip_special_tokens, &prompt)?;
+        let prompt = prompt_token_ids.map_or(Ok(Vec::new()), |ids| token_list(ids, "prompt_token_ids"))?;
+        let decoding = Decoding::new(vocabulary.bind(py), token_options.skip_special_tokens, &prompt)?;
         decoding.check(py, &stream)?;
         let stream = TokenStream::with_decoder(decoding, stream, token_options).or_raise()?;
         Ok(Tokens::of(vocabulary, set, Box::new(stream)))
