@@ -369,7 +369,7 @@ class Vocabulary(_Copied):
     def native(self) -> bool:
         """Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes."""
     def _parts(self) -> tuple[list[Any], dict[str, Any]]:
-        """What makes this vocabulary once more."""
+        """The arguments that make this vocabulary again."""
 
 @final
 class TokenScanner(_OfTokens):
@@ -426,14 +426,14 @@ class TokenScanner(_OfTokens):
         eos_ends_early: bool = False,
     ) -> TokenScanner: ...
     def feed(self, token_id: int, /) -> str:
-        """What is safe to emit after ``token_id``. After the end of the stream the result is empty.
+        """Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
 
         Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
         not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
         tokenizer.
         """
     def feed_many(self, token_ids: Iterable[int], /) -> str:
-        """What is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
+        """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
         Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
         read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.
@@ -479,14 +479,14 @@ class TokenSegmenter(_OfTokens):
         eos_ends_early: bool = False,
     ) -> TokenSegmenter: ...
     def feed(self, token_id: int, /) -> list[tuple[str, str, int]]:
-        """What is safe to emit after ``token_id``. After the end of the stream the result is empty.
+        """Returns what is safe to emit after ``token_id``. After the end of the stream the result is empty.
 
         Raises ``ValueError`` for an id that the tokenizer does not have, and ``TypeError`` for an id that is
         not an integer. After an error the stream is as before. An EOS or stop token need not be an id of the
         tokenizer.
         """
     def feed_many(self, token_ids: Iterable[int], /) -> list[tuple[str, str, int]]:
-        """What is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
+        """Returns what is safe to emit after all of ``token_ids``: the results of ``feed`` for each id, joined.
 
         Use ``feed_many`` for a step that brings several tokens. Tokens after the end of the stream are not
         read. If an id is wrong, ``feed_many`` raises the error of ``feed`` and reads no id.

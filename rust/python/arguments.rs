@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFrozenSet, PyIterator, PyMapping, PySet, PyString};
-use stopscan::host::Limits;
 use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 
 use crate::errors::{OrRaise, type_error, value_error};
@@ -107,13 +106,9 @@ pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyRe
 /// The text of `string`, or the error that names it.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
-        let py = string.py();
-        let value = error.value(py);
+        let value = error.value(string.py()).clone();
         match value.is_instance_of::<PyUnicodeEncodeError>() {
-            true => match named(value, &name()) {
-                Ok(()) => error,
-                Err(other) => other,
-            },
+            true => set_reason(&value, &name()).err().unwrap_or(error),
             false => error,
         }
     })
@@ -132,7 +127,7 @@ pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option
     }
 }
 
-/// What `action` does with the text of `string`. Nothing of a long one is left in memory afterwards.
+/// Runs `action` with the text of `string`. CPython does not keep the UTF-8 of a long one afterwards.
 #[inline(always)]
 pub(crate) fn with_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> PyResult<T>) -> PyResult<T> {
     match short_text(string)? {
@@ -167,7 +162,8 @@ pub(crate) fn read_text<T: Send>(py: Python<'_>, text: &str, action: impl FnOnce
     if text.len() < LONG { action() } else { py.detach(action) }
 }
 
-fn named(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
+/// Puts `name` before the reason of a `UnicodeEncodeError`.
+fn set_reason(error: &Bound<'_, PyAny>, name: &str) -> PyResult<()> {
     let reason: String = error.getattr("reason")?.extract()?;
     error.setattr("reason", format!("{name}: {reason}"))
 }
@@ -183,15 +179,22 @@ pub(crate) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, 
     type_error(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
+/// `object` as an integer. `None` if it is out of range. What its own `__index__` raises comes through.
+fn integer<'py, T>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    match object.extract() {
+        Ok(number) => Ok(Some(number)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(None),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => Err(unexpected(object, name, "int", "")),
+        Err(error) => Err(error),
+    }
+}
+
 /// `object` as a size.
 pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
-    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => value_error(format!("{name} {object} is out of range")),
-        false => match error.is_instance_of::<PyTypeError>(object.py()) {
-            true => unexpected(object, name, "int", ""),
-            false => error,
-        },
-    })
+    integer(object, name)?.ok_or_else(|| value_error(format!("{name} {object} is out of range")))
 }
 
 /// The options of a stream.
@@ -207,7 +210,7 @@ pub(crate) fn options(
     }
 }
 
-/// How many times its size a snapshot takes while it is written or read: its bytes, the state, and what is begun.
+/// Writing or reading a snapshot takes this many times its size: its bytes, the state, and the held beginnings.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// `object` as a snapshot.
@@ -225,11 +228,7 @@ pub(crate) fn hash(value: impl Hash) -> u64 {
 
 /// `object` as the id of a token; `None` if it is out of range.
 pub(crate) fn token_id(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
-    match object.extract() {
-        Ok(id) => Ok(Some(id)),
-        Err(error) if error.is_instance_of::<PyOverflowError>(object.py()) => Ok(None),
-        Err(error) => Err(no_int(object, name, error)),
-    }
+    integer(object, name)
 }
 
 /// The error for an id that no token has.
@@ -264,53 +263,37 @@ pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResul
 
 /// `object` as a number of tokens.
 fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
-    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-        true => value_error(format!("{name}: {object} is out of range")),
-        false => no_int(object, name, error),
-    })
+    integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 
-/// The error for what is no integer; what its own `__index__` raises comes through.
-fn no_int(object: &Bound<'_, PyAny>, name: &str, error: PyErr) -> PyErr {
-    match error.is_instance_of::<PyTypeError>(object.py()) {
-        true => unexpected(object, name, "int", ""),
-        false => error,
+/// The options of a stream of tokens, without the prompt.
+pub(crate) fn token_options(
+    stop_token_ids: Option<&Bound<'_, PyAny>>,
+    eos_token_ids: Option<&Bound<'_, PyAny>>,
+    min_tokens: Option<&Bound<'_, PyAny>>,
+    max_tokens: Option<&Bound<'_, PyAny>>,
+    skip_special_tokens: bool,
+    unknown_ids: &str,
+    eos_ends_early: bool,
+) -> PyResult<TokenOptions> {
+    let unknown_ids = match unknown_ids {
+        "refuse" => UnknownIds::Refuse,
+        "count" => UnknownIds::Count,
+        other => return Err(value_error(format!("unknown_ids: expected 'refuse' or 'count', got {other:?}"))),
+    };
+    let min = min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
+    let max = max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
+    if min < 0 || max.is_some_and(|max| max < 0) {
+        let max = max.map_or("None".into(), |max| max.to_string());
+        return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
     }
-}
-
-/// The arguments of a stream of tokens that are the same for scanners and segmenters, but the tokenizer.
-pub(crate) struct TokenArguments<'a, 'py> {
-    pub(crate) stop_token_ids: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) eos_token_ids: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) min_tokens: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) max_tokens: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) skip_special_tokens: bool,
-    pub(crate) prompt_token_ids: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) unknown_ids: &'a str,
-    pub(crate) eos_ends_early: bool,
-}
-
-impl TokenArguments<'_, '_> {
-    /// What decides which tokens are text and which end the stream.
-    pub(crate) fn limits(&self) -> PyResult<Limits> {
-        let unknown_ids = match self.unknown_ids {
-            "refuse" => UnknownIds::Refuse,
-            "count" => UnknownIds::Count,
-            other => return Err(value_error(format!("unknown_ids: expected 'refuse' or 'count', got {other:?}"))),
-        };
-        let min = self.min_tokens.map_or(Ok(0), |min| count(min, "min_tokens"))?;
-        let max = self.max_tokens.map(|max| count(max, "max_tokens")).transpose()?;
-        if min < 0 || max.is_some_and(|max| max < min) {
-            let max = max.map_or("None".into(), |max| max.to_string());
-            return Err(value_error(format!("min_tokens {min} is not between 0 and max_tokens {max}")));
-        }
-        let mut options = TokenOptions::default()
-            .stop_token_ids(end_ids(self.stop_token_ids, "stop_token_ids")?)
-            .eos_token_ids(end_ids(self.eos_token_ids, "eos_token_ids")?)
-            .min_tokens(min as usize)
-            .unknown_ids(unknown_ids)
-            .eos_ends_early(self.eos_ends_early);
-        options.max_tokens = max.map(|max| max as usize);
-        Limits::new(&options).or_raise()
-    }
+    let mut options = TokenOptions::default()
+        .stop_token_ids(end_ids(stop_token_ids, "stop_token_ids")?)
+        .eos_token_ids(end_ids(eos_token_ids, "eos_token_ids")?)
+        .min_tokens(min as usize)
+        .unknown_ids(unknown_ids)
+        .eos_ends_early(eos_ends_early)
+        .skip_special_tokens(skip_special_tokens);
+    options.max_tokens = max.map(|max| max as usize);
+    Ok(options)
 }

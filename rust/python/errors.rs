@@ -2,17 +2,14 @@
 //! and panics then.
 
 use std::collections::TryReserveError;
+use std::error::Error;
 
-use stopscan::{SnapshotError, StopSetError, StopSetErrorKind, TokenOptionsError, UnknownToken, VocabularyError};
-
-use crate::objects::new_string;
-use crate::objects::tuple;
-use pyo3::exceptions::PyMemoryError;
-use pyo3::exceptions::PyRuntimeError;
-use pyo3::exceptions::PyTypeError;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyType;
+use stopscan::{StopSetError, StopSetErrorKind, VocabularyError};
+
+use crate::objects::{new_string, tuple};
 
 pub(crate) fn value_error(words: impl ToString) -> PyErr {
     error(|py| py.get_type::<PyValueError>(), &words.to_string())
@@ -26,10 +23,6 @@ pub(crate) fn runtime_error(words: impl ToString) -> PyErr {
     error(|py| py.get_type::<PyRuntimeError>(), &words.to_string())
 }
 
-pub(crate) fn memory_error(words: impl ToString) -> PyErr {
-    error(|py| py.get_type::<PyMemoryError>(), &words.to_string())
-}
-
 /// The error is made at once: PyO3 would make it while it is raised.
 #[cold]
 fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> PyErr {
@@ -39,60 +32,24 @@ fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> 
     })
 }
 
-/// The errors of the core, as Python raises them.
+/// Raises the errors of the core: `MemoryError` for a lack of memory, else `ValueError`.
 pub(crate) trait OrRaise<T> {
     fn or_raise(self) -> PyResult<T>;
 }
 
-impl<T, E: Raise> OrRaise<T> for Result<T, E> {
+impl<T, E: Error + 'static> OrRaise<T> for Result<T, E> {
     #[inline]
     fn or_raise(self) -> PyResult<T> {
-        self.map_err(E::raise)
+        self.map_err(|error| raised(&error))
     }
 }
 
-pub(crate) trait Raise {
-    fn raise(self) -> PyErr;
-}
-
-impl Raise for TryReserveError {
-    fn raise(self) -> PyErr {
-        PyMemoryError::new_err(())
-    }
-}
-
-impl Raise for StopSetError {
-    fn raise(self) -> PyErr {
-        match self.kind() {
-            StopSetErrorKind::NoMemory => memory_error(self),
-            _ => value_error(self),
-        }
-    }
-}
-
-impl Raise for VocabularyError {
-    fn raise(self) -> PyErr {
-        match self {
-            VocabularyError::NoMemory => memory_error(self),
-            _ => value_error(self),
-        }
-    }
-}
-
-impl Raise for SnapshotError {
-    fn raise(self) -> PyErr {
-        value_error(self)
-    }
-}
-
-impl Raise for TokenOptionsError {
-    fn raise(self) -> PyErr {
-        value_error(self)
-    }
-}
-
-impl Raise for UnknownToken {
-    fn raise(self) -> PyErr {
-        value_error(self)
+#[cold]
+fn raised(raised: &(dyn Error + 'static)) -> PyErr {
+    let of_set = raised.downcast_ref().is_some_and(|set: &StopSetError| set.kind() == StopSetErrorKind::NoMemory);
+    let of_vocabulary = matches!(raised.downcast_ref(), Some(VocabularyError::NoMemory));
+    match raised.is::<TryReserveError>() || of_set || of_vocabulary {
+        true => error(|py| py.get_type::<PyMemoryError>(), &raised.to_string()),
+        false => value_error(raised),
     }
 }

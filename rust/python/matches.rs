@@ -45,7 +45,7 @@ impl StopMatch {
     }
 }
 
-/// What a match is compared by.
+/// Matches are compared by these: offset, end, sequence, pattern, period.
 type Key<'a> = (usize, usize, &'a str, Option<&'a str>, Option<usize>);
 
 #[pymethods]

@@ -1,17 +1,16 @@
 //! New Python objects, or the error that there is no memory for them. PyO3's own constructors of strings, tuples, lists
 //! and dicts panic then.
 
-use crate::errors::OrRaise;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
 use pyo3::PyTypeCheck;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
-use pyo3::types::PyDict;
-use pyo3::types::PyInt;
-use pyo3::types::PyList;
-use pyo3::types::PyString;
-use pyo3::types::PyTuple;
-use pyo3::types::PyType;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+
+use crate::errors::OrRaise;
+use crate::turns::GIL;
 
 pub(crate) fn new_string<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, text.as_bytes())
@@ -77,8 +76,8 @@ pub(crate) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
-/// What a pickle calls to make an object of `class` again, with what, and the state that it sets. Protocols below 2 know
-/// no keyword arguments but by this function.
+/// The result of `__reduce__`: makes an object of `class` again from arguments and options, and sets its state. Protocols
+/// below 2 pass keyword arguments through this function only.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
@@ -92,7 +91,7 @@ pub(crate) fn rebuild<'py>(
     tuple(py, [make, arguments.into_any()].into_iter().chain(state).map(Ok))
 }
 
-/// What an iterator gives, in a list that grows only while there is room.
+/// Collects items in a list. Raises `MemoryError` if the list cannot grow.
 pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<Vec<T>> {
     let mut all = Vec::new();
     for item in items {
@@ -102,75 +101,71 @@ pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
     Ok(all)
 }
 
-/// A copy of `text`.
-pub(crate) fn owned(text: &str) -> PyResult<String> {
-    let mut copy = String::new();
-    copy.try_reserve_exact(text.len()).or_raise()?;
-    copy.push_str(text);
-    Ok(copy)
-}
-
 /// Raises `MemoryError` if `bytes` bytes cannot be had now: for code that would end the process without them.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()
 }
 
-/// Makes tuples and lists that differ in few items, for what is made at every delta: a list is filled, copied and emptied.
-/// PyO3's own constructors end the process if there is no memory.
-pub(crate) struct Template(Py<PyList>);
+/// Makes the lists of one segment, which are made at most deltas: a list is filled, copied and emptied. PyO3's own
+/// constructors end the process if there is no memory.
+pub(crate) struct ListTemplate(Py<PyList>);
 
-impl Template {
-    /// A template of lists with one item.
-    pub(crate) fn of_list(py: Python<'_>) -> PyResult<Template> {
-        Ok(Template(list(py, [Ok(py.None().into_bound(py))])?.unbind()))
+impl ListTemplate {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<ListTemplate> {
+        Ok(ListTemplate(list(py, [Ok(py.None().into_bound(py))])?.unbind()))
     }
 
-    /// A template of the segments of a region.
-    pub(crate) fn of_segment(py: Python<'_>, region: &Py<PyString>) -> PyResult<Template> {
-        let none = || py.None().into_bound(py);
-        Ok(Template(list(py, [region.bind(py).as_any().clone(), none(), none()].map(Ok))?.unbind()))
-    }
-
-    /// The list of `item`.
     #[inline]
     pub(crate) fn list<'py>(&self, item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let items = self.0.bind(item.py());
         items.set_item(0, item)?;
-        let list = items.as_sequence().to_list()?;
+        let filled = items.as_sequence().to_list()?;
         items.set_item(0, item.py().None())?;
-        match list.get_item(0)?.is(item) {
-            true => Ok(list),
-            false => self::list(item.py(), [Ok(item.clone())]),
+        match filled.get_item(0)?.is(item) {
+            true => Ok(filled),
+            false => list(item.py(), [Ok(item.clone())]),
         }
     }
+}
 
-    /// The segment with this text and part.
+/// Makes the segments of a region in the same way. The number of the part stays in the template: most segments have that
+/// of the segment before.
+pub(crate) struct SegmentTemplate {
+    /// The region, the text, and the part.
+    items: Py<PyList>,
+    part: AtomicU32,
+}
+
+impl SegmentTemplate {
+    pub(crate) fn new(py: Python<'_>, region: &Py<PyString>) -> PyResult<SegmentTemplate> {
+        let items = [region.bind(py).as_any().clone(), py.None().into_bound(py), int(py, 0)?.into_any()];
+        Ok(SegmentTemplate { items: list(py, items.map(Ok))?.unbind(), part: AtomicU32::new(0) })
+    }
+
     #[inline]
-    pub(crate) fn segment<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        part: &Bound<'py, PyInt>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let items = self.0.bind(text.py());
+    pub(crate) fn segment<'py>(&self, text: &Bound<'py, PyString>, part: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let items = self.items.bind(text.py());
+        if !GIL {
+            return self.segment_of_its_own(text, part);
+        }
+        if self.part.load(Relaxed) != part {
+            items.set_item(2, int(text.py(), part as usize)?)?;
+            self.part.store(part, Relaxed);
+        }
         items.set_item(1, text)?;
-        items.set_item(2, part)?;
         let segment = items.as_sequence().to_tuple()?;
         items.set_item(1, text.py().None())?;
-        match segment.get_borrowed_item(1)?.is(text) && segment.get_borrowed_item(2)?.is(part) {
+        match segment.get_borrowed_item(1)?.is(text) && self.part.load(Relaxed) == part {
             true => Ok(segment),
             false => self.segment_of_its_own(text, part),
         }
     }
 
-    /// The segment, if the template was filled with another one meanwhile: without the GIL by another thread, and with it by a
-    /// finalizer that ran within the copy.
+    /// The segment without the template, which other threads share if there is no GIL. With the GIL, a finalizer that ran
+    /// within the copy may have filled it.
     #[cold]
-    fn segment_of_its_own<'py>(
-        &self,
-        text: &Bound<'py, PyString>,
-        part: &Bound<'py, PyInt>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let region = self.0.bind(text.py()).get_item(0)?;
-        tuple(text.py(), [region, text.as_any().clone(), part.as_any().clone()].map(Ok))
+    fn segment_of_its_own<'py>(&self, text: &Bound<'py, PyString>, part: u32) -> PyResult<Bound<'py, PyTuple>> {
+        let region = self.items.bind(text.py()).get_item(0)?;
+        tuple(text.py(), [region, text.as_any().clone(), int(text.py(), part as usize)?.into_any()].map(Ok))
     }
 }

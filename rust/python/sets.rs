@@ -1,4 +1,4 @@
-//! What a set is made of, as Python gives it: read, compared, compiled, and given back.
+//! Sets of stops and markers: their arguments, how they are compiled and compared, and their pickles.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -8,7 +8,7 @@ use stopscan::{Emit, Format, Set, SetBuilder, StopSetBuilder, Target, keep};
 use crate::arguments::{Strings, hash, items, options, pairs, read_text, size, string, text, unexpected, with_text};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::matches::StopMatch;
-use crate::objects::{self, Template, dict, int, new_string, owned, rebuild, room, set_item, some_int};
+use crate::objects::{self, ListTemplate, SegmentTemplate, dict, int, new_string, rebuild, room, set_item, some_int};
 
 /// The methods that both classes of sets have.
 macro_rules! set_methods {
@@ -162,7 +162,8 @@ impl StopSet {
             }
         }
         arguments.add_stop_in(stop_in)?;
-        Py::new(py, StopSet::of_core(py, arguments.compile(py)?, &names)?)
+        let core = arguments.compile(py)?;
+        Py::new(py, StopSet { names: node_names(py, &core, &names)?.0, core })
     }
 
     /// The opening and closing markers of the protected regions.
@@ -252,28 +253,17 @@ impl StopSet {
 set_methods!(StopSet);
 
 impl StopSet {
-    fn of_core(py: Python<'_>, core: stopscan::StopSet, keys: &[Bound<'_, PyString>]) -> PyResult<StopSet> {
-        Ok(StopSet { names: names(py, &core, keys)?.0, core })
-    }
-
-    /// `stop` itself if it is a set, or the set it makes.
-    pub(crate) fn of(stop: &Bound<'_, PyAny>) -> PyResult<Py<StopSet>> {
-        StopSet::new(stop.py(), Some(stop), None, None, None, None, None, None, None)
+    /// `stop` itself if it is a set, or the set that it makes; without `stop`, the empty set.
+    pub(crate) fn of<'a, 'py: 'a>(stop: impl Into<Option<&'a Bound<'py, PyAny>>>) -> PyResult<Py<StopSet>> {
+        Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None))
     }
 
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let options = dict(py)?;
-        set_item(&options, "patterns", self.patterns(py)?)?;
-        set_item(&options, "visible", self.visible(py)?)?;
-        set_item(&options, "protect", self.protect(py)?)?;
-        set_item(&options, "regions", self.regions(py)?)?;
-        if !lives_by_default(&self.core, self.core.protect().next().is_some()) {
-            set_item(&options, "stop_in", self.stop_in(py)?)?;
-        }
-        set_item(&options, "max_held", self.max_held(py)?)?;
-        set_item(&options, "repeat", self.repeat())?;
-        Ok(options)
+        let (protect, regions) = (self.protect(py)?, self.regions(py)?);
+        let protects = !protect.is_empty();
+        let own = [("protect", protect.into_any()), ("regions", regions.into_pyobject(py)?)];
+        set_options(py, &self.core, own, protects)
     }
 }
 
@@ -325,9 +315,9 @@ pub(crate) struct SegmentSet {
     /// The name of each node's region.
     pub(crate) names: Vec<Py<PyString>>,
     /// The segments of each node, without their text.
-    pub(crate) templates: Vec<Template>,
+    templates: Vec<SegmentTemplate>,
     /// A list of one segment, without it.
-    pub(crate) one: Template,
+    pub(crate) one: ListTemplate,
 }
 
 #[pymethods]
@@ -354,7 +344,10 @@ impl SegmentSet {
         let names = arguments.add_regions(markers, "markers")?;
         arguments.add_stop_in(stop_in)?;
         let py = markers.py();
-        Py::new(py, SegmentSet::of_core(py, arguments.compile(py)?, &names)?)
+        let core = arguments.compile(py)?;
+        let (names, regions) = node_names(py, &core, &names)?;
+        let templates = names.iter().map(|name| SegmentTemplate::new(py, name)).collect::<PyResult<_>>()?;
+        Py::new(py, SegmentSet { templates, one: ListTemplate::new(py)?, names, regions, core })
     }
 
     /// The names of the regions; a stream begins in the first.
@@ -383,15 +376,15 @@ impl SegmentSet {
 set_methods!(SegmentSet);
 
 impl SegmentSet {
-    fn of_core(py: Python<'_>, core: stopscan::SegmentSet, keys: &[Bound<'_, PyString>]) -> PyResult<SegmentSet> {
-        let (names, regions) = names(py, &core, keys)?;
-        Ok(SegmentSet {
-            templates: names.iter().map(|name| Template::of_segment(py, name)).collect::<PyResult<_>>()?,
-            one: Template::of_list(py)?,
-            names,
-            regions,
-            core,
-        })
+    /// The segment of a text at a node and of a part.
+    #[inline(always)]
+    pub(crate) fn segment<'py>(
+        &self,
+        node: u32,
+        part: u32,
+        text: &Bound<'py, PyString>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        self.templates[node as usize].segment(text, part)
     }
 
     /// `segments` itself if it is a set, or the set it makes.
@@ -401,16 +394,7 @@ impl SegmentSet {
 
     /// The options that make it again.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let options = dict(py)?;
-        set_item(&options, "stop", self.stop(py)?)?;
-        set_item(&options, "visible", self.visible(py)?)?;
-        set_item(&options, "patterns", self.patterns(py)?)?;
-        if !lives_by_default(&self.core, false) {
-            set_item(&options, "stop_in", self.stop_in(py)?)?;
-        }
-        set_item(&options, "max_held", self.max_held(py)?)?;
-        set_item(&options, "repeat", self.repeat())?;
-        Ok(options)
+        set_options(py, &self.core, [("stop", self.stop(py)?.into_any())], false)
     }
 }
 
@@ -521,15 +505,14 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     Format::all().map(|format| (format.name(), format.source(), states(format))).collect()
 }
 
-/// What a set is to be compiled of, and how much it is.
+/// The arguments of a set, in its builder.
 struct SetArguments<E> {
     set: SetBuilder<E>,
-    /// How many bytes of stops there are, and whether there are patterns.
-    bytes: usize,
-    patterns: bool,
+    /// Whether compiling takes long enough to release the GIL: there are patterns, or many stops.
+    long: bool,
 }
 
-/// With more bytes of stops than this, compiling takes long enough to release the GIL.
+/// Stops with more bytes than this are many.
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {
@@ -545,8 +528,8 @@ impl<E: Emit> SetArguments<E> {
         let visible = Strings::new(visible, "visible stop")?;
         let patterns = Strings::new(patterns, "pattern")?;
         let (patterns, stop, visible) = (patterns.texts()?, stop.texts()?, visible.texts()?);
-        let bytes = stop.iter().chain(&visible).map(|text| text.len()).sum();
-        let mut arguments = SetArguments { set: SetBuilder::default(), bytes, patterns: !patterns.is_empty() };
+        let bytes: usize = stop.iter().chain(&visible).map(|text| text.len()).sum();
+        let mut arguments = SetArguments { set: SetBuilder::default(), long: bytes >= LONG || !patterns.is_empty() };
         let texts = || stop.iter().chain(&visible).chain(&patterns);
         let size = texts().map(|text| text.len() + 2 * size_of::<String>()).sum();
         arguments.add(size, |set| {
@@ -592,8 +575,7 @@ impl<E: Emit> SetArguments<E> {
     }
 
     fn compile(self, py: Python<'_>) -> PyResult<Set<E>> {
-        let long = self.bytes >= LONG || self.patterns;
-        if long { py.detach(|| self.set.build()) } else { self.set.build() }.or_raise()
+        if self.long { py.detach(|| self.set.build()) } else { self.set.build() }.or_raise()
     }
 }
 
@@ -615,18 +597,34 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// Whether stops fire where they do if nobody says where: in the regions that nothing protects.
-fn lives_by_default<E: Emit>(set: &Set<E>, protects: bool) -> bool {
-    match protects {
+/// The options that make a set again: those of its class, and those that both classes have.
+fn set_options<'py, E: Emit>(
+    py: Python<'py>,
+    set: &Set<E>,
+    own: impl IntoIterator<Item = (&'static str, Bound<'py, PyAny>)>,
+    protects: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = dict(py)?;
+    own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
+    set_item(&options, "patterns", texts(py, set.patterns())?)?;
+    set_item(&options, "visible", texts(py, set.visible())?)?;
+    // Stops fire in all regions, and with `protect` in the answer, if nobody says where.
+    let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),
         false => set.stop_in().count() == set.regions().count(),
+    };
+    if !by_default {
+        set_item(&options, "stop_in", texts(py, set.stop_in())?)?;
     }
+    set_item(&options, "max_held", some_int(py, set.max_held())?)?;
+    set_item(&options, "repeat", set.repeat().map(Repeat))?;
+    Ok(options)
 }
 
 type Names = Vec<Py<PyString>>;
 
 /// The name of each node's region and of each region, as Python strings: the objects that were given, where there are.
-pub(crate) fn names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
+fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),
         None => new_string(py, name).map(Bound::unbind),
@@ -649,11 +647,12 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
     let name = format!("markers of region {region:?}");
     let mut leads = Vec::new();
     for (marker, target) in items(object, &name)? {
-        let marker = owned(text(&marker, || name.clone())?)?;
+        let marker = text(&marker, || name.clone())?;
+        room(marker.len())?;
         let target_name = format!("marker {marker:?}");
         let kept = !target.is_exact_instance_of::<PyString>() && target.is_instance(keep_class(object.py())?)?;
         let target = text(string(&target, &target_name)?, || target_name.clone())?;
-        leads.push((marker, if kept { keep(target) } else { target.into() }));
+        leads.push((marker.to_owned(), if kept { keep(target) } else { target.into() }));
     }
     Ok(leads)
 }
@@ -683,7 +682,7 @@ pub(crate) fn short_repr(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let repr = value.repr()?;
     let repr = repr.to_str()?;
     Ok(match repr.char_indices().nth(LONG_REPR) {
-        None => owned(repr)?,
+        None => repr.to_owned(),
         Some((end, _)) => format!("{}...", &repr[..end]),
     })
 }

@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PyString, PyTuple};
 use stopscan::{Segmented, Text};
 
-use crate::arguments::{iterated, string, unexpected, with_text};
+use crate::arguments::{iterated, short_text, string, unexpected, with_text};
 use crate::matches::StopMatch;
 use crate::objects::new_string;
-use crate::streams::{Deltas, GIL, Segmenter, StopScanner, segment, stream_repr};
-use crate::turns::{NOBODY, in_use, this_thread};
+use crate::streams::{Deltas, Segmenter, StopScanner};
+use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn scan(
     region: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Py<StopStream>> {
     let scanner = StopScanner::new(stop, include_stop, start_protected, region)?;
-    let stream = DeltaStream::new(DeltaReader::Text(scanner.stream), deltas, "ascan")?;
+    let stream = DeltaStream { reader: DeltaReader::Text(scanner.stream), source: Source::new(deltas, "ascan")? };
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(StopStream))
 }
 
@@ -67,7 +67,8 @@ pub(crate) fn split(
     include_stop: bool,
 ) -> PyResult<Py<SegmentStream>> {
     let segmenter = Segmenter::new(segments, region, include_stop)?;
-    let stream = DeltaStream::new(DeltaReader::Segments(segmenter.stream, Mutex::default()), deltas, "asplit")?;
+    let reader = DeltaReader::Segments(segmenter.stream, Mutex::default());
+    let stream = DeltaStream { reader, source: Source::new(deltas, "asplit")? };
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
 }
 
@@ -80,10 +81,22 @@ pub(crate) struct DeltaStream {
     source: Source,
 }
 
-pub(crate) enum DeltaReader {
+enum DeltaReader {
     Text(Deltas<Text>),
     /// With the segments that were not given out yet.
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
+}
+
+/// Evaluates `$look` on the stream, for a getter. Another thread may look while the source runs; the source itself may not.
+macro_rules! look_at {
+    ($streams:expr, $stream:ident => $look:expr) => {{
+        let streams = $streams;
+        streams.source.refuse_own_thread()?;
+        match &streams.reader {
+            DeltaReader::Text($stream) => $look,
+            DeltaReader::Segments($stream, _) => $look,
+        }
+    }};
 }
 
 #[pymethods]
@@ -100,23 +113,27 @@ impl DeltaStream {
         {
             return Ok(Some(segment.into_bound(py)));
         }
-        while !self.source.ended() {
-            let Some(delta) = self.source.next(py) else {
+        while !self.source.ended.load(Relaxed) {
+            let Some(delta) = self.source.iterator.bind(py).clone().next() else {
+                self.source.ended.store(true, Relaxed);
                 return self.flush(py);
             };
             let delta = delta?;
-            let delta = string(&delta, "delta")?;
-            let safe = with_text(delta, |text| match &self.reader {
-                DeltaReader::Text(stream) if !text.is_empty() && stream.feed_plain(text).is_some() => {
-                    Ok(Some(delta.clone().into_any()))
-                }
-                _ => self.feed(delta, text),
-            });
-            if let Some(safe) = safe? {
+            let string = string(&delta, "delta")?;
+            if let DeltaReader::Text(stream) = &self.reader
+                && let Some(text) = short_text(string)?
+                && !text.is_empty()
+                && stream.feed_plain(text).is_some()
+            {
+                return Ok(Some(delta));
+            }
+            if let Some(safe) = with_text(string, |text| self.feed(string, text))? {
                 return Ok(Some(safe));
             }
         }
-        self.source.take_error(py).map(|()| None)
+        // The error of closing the source after a stop comes once.
+        let error = lock(&self.source.error).take();
+        error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
     /// Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.
@@ -137,43 +154,34 @@ impl DeltaStream {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.source.traverse(&visit)
+        visit.call(&self.source.deltas)?;
+        visit.call(&self.source.iterator)?;
+        // Its traceback has the frames of those who called.
+        self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
     /// The stop that fired, or ``None``.
     #[getter]
     fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.found(py),
-            DeltaReader::Segments(stream, _) => stream.found(py),
-        }
+        look_at!(self, stream => stream.found(py))
     }
 
     /// The text that is withheld because it may be the beginning of a hidden stop or of a marker.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.held(py),
-            DeltaReader::Segments(stream, _) => stream.held(py),
-        }
+        look_at!(self, stream => stream.held(py))
     }
 
     /// The text after the stop in the delta that completed the stop.
     #[getter]
     fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.unused(py),
-            DeltaReader::Segments(stream, _) => stream.unused(py),
-        }
+        look_at!(self, stream => stream.unused(py))
     }
 
     /// The region that is open.
     #[getter]
     fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        match self.looked_at()? {
-            DeltaReader::Text(stream) => stream.region(py),
-            DeltaReader::Segments(stream, _) => stream.region(py),
-        }
+        look_at!(self, stream => stream.region(py))
     }
 
     /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes on
@@ -184,25 +192,14 @@ impl DeltaStream {
     }
 
     fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyString>> {
-        let (py, stream) = (slf.py(), slf.get());
         let class = slf.get_type().name()?;
-        stream_repr(py, class.to_str()?, stream.region(py)?, stream.held(py)?, stream.r#match(py)?)
+        look_at!(slf.get(), stream => stream.repr(slf.py(), class.to_str()?))
     }
 }
 
 impl DeltaStream {
-    /// `asynchronous` is the function for an async source.
-    pub(crate) fn new(reader: DeltaReader, deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<DeltaStream> {
-        Ok(DeltaStream { reader, source: Source::new(deltas, asynchronous)? })
-    }
-
-    /// What reads the text, for a getter. Another thread may look while the source runs; the source itself may not.
-    fn looked_at(&self) -> PyResult<&DeltaReader> {
-        self.source.refuse_own_thread()?;
-        Ok(&self.reader)
-    }
-
-    /// What a delta gives of which more is to be known than that nothing begins in it.
+    /// Slow path: reads a delta in which something may begin. Returns what is safe then, or `None` if nothing is. Closes the
+    /// source if a stop fires.
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
@@ -214,9 +211,9 @@ impl DeltaStream {
             }
             DeltaReader::Segments(stream, ready) => {
                 if !text.is_empty()
-                    && let Some((node, part)) = stream.feed_plain(text)
+                    && let Some(node) = stream.feed_plain(text)
                 {
-                    return Ok(Some(segment(stream.set.get(), node, part, delta)?.into_any()));
+                    return Ok(Some(stream.set.get().segment(node, stream.part(), delta)?.into_any()));
                 }
                 let (segments, stopped) = stream.feed_locked(delta, text, true)?;
                 (first(segments, ready), stopped)
@@ -249,7 +246,7 @@ fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) 
     first
 }
 
-pub(crate) struct Source {
+struct Source {
     deltas: Py<PyAny>,
     iterator: Py<PyIterator>,
     /// The thread that runs the source's code, or `NOBODY`.
@@ -262,7 +259,7 @@ pub(crate) struct Source {
 }
 
 /// Held while a thread is in the source's code.
-pub(crate) struct Running<'a>(&'a AtomicU32);
+struct Running<'a>(&'a AtomicU32);
 
 impl Drop for Running<'_> {
     #[inline]
@@ -273,7 +270,7 @@ impl Drop for Running<'_> {
 
 impl Source {
     /// `asynchronous` is the function for an async source.
-    pub(crate) fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
+    fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);
             let hint = if is_async { format!("; {asynchronous} takes an async iterable") } else { String::new() };
@@ -291,49 +288,29 @@ impl Source {
 
     /// Keeps other threads, and the source itself, out until it is dropped.
     #[inline(always)]
-    pub(crate) fn run(&self) -> PyResult<Running<'_>> {
+    fn run(&self) -> PyResult<Running<'_>> {
         let thread = this_thread();
-        if GIL {
-            // No other thread runs between the two.
-            self.check_free(self.running.load(Relaxed), thread)?;
-            self.running.store(thread, Relaxed);
-        } else if let Err(other) = self.running.compare_exchange(NOBODY, thread, Relaxed, Relaxed) {
-            self.check_free(other, thread)?;
+        let running = match GIL {
+            true => self.running.load(Relaxed), // no other thread runs until the store below
+            false => self.running.compare_exchange(NOBODY, thread, Relaxed, Relaxed).unwrap_or_else(|other| other),
+        };
+        if running != NOBODY {
+            return Err(in_use("stream", if running == thread { "a call on this thread" } else { "another thread" }));
         }
+        self.running.store(thread, Relaxed);
         Ok(Running(&self.running))
     }
 
-    #[inline(always)]
-    fn check_free(&self, running: u32, thread: u32) -> PyResult<()> {
-        match running {
-            NOBODY => Ok(()),
-            other => Err(in_use("stream", if other == thread { "a call on this thread" } else { "another thread" })),
-        }
-    }
-
     /// Refuses the source itself. Other threads may look at the stream while the source runs.
-    pub(crate) fn refuse_own_thread(&self) -> PyResult<()> {
-        let running = self.running.load(Relaxed);
-        if running == this_thread() { self.check_free(running, running) } else { Ok(()) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn ended(&self) -> bool {
-        self.ended.load(Relaxed)
-    }
-
-    /// The next delta; `None` is the end.
-    #[inline(always)]
-    pub(crate) fn next<'py>(&self, py: Python<'py>) -> Option<PyResult<Bound<'py, PyAny>>> {
-        let delta = self.iterator.bind(py).clone().next();
-        if delta.is_none() {
-            self.ended.store(true, Relaxed);
+    fn refuse_own_thread(&self) -> PyResult<()> {
+        match self.running.load(Relaxed) == this_thread() {
+            true => Err(in_use("stream", "a call on this thread")),
+            false => Ok(()),
         }
-        delta
     }
 
     /// Closes the source. If that fails, nothing changes: it can be read on, and closed again.
-    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         let _running = self.run()?;
         self.close_once(py)?;
         self.ended.store(true, Relaxed);
@@ -342,27 +319,14 @@ impl Source {
 
     /// Closes the source because a stop fired; the error of that comes at the end.
     #[cold]
-    pub(crate) fn close_after_stop(&self, py: Python<'_>) {
+    fn close_after_stop(&self, py: Python<'_>) {
         self.ended.store(true, Relaxed);
         let closed = self.close_once(py);
         *lock(&self.error) = closed.err().map(|error| error.into_value(py));
     }
 
-    /// The error of closing the source after a stop, once.
-    pub(crate) fn take_error(&self, py: Python<'_>) -> PyResult<()> {
-        let error = lock(&self.error).take();
-        error.map_or(Ok(()), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
-    }
-
-    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.deltas)?;
-        visit.call(&self.iterator)?;
-        // Its traceback has the frames of those who called.
-        self.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
-    }
-
     /// Whether the source, or its iterator, has a method that closes it.
-    pub(crate) fn closes(&self, py: Python<'_>) -> PyResult<bool> {
+    fn closes(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(close_of(self.iterator.bind(py))?.is_some() || close_of(self.deltas.bind(py))?.is_some())
     }
 
@@ -391,7 +355,7 @@ fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny
     Ok(source.getattr_opt(new_string(source.py(), "close")?)?.filter(|close| !close.is_none()))
 }
 
-/// What a mutex has; only the thread that runs the source asks for it.
+/// Locks `mutex`. Only the thread that runs the source does, so it never waits.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

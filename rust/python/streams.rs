@@ -8,14 +8,14 @@ use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use stopscan::host::{NOTHING_PASSES, Place, Shape};
-use stopscan::{Emit, Options, Output, Segmented, Segments, Set, Snapshot, Stream, Text};
+use stopscan::{Emit, Options, Segmented, Segments, Set, Snapshot, Stream, Text};
 
 use crate::arguments::{SNAPSHOT, options, read_snapshot, read_text, short_text, string, with_text};
 use crate::errors::OrRaise;
 use crate::matches::StopMatch;
 use crate::objects::{self, bytes, int, new_string, rebuild, room, set_item};
 use crate::sets::{SegmentSet, StopSet, short_repr};
-use crate::turns::{Turn, Turns};
+use crate::turns::{GIL, Turn, Turns};
 
 /// The methods that all four classes of streams have.
 macro_rules! stream_methods {
@@ -24,14 +24,19 @@ macro_rules! stream_methods {
         impl $class {
             /// Returns a copy of the stream. The copy and the stream go on independently.
             fn copy(&self, py: Python<'_>) -> PyResult<$class> {
-                self.stream.copy(py).map($class::of)
+                Ok($class { stream: self.stream.copy(py)? })
+            }
+
+            /// Goes back to the start of the stream. Returns nothing.
+            fn reset(&self) -> PyResult<()> {
+                self.stream.guarded().change(|core| core.restart())?
             }
 
             /// Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal options,
             /// also in another process or on another machine. The bytes do not have the set, the tokenizer or the
             /// vocabulary.
             fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-                bytes(py, self.stream.snapshot(py)?.as_bytes())
+                bytes(py, self.stream.guarded().snapshot()?.as_bytes())
             }
 
             /// Puts the state of ``snapshot`` into the stream. Returns nothing.
@@ -40,37 +45,31 @@ macro_rules! stream_methods {
             /// unknown version. After an error the stream is as before.
             #[pyo3(signature = (snapshot))]
             fn restore(&self, snapshot: &Bound<'_, PyAny>) -> PyResult<()> {
-                self.stream.restore(snapshot.py(), &read_snapshot(snapshot)?)
+                let snapshot = read_snapshot(snapshot)?;
+                self.stream.guarded().change(|core| core.resume(&snapshot))?
             }
 
             /// The region that is open.
             #[getter]
             fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-                self.stream.region(py)
+                self.stream.guarded().region(py)
             }
 
             /// The match of the stop that fired, or ``None``. Its offset counts all text, markers included.
             #[getter]
             fn r#match(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-                self.stream.found(py)
+                self.stream.guarded().found(py)
             }
 
             /// The text that is withheld because it may be the beginning of a hidden stop or of a marker that is taken
             /// out.
             #[getter]
             fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-                self.stream.held(py)
+                self.stream.guarded().held(py)
             }
 
             fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-                let found = self.stream.found(py)?;
-                crate::streams::stream_repr(
-                    py,
-                    stringify!($class),
-                    self.stream.region(py)?,
-                    self.stream.held(py)?,
-                    found,
-                )
+                self.stream.guarded().repr(py, stringify!($class))
             }
 
             fn __copy__(&self, py: Python<'_>) -> PyResult<$class> {
@@ -94,19 +93,6 @@ macro_rules! stream_methods {
 }
 pub(crate) use stream_methods;
 
-/// The `repr` of a stream.
-pub(crate) fn stream_repr<'py>(
-    py: Python<'py>,
-    class: &str,
-    region: Py<PyString>,
-    held: Bound<'py, PyString>,
-    found: Option<Py<StopMatch>>,
-) -> PyResult<Bound<'py, PyString>> {
-    let found = found.map_or_else(|| py.None(), Py::into_any).into_bound(py);
-    let (region, held, found) = (short_repr(region.bind(py))?, short_repr(&held)?, short_repr(&found)?);
-    new_string(py, &format!("<{class} region={region} held={held} match={found}>"))
-}
-
 /// The methods that both classes of streams of deltas have.
 macro_rules! delta_methods {
     ($class:ident, $out:ty) => {
@@ -121,11 +107,6 @@ macro_rules! delta_methods {
             /// ends with ``\b``, may complete here.
             fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, $out>> {
                 self.stream.flush(py)
-            }
-
-            /// Goes back to the start of the stream. Returns nothing.
-            fn reset(&self) -> PyResult<()> {
-                self.stream.reset()
             }
 
             /// The text after the stop in the delta that completed the stop.
@@ -159,12 +140,6 @@ pub(crate) struct StopScanner {
     pub(crate) stream: Deltas<Text>,
 }
 
-impl StopScanner {
-    fn of(stream: Deltas<Text>) -> StopScanner {
-        StopScanner { stream }
-    }
-}
-
 #[pymethods]
 impl StopScanner {
     #[new]
@@ -175,7 +150,8 @@ impl StopScanner {
         start_protected: bool,
         region: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<StopScanner> {
-        Deltas::new(StopSet::of(stop)?, &options(include_stop, start_protected, region)?).map(StopScanner::of)
+        let options = options(include_stop, start_protected, region)?;
+        Ok(StopScanner { stream: Deltas::with_options(StopSet::of(stop)?, &options)? })
     }
 
     /// Reads ``delta`` and returns the text that is safe to emit now: the object ``delta`` itself if nothing is held.
@@ -249,12 +225,6 @@ pub(crate) struct Segmenter {
     pub(crate) stream: Deltas<Segmented>,
 }
 
-impl Segmenter {
-    fn of(stream: Deltas<Segmented>) -> Segmenter {
-        Segmenter { stream }
-    }
-}
-
 #[pymethods]
 impl Segmenter {
     #[new]
@@ -264,7 +234,8 @@ impl Segmenter {
         region: Option<&Bound<'_, PyAny>>,
         include_stop: bool,
     ) -> PyResult<Segmenter> {
-        Deltas::new(SegmentSet::of(segments)?, &options(include_stop, false, region)?).map(Segmenter::of)
+        let options = options(include_stop, false, region)?;
+        Ok(Segmenter { stream: Deltas::with_options(SegmentSet::of(segments)?, &options)? })
     }
 
     /// Reads ``delta`` and returns the list of segments that are safe to emit now. No segment is empty, and no two
@@ -282,9 +253,9 @@ impl Segmenter {
         let delta = string(delta, "delta")?;
         if let Some(text) = short_text(delta)?
             && !text.is_empty()
-            && let Some((node, part)) = self.stream.feed_plain(text)
+            && let Some(node) = self.stream.feed_plain(text)
         {
-            return Segmented::whole(self.stream.set.get(), node, part, delta);
+            return Segmented::whole(self.stream.set.get(), node, self.stream.part(), delta);
         }
         self.stream.feed(delta, armed)
     }
@@ -298,14 +269,9 @@ impl Segmenter {
 
 delta_methods!(Segmenter, PyList);
 
-#[repr(C)]
-pub(crate) struct Deltas<E: PyEmit> {
-    pub(crate) set: Py<E::Class>,
-    guarded: Guarded<Stream<E>>,
-}
-
-impl<E: Emit> Core for Stream<E> {
+impl<E: PyEmit> Core for Stream<E> {
     type Emit = E;
+    type Unread = ();
 
     fn stream(&self) -> &Stream<E> {
         self
@@ -318,30 +284,57 @@ impl<E: Emit> Core for Stream<E> {
     fn is_idle(&self) -> bool {
         self.idle_node().is_some()
     }
+
+    fn fork(&self) -> PyResult<Stream<E>> {
+        Ok(self.clone())
+    }
+
+    fn restart(&mut self) -> PyResult<()> {
+        self.reset();
+        Ok(())
+    }
+
+    fn state(&self) -> PyResult<Snapshot> {
+        Ok(self.snapshot())
+    }
+
+    fn resume(&mut self, snapshot: &Snapshot) -> PyResult<()> {
+        self.restore(snapshot).or_raise()
+    }
 }
 
+/// A stream of deltas as threads of Python share it.
+pub(crate) type Deltas<E> = Guarded<Stream<E>>;
+
 impl<E: PyEmit> Deltas<E> {
-    pub(crate) fn new(set: Py<E::Class>, options: &Options) -> PyResult<Deltas<E>> {
+    fn with_options(set: Py<E::Class>, options: &Options) -> PyResult<Deltas<E>> {
         let stream = Stream::with_options(E::core(set.get()), options).or_raise()?;
-        Ok(Deltas { set, guarded: Guarded::new(stream, None) })
+        Ok(Guarded::new(set, stream))
     }
 
-    /// Fast path: if nothing begins in `text`, counts it as read, without the lock, and returns its node and part. All of
-    /// the text is safe then. Otherwise returns `None` and changes nothing: the caller then calls `feed_locked`.
+    fn guarded(&self) -> &Deltas<E> {
+        self
+    }
+
+    fn copy(&self, py: Python<'_>) -> PyResult<Deltas<E>> {
+        Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
+    }
+
+    /// Fast path: if nothing begins in `text`, counts it as read, without the lock, and returns its node. All of the text
+    /// is safe then. Otherwise returns `None` and changes nothing: the caller then calls `feed_locked`.
     #[inline(always)]
-    pub(crate) fn feed_plain(&self, text: &str) -> Option<(u32, u32)> {
-        let (node, length) = self.guarded.plain(E::core(self.set.get()), text)?;
-        let part = self.guarded.part();
-        self.guarded.pass(text, length).then_some((node, part))
+    pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
+        let (node, length) = self.plain(text)?;
+        self.skip(text, length).then_some(node)
     }
 
-    /// What any delta gives.
+    /// Reads `delta`, whatever is in it, and returns what is safe then.
     #[cold]
     pub(crate) fn feed<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
         with_text(delta, |text| self.feed_locked(delta, text, armed).map(|fed| fed.0))
     }
 
-    /// What `delta` gives, whose text is `text`, and whether a stop has fired.
+    /// As `feed`, for a delta with the text `text`. Also returns whether a stop has fired.
     #[cold]
     pub(crate) fn feed_locked<'py>(
         &self,
@@ -349,94 +342,50 @@ impl<E: PyEmit> Deltas<E> {
         text: &str,
         armed: bool,
     ) -> PyResult<(Bound<'py, E::Out>, bool)> {
-        self.guarded.change(|state| {
-            let stream = &mut state.core;
+        self.change(|stream| {
             stream.ask_memory(text.len()).or_raise()?;
             let output = read_text(delta.py(), text, || match armed {
                 true => stream.feed(text),
                 false => stream.feed_unarmed(text),
             });
-            let safe = E::delta(self.set.get(), output, delta, text)?;
-            state.note_match(delta.py())?;
-            Ok((safe, state.found.is_some()))
+            let safe = E::emit(delta.py(), self.set.get(), output.into(), Some((delta, text)))?;
+            Ok((safe, stream.stop_match().is_some()))
         })?
     }
 
     pub(crate) fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, E::Out>> {
-        self.guarded.change(|state| {
-            let none = new_string(py, "")?;
-            state.core.ask_memory(0).or_raise()?;
-            let safe = E::delta(self.set.get(), state.core.flush(), &none, "\0")?;
-            state.note_match(py)?;
-            Ok(safe)
+        self.change(|stream| {
+            stream.ask_memory(0).or_raise()?;
+            E::emit(py, self.set.get(), stream.flush().into(), None)
         })?
-    }
-
-    pub(crate) fn reset(&self) -> PyResult<()> {
-        self.guarded.change(|state| {
-            state.core.reset();
-            state.found = None;
-        })
-    }
-
-    pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<Deltas<E>> {
-        Ok(Deltas { set: self.set.clone_ref(py), guarded: self.guarded.copy(py)? })
-    }
-
-    pub(crate) fn snapshot(&self, _: Python<'_>) -> PyResult<Snapshot> {
-        self.guarded.read(|state| {
-            objects::room(SNAPSHOT * state.core.size())?;
-            Ok(state.core.snapshot())
-        })?
-    }
-
-    pub(crate) fn restore(&self, py: Python<'_>, snapshot: &Snapshot) -> PyResult<()> {
-        self.guarded.change(|state| {
-            state.core.restore(snapshot).or_raise()?;
-            state.found = None;
-            state.note_match(py)
-        })?
-    }
-
-    pub(crate) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
-        let node = self.guarded.read(|state| state.core.node())?;
-        Ok(E::names(self.set.get())[node as usize].clone_ref(py))
-    }
-
-    pub(crate) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        self.guarded.found(py)
-    }
-
-    pub(crate) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.guarded.read(|state| new_string(py, state.core.held()))?
     }
 
     pub(crate) fn unused<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.guarded.read(|state| new_string(py, state.core.unused()))?
+        self.look(|stream| new_string(py, stream.unused()))?
     }
 
-    /// What makes such a stream again.
+    /// The arguments that make such a stream again.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = objects::dict(py)?;
-        self.guarded.read(|state| set_options(&options, &state.core.options()))??;
+        self.look(|stream| add_options(&options, &stream.options()))??;
         Ok((objects::tuple(py, [Ok(self.set.bind(py).clone())])?, options))
     }
 }
 
-impl Deltas<stopscan::Text> {
+impl Deltas<Text> {
     pub(crate) fn bypass<'py>(&self, text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
         let delta = string(text, "text")?;
         with_text(delta, |text| {
-            self.guarded.change(|state| {
-                state.core.ask_memory(text.len()).or_raise()?;
-                same_or_new(delta, text, state.core.bypass(text).text)
+            self.change(|stream| {
+                stream.ask_memory(text.len()).or_raise()?;
+                same_or_new(delta.py(), stream.bypass(text).text, Some((delta, text)))
             })?
         })
     }
 }
 
 /// The options of a stream as keyword arguments.
-pub(crate) fn set_options(arguments: &Bound<'_, PyDict>, options: &Options) -> PyResult<()> {
+pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> PyResult<()> {
     set_item(arguments, "include_stop", options.include_stop)?;
     if options.start_protected {
         set_item(arguments, "start_protected", true)?;
@@ -447,7 +396,10 @@ pub(crate) fn set_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
     }
 }
 
-/// What a stream emits, and the Python class of its sets.
+/// A delta, and its text.
+type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
+
+/// The Python objects that a stream emits, and the class of its sets.
 pub(crate) trait PyEmit: Emit {
     type Class: PyClass<Frozen = True> + Sync;
     type Out;
@@ -457,7 +409,7 @@ pub(crate) trait PyEmit: Emit {
     /// The name of each node's region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// A text that is safe as it is, at a node and of a part.
+    /// Emits all of `text`, which is not empty: it is of `part`, at `node`.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -465,19 +417,13 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// What comes out where no text is safe.
-    fn nothing(py: Python<'_>) -> PyResult<Bound<'_, Self::Out>>;
-
-    /// What a delta gives; the delta's own object where it is the whole of a text.
-    fn delta<'py>(
+    /// Emits what a step made safe. A text that is all of `delta` is the delta's own object.
+    fn emit<'py>(
+        py: Python<'py>,
         set: &Self::Class,
-        output: Self::Output<'_>,
-        delta: &Bound<'py, PyString>,
-        text: &str,
+        safe: Self::Tokens<'_>,
+        delta: Option<Delta<'_, 'py>>,
     ) -> PyResult<Bound<'py, Self::Out>>;
-
-    /// What is safe behind the last token.
-    fn safe<'py>(py: Python<'py>, set: &Self::Class, tokens: Self::Tokens<'_>) -> PyResult<Bound<'py, Self::Out>>;
 }
 
 impl PyEmit for Text {
@@ -498,21 +444,13 @@ impl PyEmit for Text {
         Ok(text.clone())
     }
 
-    fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyString>> {
-        new_string(py, "")
-    }
-
-    fn delta<'py>(
+    fn emit<'py>(
+        py: Python<'py>,
         _: &StopSet,
-        output: Output<'_>,
-        delta: &Bound<'py, PyString>,
-        text: &str,
+        safe: &str,
+        delta: Option<Delta<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyString>> {
-        same_or_new(delta, text, output.text)
-    }
-
-    fn safe<'py>(py: Python<'py>, _: &StopSet, safe: &str) -> PyResult<Bound<'py, PyString>> {
-        new_string(py, safe)
+        same_or_new(py, safe, delta)
     }
 }
 
@@ -531,62 +469,41 @@ impl PyEmit for Segmented {
 
     #[inline(always)]
     fn whole<'py>(set: &SegmentSet, node: u32, part: u32, text: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyList>> {
-        set.one.list(segment(set, node, part, text)?.as_any())
+        set.one.list(set.segment(node, part, text)?.as_any())
     }
 
-    fn nothing(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-        objects::list::<PyTuple>(py, [])
-    }
-
-    fn delta<'py>(
+    fn emit<'py>(
+        py: Python<'py>,
         set: &SegmentSet,
-        output: Segments<'_>,
-        delta: &Bound<'py, PyString>,
-        text: &str,
+        safe: Segments<'_>,
+        delta: Option<Delta<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        segments(delta.py(), set, output, |safe| same_or_new(delta, text, safe))
+        let tuple = |segment: stopscan::Segment<'_>| {
+            let name = set.regions.iter().zip(set.core.regions()).find(|(_, name)| *name == segment.region);
+            let name =
+                name.map_or_else(|| new_string(py, segment.region), |(object, _)| Ok(object.bind(py).clone()))?;
+            let text = same_or_new(py, segment.text, delta)?.into_any();
+            objects::tuple(py, [name.into_any(), text, int(py, segment.part as usize)?.into_any()].map(Ok))
+        };
+        objects::list(py, safe.into_iter().map(tuple))
     }
-
-    fn safe<'py>(py: Python<'py>, set: &SegmentSet, safe: Segments<'_>) -> PyResult<Bound<'py, PyList>> {
-        segments(py, set, safe, |safe| new_string(py, safe))
-    }
 }
 
-/// The segment of a text at a node and of a part.
-#[inline(always)]
-pub(crate) fn segment<'py>(
-    set: &SegmentSet,
-    node: u32,
-    part: u32,
-    text: &Bound<'py, PyString>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    set.templates[node as usize].segment(text, &int(text.py(), part as usize)?)
-}
-
-fn segments<'py>(
-    py: Python<'py>,
-    set: &SegmentSet,
-    segments: Segments<'_>,
-    string: impl Fn(&str) -> PyResult<Bound<'py, PyString>>,
-) -> PyResult<Bound<'py, PyList>> {
-    let tuple = |segment: stopscan::Segment<'_>| {
-        let name = set.regions.iter().zip(set.core.regions()).find(|(_, name)| *name == segment.region);
-        let name = name.map_or_else(|| new_string(py, segment.region), |(object, _)| Ok(object.bind(py).clone()))?;
-        let text = string(segment.text)?.into_any();
-        objects::tuple(py, [name.into_any(), text, int(py, segment.part as usize)?.into_any()].map(Ok))
-    };
-    objects::list(py, segments.into_iter().map(tuple))
-}
-
-/// The text that `delta` released as a Python string: the delta's own object when it is the whole of its text.
+/// `safe` as a Python string: the object of `delta` if it is all of the delta's text.
 #[inline]
-pub(crate) fn same_or_new<'py>(delta: &Bound<'py, PyString>, text: &str, safe: &str) -> PyResult<Bound<'py, PyString>> {
-    if std::ptr::eq(safe, text) { Ok(delta.clone()) } else { new_string(delta.py(), safe) }
+fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) -> PyResult<Bound<'py, PyString>> {
+    match delta {
+        Some((delta, text)) if std::ptr::eq(safe, text) => Ok(delta.clone()),
+        _ => new_string(py, safe),
+    }
 }
 
-/// What is behind the lock: a stream, or one with a decoder.
-pub(crate) trait Core {
-    type Emit: Emit;
+/// The value behind the lock: a stream of deltas, or a stream of tokens.
+pub(crate) trait Core: Sized {
+    type Emit: PyEmit;
+
+    /// Tokens that were read past the lock.
+    type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;
 
@@ -594,15 +511,31 @@ pub(crate) trait Core {
 
     /// Whether plain text changes nothing but counters.
     fn is_idle(&self) -> bool;
+
+    /// Reads the tokens of `unread`, which were read past the lock.
+    fn catch_up(&mut self, _unread: &Self::Unread) {}
+
+    /// Tells `unread` how many tokens this stream has read.
+    fn publish(&self, _unread: &Self::Unread) {}
+
+    fn fork(&self) -> PyResult<Self>;
+
+    fn restart(&mut self) -> PyResult<()>;
+
+    fn state(&self) -> PyResult<Snapshot>;
+
+    fn resume(&mut self, snapshot: &Snapshot) -> PyResult<()>;
 }
 
+/// A stream as threads of Python share it, with its set.
+///
 /// A lock costs a fifth of a `feed`. Under the GIL the commonest text, in which nothing begins, does without: while the
 /// stream is idle it changes nothing but how much was read, and that is counted here. Streams with patterns or loops
 /// need the text itself, too: they read it behind the lock.
 ///
-/// What the commonest text needs comes first: a stream that is out of the cache costs as few lines of it as can be.
+/// The fields that plain text needs come first: a stream that is out of the cache then costs one line of the cache.
 #[repr(C)]
-pub(crate) struct Guarded<C> {
+pub(crate) struct Guarded<C: Core> {
     /// How many bytes passed since the core last knew.
     passed: AtomicUsize,
     /// The filter that a text passes in which nothing begins.
@@ -615,23 +548,17 @@ pub(crate) struct Guarded<C> {
     part: AtomicU32,
     /// Whether the core has to see the text that passes.
     needs_text: bool,
-    state: Turns<State<C>>,
+    pub(crate) set: Py<<C::Emit as PyEmit>::Class>,
+    core: Turns<C>,
+    pub(crate) unread: C::Unread,
 }
 
 const NOT_IDLE: u32 = u32::MAX;
 
-pub(crate) struct State<C> {
-    pub(crate) core: C,
-    /// The match as Python sees it, made when the stop fired.
-    pub(crate) found: Option<Py<StopMatch>>,
-}
-
-/// Whether calls exclude each other without a lock. Objects of a free-threaded build are larger; `always_lock` makes a
-/// build for tests do what that one does.
-pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
-
 impl<C: Core> Guarded<C> {
-    pub(crate) fn new(core: C, found: Option<Py<StopMatch>>) -> Guarded<C> {
+    pub(crate) fn new(set: Py<<C::Emit as PyEmit>::Class>, core: C) -> Guarded<C> {
+        let unread = C::Unread::default();
+        core.publish(&unread);
         let guarded = Guarded {
             passed: AtomicUsize::new(0),
             filter: AtomicU64::new(NOTHING_PASSES),
@@ -639,35 +566,39 @@ impl<C: Core> Guarded<C> {
             node: AtomicU32::new(NOT_IDLE),
             part: AtomicU32::new(0),
             needs_text: core.stream().set().needs_text(),
-            state: Turns::new(State { core, found }),
+            set,
+            core: Turns::new(core),
+            unread,
         };
-        // Nobody else has it yet.
-        let _ = guarded.read(|_| ());
+        let _ = guarded.look(|_| ()); // opens the fast path; nobody else has the stream yet
         guarded
     }
 
-    /// What `action` does with the state, for a call that changes it. Raises `RuntimeError` if another such call runs.
+    /// Runs `action` for a call that changes the stream. Raises `RuntimeError` if another such call runs.
     #[inline]
-    pub(crate) fn change<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
-        Ok(self.with(self.state.change("scanner")?, action))
+    pub(crate) fn change<T>(&self, action: impl FnOnce(&mut C) -> T) -> PyResult<T> {
+        Ok(self.with(self.core.change("scanner")?, action))
     }
 
-    /// What `action` does with the state, for a call that only reads it. Waits for the call that runs.
-    pub(crate) fn read<T>(&self, action: impl FnOnce(&mut State<C>) -> T) -> PyResult<T> {
-        Ok(self.with(self.state.read("scanner")?, action))
+    /// Runs `action` for a call that only reads the stream. Waits for the call that runs.
+    pub(crate) fn look<T>(&self, action: impl FnOnce(&mut C) -> T) -> PyResult<T> {
+        Ok(self.with(self.core.read("scanner")?, action))
     }
 
     #[inline]
-    fn with<T>(&self, mut state: Turn<'_, State<C>>, action: impl FnOnce(&mut State<C>) -> T) -> T {
-        self.close_fast_path(state.core.stream_mut());
-        let result = action(&mut state);
-        if GIL && state.core.is_idle() {
-            self.open_fast_path(state.core.stream());
+    fn with<T>(&self, mut turn: Turn<'_, C>, action: impl FnOnce(&mut C) -> T) -> T {
+        let core = &mut *turn.value;
+        self.close_fast_path(core.stream_mut());
+        core.catch_up(&self.unread);
+        let result = action(core);
+        core.publish(&self.unread);
+        if GIL && core.is_idle() {
+            self.open_fast_path(core.stream());
         }
         result
     }
 
-    /// Counts in the core what passed, and lets nothing more pass.
+    /// Tells the core what was counted here, and closes the fast path.
     fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
         let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
         stream.skip(Place { bytes, code_points: bytes - continued });
@@ -677,7 +608,7 @@ impl<C: Core> Guarded<C> {
         self.filter.store(NOTHING_PASSES, Relaxed);
     }
 
-    /// Lets text pass in which nothing begins: the stream is idle.
+    /// Opens the fast path to plain text: the stream is idle.
     fn open_fast_path(&self, stream: &Stream<C::Emit>) {
         let node = stream.node();
         self.node.store(node, Relaxed);
@@ -689,12 +620,12 @@ impl<C: Core> Guarded<C> {
 
     /// The node at which `text` is, and its length, if reading it changes nothing but counters.
     #[inline(always)]
-    pub(crate) fn plain(&self, set: &Set<C::Emit>, text: &str) -> Option<(u32, Place)> {
+    pub(crate) fn plain(&self, text: &str) -> Option<(u32, Place)> {
         let node = self.node.load(Relaxed);
         if node == NOT_IDLE {
             return None;
         }
-        Some((node, set.plain_length(node, text)?))
+        Some((node, C::Emit::core(self.set.get()).plain_length(node, text)?))
     }
 
     /// How many parts came before the one in which an idle stream is.
@@ -703,19 +634,20 @@ impl<C: Core> Guarded<C> {
         self.part.load(Relaxed)
     }
 
-    /// Reads `text`, which is plain and has this length; `false` if it takes more than that.
+    /// Reads `text`, which is plain and has this length. Returns `false`, and changes nothing, if a loop may complete in
+    /// the text, or if another thread has the stream.
     #[inline(always)]
-    pub(crate) fn pass(&self, text: &str, length: Place) -> bool {
+    pub(crate) fn skip(&self, text: &str, length: Place) -> bool {
         if self.needs_text {
-            return self.pass_text(text, length);
+            return self.skip_text(text, length);
         }
         self.count(length.bytes, length.bytes - length.code_points);
         true
     }
 
     #[inline(never)]
-    fn pass_text(&self, text: &str, length: Place) -> bool {
-        self.state.if_free(|state| state.core.stream_mut().skip_text(text, length)).unwrap_or(false)
+    fn skip_text(&self, text: &str, length: Place) -> bool {
+        self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
     /// The node at which a text is of which the shape tells that nothing begins in it.
@@ -747,33 +679,41 @@ impl<C: Core> Guarded<C> {
         self.node.load(Relaxed) != NOT_IDLE
     }
 
-    pub(crate) fn copy(&self, py: Python<'_>) -> PyResult<Guarded<C>>
-    where
-        C: Clone,
-    {
-        self.read(|state| {
-            room(2 * state.core.stream().size())?;
-            Ok(Guarded::new(state.core.clone(), state.found.as_ref().map(|found| found.clone_ref(py))))
+    /// A copy of the stream behind the lock.
+    pub(crate) fn fork(&self) -> PyResult<C> {
+        self.look(|core| {
+            room(2 * core.stream().size())?;
+            core.fork()
         })?
     }
 
-    pub(crate) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
-        match self.is_idle() {
-            true => Ok(None),
-            false => self.read(|state| {
-                state.note_match(py)?;
-                Ok(state.found.as_ref().map(|found| found.clone_ref(py)))
-            })?,
-        }
+    pub(crate) fn snapshot(&self) -> PyResult<Snapshot> {
+        self.look(|core| {
+            room(SNAPSHOT * core.stream().size())?;
+            core.state()
+        })?
     }
-}
 
-impl<C: Core> State<C> {
-    /// Makes the match for Python, if a stop has fired.
-    pub(crate) fn note_match(&mut self, py: Python<'_>) -> PyResult<()> {
-        if self.found.is_none() {
-            self.found = self.core.stream().stop_match().map(|found| StopMatch::from_core(py, found)).transpose()?;
+    pub(crate) fn region(&self, py: Python<'_>) -> PyResult<Py<PyString>> {
+        let node = self.look(|core| core.stream().node())?;
+        Ok(C::Emit::names(self.set.get())[node as usize].clone_ref(py))
+    }
+
+    pub(crate) fn found(&self, py: Python<'_>) -> PyResult<Option<Py<StopMatch>>> {
+        if self.is_idle() {
+            return Ok(None);
         }
-        Ok(())
+        self.look(|core| core.stream().stop_match().map(|found| StopMatch::from_core(py, found)).transpose())?
+    }
+
+    pub(crate) fn held<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.look(|core| new_string(py, core.stream().held()))?
+    }
+
+    pub(crate) fn repr<'py>(&self, py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyString>> {
+        let (region, held) = (self.region(py)?, self.held(py)?);
+        let found = self.found(py)?.map_or_else(|| py.None(), Py::into_any);
+        let (region, held, found) = (short_repr(region.bind(py))?, short_repr(&held)?, short_repr(found.bind(py))?);
+        new_string(py, &format!("<{class} region={region} held={held} match={found}>"))
     }
 }

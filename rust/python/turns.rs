@@ -6,7 +6,6 @@
 //! `__index__`, would wait for ever: it is an error.
 
 use std::cell::Cell;
-use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -15,6 +14,10 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
+
+/// Whether calls exclude each other without a lock. Objects of a free-threaded build are larger; `always_lock` makes a
+/// build for tests do what that one does.
+pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 
 /// A value that one call at a time uses.
 pub(crate) struct Turns<T> {
@@ -29,7 +32,7 @@ pub(crate) struct Turns<T> {
 pub(crate) struct Turn<'a, T> {
     turns: &'a Turns<T>,
     changes: bool,
-    value: MutexGuard<'a, T>,
+    pub(crate) value: MutexGuard<'a, T>,
 }
 
 impl<T> Turns<T> {
@@ -56,7 +59,7 @@ impl<T> Turns<T> {
         Ok(self.wait(thread, false))
     }
 
-    /// What `action` does with the value, if no call has it. `action` must not run any code of Python.
+    /// Runs `action` with the value if no call has it, and returns `None` otherwise. `action` must not run code of Python.
     #[inline]
     pub(crate) fn if_free<R>(&self, action: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.value.try_lock().ok().map(|mut value| action(&mut value))
@@ -85,20 +88,6 @@ impl<T> Turns<T> {
     #[cold]
     fn wait_detached(&self) -> MutexGuard<'_, T> {
         Python::attach(|py| self.value.lock_py_attached(py)).unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-impl<T> Deref for Turn<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for Turn<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
     }
 }
 

@@ -1,3 +1,5 @@
+//! The vocabulary of a tokenizer, with a ready Python string for each token.
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PySet, PyString, PyType};
@@ -69,7 +71,7 @@ impl Vocabulary {
         Vocabulary::compiled(py, builder.build().or_raise()?)
     }
 
-    /// What makes this vocabulary once more.
+    /// The arguments that make this vocabulary again.
     fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options<'py>)> {
         let core = &self.core;
         let (special, firsts) = (PySet::empty(py)?, dict(py)?);

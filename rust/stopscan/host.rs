@@ -8,13 +8,14 @@ use std::collections::TryReserveError;
 use std::sync::Arc;
 
 use crate::graph::Graph;
-use crate::{Emit, EndReason, Options, Set, Snapshot, SnapshotError, Stream, TokenStream};
+use crate::tokens::Decoded;
+use crate::{Emit, Options, Set, Stream, TokenOptions, TokenStream};
 
 pub use crate::graph::Cursor;
 pub use crate::room::ask as ask_memory;
 pub use crate::snapshot::{Reader, Writer};
 pub use crate::text::{NOTHING_PASSES, Place, Shape, code_points};
-pub use crate::tokens::{Decode, Ends, Limits, Native, Sink};
+pub use crate::tokens::{Decode, Native, Sink, end_bit};
 pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
@@ -155,7 +156,6 @@ impl<E: Emit> Stream<E> {
     }
 }
 
-/// As the methods without `try_`, for a decoder that can fail.
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     /// The stream of its text.
     #[doc(hidden)]
@@ -168,14 +168,10 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         &mut self.decoded.stream
     }
 
+    /// The options that it began with: sorted ids, and without the prompt.
     #[doc(hidden)]
-    pub fn decoder(&self) -> &D {
-        &self.decoder
-    }
-
-    #[doc(hidden)]
-    pub fn limits(&self) -> &Arc<Limits> {
-        &self.decoded.limits
+    pub fn options(&self) -> &Arc<TokenOptions> {
+        &self.decoded.options
     }
 
     /// Whether nothing is begun: no character, no stop, no end.
@@ -188,46 +184,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     /// Counts tokens as read; their text was plain, and [`Stream::skip`] counts it.
     #[doc(hidden)]
     pub fn skip_tokens(&mut self, tokens: usize) {
-        self.decoded.pass(tokens);
-    }
-
-    #[doc(hidden)]
-    pub fn try_feed(&mut self, id: u32) -> Result<E::Tokens<'_>, D::Error> {
-        self.step(id)?;
-        Ok(self.safe())
-    }
-
-    /// After an error the stream is not as before: feed a copy if one of the ids may be unknown.
-    #[doc(hidden)]
-    pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
-        self.decoded.begin();
-        ids.iter().try_for_each(|&id| self.read(id))?;
-        Ok(self.safe())
-    }
-
-    #[doc(hidden)]
-    pub fn try_flush(&mut self, reason: EndReason) -> Result<E::Tokens<'_>, D::Error> {
-        self.end(reason)?;
-        Ok(self.safe())
-    }
-
-    #[doc(hidden)]
-    pub fn try_reset(&mut self) -> Result<(), D::Error> {
-        self.restart()
-    }
-
-    #[doc(hidden)]
-    pub fn try_clone(&self) -> Result<TokenStream<E, D>, D::Error> {
-        Ok(TokenStream { decoder: self.decoder.fork()?, decoded: self.decoded.clone() })
-    }
-
-    #[doc(hidden)]
-    pub fn try_snapshot(&self) -> Result<Snapshot, D::Error> {
-        self.to_snapshot()
-    }
-
-    #[doc(hidden)]
-    pub fn try_restore(&mut self, snapshot: &Snapshot) -> Result<Result<(), SnapshotError>, D::Error> {
-        self.take_snapshot(snapshot)
+        let Decoded { stream, ledger, .. } = &mut self.decoded;
+        ledger.skip(stream.open().region, tokens);
     }
 }

@@ -11,7 +11,7 @@ mod output;
 mod snapshot;
 
 pub use output::{Emit, Output, Segment, Segmented, Segments, StopMatch, Text};
-pub(crate) use output::{Fired, FiredStop, Settled, SettledText};
+pub(crate) use output::{Fired, FiredStop, SafeText};
 
 /// One stream of text: `feed` it each delta, emit what comes out, `flush` at the end. `E` is what it emits.
 ///
@@ -40,7 +40,7 @@ pub struct Stream<E: Emit> {
     pub(crate) read: Place,
     /// How many parts came before the open one. The markers of a set of text begin no part.
     pub(crate) part: u32,
-    /// What it keeps for patterns and loops, up to a stop.
+    /// The state of patterns and loops, up to a stop.
     pub(crate) beside: Option<Box<Beside>>,
     pub(crate) fired: Option<Box<Fired>>,
     /// Text that came out in the last step and lay apart. Streams of text have none; with the field, both kinds have one
@@ -63,14 +63,6 @@ impl<E: Emit> Clone for Stream<E> {
 
 impl<E: Emit> Stream<E> {
     /// The start of a stream.
-    ///
-    /// ```
-    /// use stopscan::{SegmentSet, Segmenter};
-    ///
-    /// let set = SegmentSet::builder().region("a", [("|", "b")]).region("b", [("|", "a")]).build()?;
-    /// assert_eq!(Segmenter::new(&set).region(), "a");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn new(set: &Set<E>) -> Stream<E> {
         Stream::starting(set, 0, false)
     }
@@ -123,7 +115,7 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, true)
     }
 
-    /// As [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
+    /// Reads `delta` like [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
     /// completes in a later, armed delta does fire. Markers work as in [`Stream::feed`].
     ///
     /// ```
@@ -159,72 +151,26 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Goes back to the start of a stream.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// scanner.feed("END");
-    /// scanner.reset();
-    /// assert!(scanner.stop_match().is_none());
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn reset(&mut self) {
         *self = Stream::starting(&self.set, self.start, self.include_stop);
     }
 
     /// The name of the region that is open.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::builder().protect([("<think>", "</think>")]).build()?);
-    /// scanner.feed("<think>Hm");
-    /// assert_eq!(scanner.region(), "<think>");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn region(&self) -> &str {
         self.graph().region_name(self.open().region)
     }
 
     /// The stop that fired. Its offset counts all the text, markers included.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// scanner.feed("The END");
-    /// assert_eq!(scanner.stop_match().unwrap().sequence(), "END");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn stop_match(&self) -> Option<StopMatch<'_>> {
         Some(self.fired.as_ref()?.stop_match(self.graph(), self.read))
     }
 
     /// The text that is withheld because it may still turn into a hidden stop, or into a marker that does not stay.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// scanner.feed("The EN");
-    /// assert_eq!(scanner.held(), "EN");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn held(&self) -> &str {
         self.held.as_str()
     }
 
-    /// What followed the stop in the delta that completed it.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let mut scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// scanner.feed("The END, and more");
-    /// assert_eq!(scanner.unused(), ", and more");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
+    /// The text after the stop in the delta that completed the stop.
     pub fn unused(&self) -> &str {
         self.fired.as_ref().map_or("", |fired| &fired.unused)
     }
@@ -261,7 +207,10 @@ impl<E: Emit> Stream<E> {
 /// assert_eq!(scanner.held(), "E");
 /// let output = scanner.feed("ND.");
 /// assert_eq!(output.stop_match.unwrap().offset(), 4);
+/// assert_eq!(scanner.stop_match().unwrap().sequence(), "END");
 /// assert_eq!(scanner.unused(), ".");
+/// scanner.reset();
+/// assert!(scanner.stop_match().is_none());
 /// # Ok::<(), stopscan::StopSetError>(())
 /// ```
 pub type StopScanner = Stream<Text>;
@@ -280,19 +229,11 @@ impl Stream<Text> {
     /// ```
     pub fn bypass<'a>(&'a mut self, text: &'a str) -> Output<'a> {
         self.begin();
-        let released = if self.has_fired() { Released::default() } else { self.pass_over(text) };
+        let released = if self.has_fired() { Released::default() } else { self.release_all(text) };
         Text::released(self, text, released)
     }
 
     /// The stops that it scans for.
-    ///
-    /// ```
-    /// use stopscan::{StopScanner, StopSet};
-    ///
-    /// let scanner = StopScanner::new(&StopSet::new(["END"])?);
-    /// assert_eq!(scanner.stops().len(), 1);
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn stops(&self) -> &StopSet {
         &self.set
     }
@@ -327,20 +268,12 @@ pub type Segmenter = Stream<Segmented>;
 
 impl Stream<Segmented> {
     /// The set that it reads with.
-    ///
-    /// ```
-    /// use stopscan::{SegmentSet, Segmenter};
-    ///
-    /// let set = SegmentSet::builder().region("a", [("|", "a")]).build()?;
-    /// assert!(Segmenter::new(&set).segments().regions().eq(["a"]));
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn segments(&self) -> &SegmentSet {
         &self.set
     }
 }
 
-/// How a text is read.
+/// The options of a stream of text.
 ///
 /// ```
 /// use stopscan::{Options, StopSet};
@@ -365,19 +298,11 @@ pub struct Options {
 
 impl Options {
     /// The same with another `include_stop`.
-    ///
-    /// ```
-    /// assert!(stopscan::Options::default().include_stop(true).include_stop);
-    /// ```
     pub fn include_stop(self, include_stop: bool) -> Options {
         Options { include_stop, ..self }
     }
 
     /// The same with another `start_protected`.
-    ///
-    /// ```
-    /// assert!(stopscan::Options::default().start_protected(true).start_protected);
-    /// ```
     pub fn start_protected(self, start_protected: bool) -> Options {
         Options { start_protected, ..self }
     }
@@ -403,7 +328,7 @@ pub struct Part {
     pub(crate) number: u32,
 }
 
-/// What was released in a part, before a marker if one ended there.
+/// One step: the text that was released in `part`, and the marker that ended the step, if one did.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
@@ -438,17 +363,17 @@ impl<E: Emit> Stream<E> {
 
     /// Reads `delta` if nothing has begun and nothing begins in it; returns what is released then.
     #[inline(always)]
-    pub(crate) fn pass_plain(&mut self, delta: &str, armed: bool) -> Option<Released> {
+    pub(crate) fn feed_plain(&mut self, delta: &str, armed: bool) -> Option<Released> {
         if !self.is_idle() {
             return None;
         }
         let length = self.graph().plain_length(self.cursor.node, delta)?;
-        Some(self.pass_idle(delta, length, armed))
+        Some(self.feed_idle(delta, length, armed))
     }
 
     /// Reads `delta`, which has this length, while nothing has begun: nothing begins in it, but it may complete a loop.
     #[inline(always)]
-    fn pass_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
+    fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(beside) = &mut self.beside
             && let Some(looped) = beside.pass(delta, armed)
         {
@@ -464,7 +389,7 @@ impl<E: Emit> Stream<E> {
     pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
         let part = self.open();
         let step = |released| Step { part, released, marker: None };
-        if let Some(released) = self.pass_plain(delta, armed) {
+        if let Some(released) = self.feed_plain(delta, armed) {
             return step(released);
         }
         if self.has_fired() {
@@ -488,17 +413,15 @@ impl<E: Emit> Stream<E> {
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
         match found {
-            None => step(self.pass(delta)),
-            Some(Completion { completed: Completed::Marker(word), end }) => {
-                self.pass_through(&delta[..end], word, part)
-            }
+            None => step(self.release(delta)),
+            Some(Completion { completed: Completed::Marker(word), end }) => self.end_part(&delta[..end], word, part),
             Some(stop) => step(self.stop(delta, stop)),
         }
     }
 
     /// Releases what is safe after `delta`, in which nothing completed that ends anything.
     #[inline]
-    fn pass(&mut self, delta: &str) -> Released {
+    fn release(&mut self, delta: &str) -> Released {
         self.read.pass(delta);
         let mut held = self.graph().held(self.cursor, !self.include_stop);
         if let Some(beside) = &mut self.beside {
@@ -508,7 +431,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Releases the text before a marker that completed at the end of `through`.
-    fn pass_through(&mut self, through: &str, word: Word, part: Part) -> Step {
+    fn end_part(&mut self, through: &str, word: Word, part: Part) -> Step {
         let lead = self.graph().lead_of(word);
         self.follow(word.node, lead);
         if let Some(beside) = &mut self.beside {
@@ -574,7 +497,7 @@ impl<E: Emit> Stream<E> {
     }
 
     /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
-    pub(crate) fn pass_over(&mut self, text: &str) -> Released {
+    pub(crate) fn release_all(&mut self, text: &str) -> Released {
         if let Some(beside) = &mut self.beside {
             beside.forget(text);
         }
@@ -591,7 +514,7 @@ impl<E: Emit> Stream<E> {
         let confirmed = self.beside.as_ref().and_then(|beside| beside.confirmed_at_end(self.graph(), self.cursor));
         match confirmed {
             Some(completed) => self.stop("", Completion { completed, end: 0 }),
-            None => self.pass_over(""),
+            None => self.release_all(""),
         }
     }
 
@@ -612,17 +535,17 @@ impl<E: Emit> Stream<E> {
 
     /// Releases the held text before a special token without text, if the token is a stop or a marker here. A stop fires
     /// if `armed`; a marker leads to its region. Returns `None` if the token is neither.
-    pub(crate) fn pass_special(&mut self, special: &str, armed: bool) -> Option<Released> {
+    pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;
         }
         if let Some(word) = self.stop_of(special).filter(|_| armed) {
-            let released = self.pass_over("");
+            let released = self.release_all("");
             self.fire(FiredStop::Special(word), "");
             return Some(released);
         }
         let marker = self.marker(special)?;
-        let released = self.pass_over("");
+        let released = self.release_all("");
         self.follow(marker.node, self.graph().lead_of(marker));
         Some(released)
     }

@@ -1,4 +1,4 @@
-//! What comes out of a stream: text or segments, and the stop that fired.
+//! The output of a stream: text or segments, and the stop that fired.
 
 use std::fmt::Debug;
 use std::{iter, option, vec};
@@ -6,18 +6,18 @@ use std::{iter, option, vec};
 use super::{Part, Passed, Step, Stream};
 use crate::automaton::WordKind;
 use crate::graph::{Graph, Word};
-use crate::text::{Place, Released, code_points};
+use crate::text::{Place, Released};
 
 /// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
 pub trait Emit: Sized + 'static {
-    /// What comes out of a stream of text at once.
-    type Output<'a>: Send;
+    /// The output of one call of a stream of text.
+    type Output<'a>: Send + Into<Self::Tokens<'a>>;
 
-    /// What comes out of a stream of tokens at once.
-    type Tokens<'a>;
+    /// The output of one call of a stream of tokens.
+    type Tokens<'a>: Default;
 
     #[doc(hidden)]
-    type Safe: SettledText;
+    type Safe: SafeText;
 
     /// The name of its sets.
     #[doc(hidden)]
@@ -34,26 +34,15 @@ pub trait Emit: Sized + 'static {
 
     #[doc(hidden)]
     fn tokens<'a>(stream: &'a Stream<Self>, safe: &'a Self::Safe) -> Self::Tokens<'a>;
-
-    #[doc(hidden)]
-    fn token<'a>(stream: &'a Stream<Self>, text: &'a str) -> Self::Tokens<'a>;
 }
 
 /// The safe text of a step of tokens.
-pub trait SettledText: Clone + Debug + Default + Send + Sync {
+pub trait SafeText: Clone + Debug + Default + Send + Sync {
     /// Adds text of a part.
     fn push(&mut self, part: Part, text: &str);
 
     /// Makes it empty, and gives back what one long text needed.
     fn clear(&mut self);
-}
-
-/// A part of the text that is not held, or not any more.
-pub enum Settled<'a> {
-    /// Safe text of a part.
-    Text(Part, &'a str),
-    /// A marker that was taken out, in code points.
-    Marker(usize),
 }
 
 /// Safe text: what a [`StopScanner`](crate::StopScanner) emits.
@@ -64,7 +53,7 @@ pub enum Text {}
 #[derive(Clone, Copy, Debug)]
 pub enum Segmented {}
 
-/// What a scanner gives for a delta.
+/// The output of a scanner for one delta.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -85,6 +74,12 @@ pub struct Output<'a> {
     pub stop_match: Option<StopMatch<'a>>,
     /// How many bytes of the delta are in the text; the others are held, cut or unused.
     pub released: usize,
+}
+
+impl<'a> From<Output<'a>> for &'a str {
+    fn from(output: Output<'a>) -> &'a str {
+        output.text
+    }
 }
 
 impl Emit for Text {
@@ -110,13 +105,9 @@ impl Emit for Text {
     fn tokens<'a>(_: &'a Stream<Text>, safe: &'a String) -> &'a str {
         safe
     }
-
-    fn token<'a>(_: &'a Stream<Text>, text: &'a str) -> &'a str {
-        text
-    }
 }
 
-impl SettledText for String {
+impl SafeText for String {
     fn push(&mut self, _: Part, text: &str) {
         self.push_str(text);
     }
@@ -176,14 +167,10 @@ impl Emit for Segmented {
         let safe = safe.iter().map(|(part, text)| (*part, &**text));
         Segments::new(stream.stop_match(), safe, stream.graph())
     }
-
-    fn token<'a>(stream: &'a Stream<Segmented>, text: &'a str) -> Segments<'a> {
-        Segments::new(None, [(stream.open(), text)], stream.graph())
-    }
 }
 
 /// Text of parts; none is empty, and no two neighbours are of one part.
-impl SettledText for Vec<(Part, String)> {
+impl SafeText for Vec<(Part, String)> {
     fn push(&mut self, part: Part, text: &str) {
         match self.last_mut() {
             _ if text.is_empty() => {}
@@ -194,36 +181,6 @@ impl SettledText for Vec<(Part, String)> {
 
     fn clear(&mut self) {
         *self = Vec::new();
-    }
-}
-
-impl<E: Emit> Stream<E> {
-    /// Reads `text`; `sink` takes what is settled now, in order. After a match there is nothing.
-    pub(crate) fn settle(&mut self, text: &str, armed: bool, sink: &mut dyn FnMut(Settled<'_>)) {
-        let mut rest = text;
-        loop {
-            let step = self.step(rest, armed);
-            match self.settle_step(step, rest, sink) {
-                Some(end) => rest = &rest[end..],
-                None => return,
-            }
-        }
-    }
-
-    /// Reads the text of `marker`, which came as one token, as [`Stream::settle`] reads text.
-    pub(crate) fn settle_marker(&mut self, text: &str, marker: Word, armed: bool, sink: &mut dyn FnMut(Settled<'_>)) {
-        let step = self.step_marker(text, marker, armed);
-        self.settle_step(step, text, sink);
-    }
-
-    /// Gives `sink` what a step of `text` settled. Returns where the step ended, if a marker ended it.
-    fn settle_step(&self, step: Step, text: &str, sink: &mut dyn FnMut(Settled<'_>)) -> Option<usize> {
-        let Step { part, released, marker } = step;
-        sink(Settled::Text(part, self.held.text(released, text)));
-        let Passed { end, word, kept_in } = marker?;
-        let marker = self.graph().text(word);
-        sink(kept_in.map_or(Settled::Marker(code_points(marker)), |part| Settled::Text(part, marker)));
-        Some(end)
     }
 }
 
@@ -273,14 +230,6 @@ pub struct Segments<'a> {
 
 impl<'a> Segments<'a> {
     /// The stop that has fired. The stream is over then.
-    ///
-    /// ```
-    /// use stopscan::{SegmentSet, Segmenter};
-    ///
-    /// let set = SegmentSet::builder().region("a", [("|", "a")]).stop(["END"]).build()?;
-    /// assert_eq!(Segmenter::new(&set).feed("END").stop_match().unwrap().sequence(), "END");
-    /// # Ok::<(), stopscan::StopSetError>(())
-    /// ```
     pub fn stop_match(&self) -> Option<StopMatch<'a>> {
         self.stop_match
     }
@@ -419,7 +368,7 @@ impl<'a> StopMatch<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,
-    /// What followed it in its delta.
+    /// The text after the stop in its delta.
     pub(crate) unused: Box<str>,
 }
 

@@ -42,7 +42,7 @@ impl<E: Emit> Stream<E> {
         Ok(())
     }
 
-    /// What streams of one set with the same options have in common.
+    /// Equal for streams with equal sets and equal options.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let mut print = self.graph().fingerprint();
         print.number(self.start as usize);

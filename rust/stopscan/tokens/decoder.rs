@@ -1,8 +1,8 @@
 use std::borrow::Cow;
 use std::str;
 
-use super::options::{Limits, TokenOptions, TokenOptionsError};
-use crate::snapshot::{Fingerprint, Reader, Writer};
+use super::options::TokenOptionsError;
+use crate::snapshot::{Reader, Writer};
 use crate::stream::{Emit, Stream};
 use crate::vocabulary::{Strays, TokenKind, UnknownToken, Vocabulary};
 
@@ -27,25 +27,14 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 /// ```
 #[derive(Clone, Debug)]
 pub struct TokenDecoder {
-    vocabulary: Vocabulary,
-    skip_special: bool,
-    decoder: Decoder,
+    native: Native,
     text: String,
 }
 
 impl TokenDecoder {
     /// Makes a decoder at the start of a stream. It skips special tokens.
-    ///
-    /// ```
-    /// use stopscan::{TokenDecoder, Vocabulary};
-    ///
-    /// let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").special("</s>").build()?;
-    /// assert_eq!(TokenDecoder::new(&vocabulary).feed(0), Ok("a"));
-    /// # Ok::<(), stopscan::VocabularyError>(())
-    /// ```
     pub fn new(vocabulary: &Vocabulary) -> TokenDecoder {
-        let decoder = Decoder::new(vocabulary);
-        TokenDecoder { vocabulary: vocabulary.clone(), skip_special: true, decoder, text: String::new() }
+        TokenDecoder { native: Native::new(vocabulary, true), text: String::new() }
     }
 
     /// The same decoder, with special tokens skipped or as text.
@@ -59,7 +48,7 @@ impl TokenDecoder {
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn skip_special_tokens(mut self, skip: bool) -> TokenDecoder {
-        self.skip_special = skip;
+        self.native.skip_special = skip;
         self
     }
 
@@ -79,29 +68,15 @@ impl TokenDecoder {
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn feed(&mut self, id: u32) -> Result<&str, UnknownToken> {
-        let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
         self.text.clear();
-        let text = &mut self.text;
-        let skipped = kind.has(TokenKind::SPECIAL) && self.skip_special;
-        self.decoder.read(&self.vocabulary, (id, kind), skipped, 0, &mut |piece, _| text.push_str(piece));
+        self.native.decode(id, 0, &mut |piece, _| self.text.push_str(piece))?;
         Ok(&self.text)
     }
 
     /// Returns the rest of the text at the end of the stream: half a character, as U+FFFD.
-    ///
-    /// ```
-    /// use stopscan::{TokenDecoder, Vocabulary};
-    ///
-    /// let vocabulary = Vocabulary::builder().text("a").text(b"\xC3").special("</s>").build()?;
-    /// let mut decoder = TokenDecoder::new(&vocabulary);
-    /// assert_eq!(decoder.feed(1), Ok(""));
-    /// assert_eq!(decoder.flush(), "\u{FFFD}");
-    /// # Ok::<(), stopscan::VocabularyError>(())
-    /// ```
     pub fn flush(&mut self) -> &str {
         self.text.clear();
-        let text = &mut self.text;
-        self.decoder.flush(self.vocabulary.strays(), &mut |piece, _| text.push_str(piece));
+        self.native.now.flush(self.native.vocabulary.strays(), &mut |piece, _| self.text.push_str(piece));
         &self.text
     }
 }
@@ -143,7 +118,7 @@ impl Decoder {
     }
 
     /// Decodes a token, the `number`th of the stream.
-    pub(crate) fn read(
+    pub(crate) fn decode(
         &mut self,
         vocabulary: &Vocabulary,
         (id, kind): (u32, TokenKind),
@@ -162,7 +137,7 @@ impl Decoder {
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
             let bytes = vocabulary.bytes(id).unwrap_or_default(); // a byte of ASCII may be a whole character
-            return bytes.iter().for_each(|&byte| self.read_byte(strays, byte, number, sink));
+            return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
             self.flush(strays, sink);
@@ -170,11 +145,11 @@ impl Decoder {
         if first && kind.has(TokenKind::BYTE) && strays == Strays::Runs && vocabulary.first(id).is_empty() {
             self.space = Some(number as u32);
         } else if first {
-            self.read_bytes(strays, vocabulary.first(id), number, sink);
+            self.decode_bytes(strays, vocabulary.first(id), number, sink);
         } else if kind.has(TokenKind::WHOLE) {
             sink(vocabulary.text(id), number);
         } else {
-            self.read_bytes(strays, vocabulary.half(id), number, sink);
+            self.decode_bytes(strays, vocabulary.half(id), number, sink);
         }
     }
 
@@ -194,11 +169,11 @@ impl Decoder {
     }
 
     /// Decodes bytes that may begin or end within a character.
-    fn read_bytes(&mut self, strays: Strays, mut bytes: &[u8], number: usize, sink: &mut impl Sink) {
+    fn decode_bytes(&mut self, strays: Strays, mut bytes: &[u8], number: usize, sink: &mut impl Sink) {
         while let Some((&byte, rest)) = bytes.split_first() {
             let whole = if self.len == 0 { bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid()) } else { "" };
             if whole.is_empty() {
-                self.read_byte(strays, byte, number, sink);
+                self.decode_byte(strays, byte, number, sink);
                 bytes = rest;
             } else {
                 sink(whole, number);
@@ -207,7 +182,7 @@ impl Decoder {
         }
     }
 
-    fn read_byte(&mut self, strays: Strays, byte: u8, number: usize, sink: &mut impl Sink) {
+    fn decode_byte(&mut self, strays: Strays, byte: u8, number: usize, sink: &mut impl Sink) {
         if self.stray {
             return sink(REPLACEMENT, number);
         }
@@ -218,7 +193,7 @@ impl Decoder {
         self.give_up(strays, sink);
         self.stray = strays == Strays::Runs;
         match began && !self.stray {
-            true => self.read_byte(strays, byte, number, sink),
+            true => self.decode_byte(strays, byte, number, sink),
             false => sink(REPLACEMENT, number),
         }
     }
@@ -300,9 +275,6 @@ pub trait Decode: Sized {
     fn is_idle(&self) -> bool;
 
     #[doc(hidden)]
-    fn skips_special(&self) -> bool;
-
-    #[doc(hidden)]
     fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
 
     /// The decoder whose state `write` wrote, with the vocabulary of this one.
@@ -327,8 +299,8 @@ impl Native {
     }
 
     /// Decodes a token of the prompt, before the stream's own tokens.
-    pub fn read_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
-        self.read(id, 0, &mut |_, _| ())?;
+    pub fn decode_prompt(&mut self, id: u32) -> Result<(), UnknownToken> {
+        self.decode(id, 0, &mut |_, _| ())?;
         self.now.end_prompt();
         self.start = self.now.clone();
         Ok(())
@@ -340,10 +312,10 @@ impl Native {
         self.vocabulary.kind(id).is_some_and(TokenKind::is_plain) && self.now.is_idle()
     }
 
-    fn read(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
+    fn decode(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<bool, UnknownToken> {
         let kind = self.vocabulary.kind(id).ok_or(UnknownToken(id))?;
         let skipped = self.skip_special && kind.has(TokenKind::SPECIAL);
-        self.now.read(&self.vocabulary, (id, kind), skipped, number, sink);
+        self.now.decode(&self.vocabulary, (id, kind), skipped, number, sink);
         Ok(skipped)
     }
 
@@ -362,7 +334,7 @@ impl Decode for Native {
     type Error = UnknownToken;
 
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, UnknownToken> {
-        let skipped = self.read(id, number, sink)?;
+        let skipped = self.decode(id, number, sink)?;
         Ok(skipped.then(|| self.vocabulary.text(id).into()))
     }
 
@@ -399,10 +371,6 @@ impl Decode for Native {
         self.now.is_idle()
     }
 
-    fn skips_special(&self) -> bool {
-        self.skip_special
-    }
-
     fn write(&self, writer: &mut Writer) -> Result<(), UnknownToken> {
         self.start.write(writer);
         self.now.write(writer);
@@ -412,21 +380,5 @@ impl Decode for Native {
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Native>, UnknownToken> {
         let mut states = || Some((Decoder::from_bytes(reader)?, Decoder::from_bytes(reader)?));
         Ok(states().map(|(start, now)| Native { start, now, vocabulary: self.vocabulary.clone(), ..*self }))
-    }
-}
-
-/// Adds the options of a stream of tokens to its fingerprint.
-pub(super) fn print(limits: &Limits, skips_special: bool, mut print: Fingerprint) -> Fingerprint {
-    limits.print(&mut print);
-    print.number(skips_special.into());
-    print
-}
-
-impl TokenOptions {
-    /// The decoder that these options ask for, after the prompt.
-    pub(super) fn decoder(&self, vocabulary: &Vocabulary) -> Result<Native, UnknownToken> {
-        let mut native = Native::new(vocabulary, self.skip_special_tokens);
-        self.prompt_token_ids.iter().try_for_each(|&id| native.read_prompt(id))?;
-        Ok(native)
     }
 }

@@ -1,3 +1,5 @@
+//! Which tokens of a stream have a part in the text that was emitted, and in which regions they count.
+
 use crate::tail::Tail;
 
 /// A queue with room for more tokens than this is freed when it is empty: a server has many streams, and most hold
@@ -62,17 +64,13 @@ impl Ledger {
     /// Notes that the next `code_points` of the text are emitted now.
     pub(crate) fn emit(&mut self, code_points: usize) {
         if code_points > 0 {
-            self.kept = self.settle(code_points);
+            self.settle(code_points);
+            self.kept = self.token;
         }
     }
 
-    /// Notes that the next `code_points` of the text are a marker that is taken out.
-    pub(crate) fn cut(&mut self, code_points: usize) {
-        self.settle(code_points);
-    }
-
-    /// Goes on in the text. Returns the last token that has a part in what was passed.
-    fn settle(&mut self, code_points: usize) -> usize {
+    /// Notes that the next `code_points` of the text were emitted, or taken out.
+    pub(crate) fn settle(&mut self, code_points: usize) {
         self.settled += code_points;
         while let Some(&(_, token)) = self.starts.first().filter(|next| next.0 < self.settled) {
             self.token = token;
@@ -81,7 +79,6 @@ impl Ledger {
         if let Some(tally) = &mut self.tally {
             tally.settle(self.token);
         }
-        self.token
     }
 
     /// Counts one token, whose last character lies in `region`.
@@ -101,7 +98,7 @@ impl Ledger {
 
     /// Counts tokens whose text was emitted at once in a region, while nothing was held.
     #[inline]
-    pub(crate) fn pass(&mut self, region: u32, tokens: usize) {
+    pub(crate) fn skip(&mut self, region: u32, tokens: usize) {
         if tokens > 0 {
             self.seen += tokens;
             self.kept = self.seen;

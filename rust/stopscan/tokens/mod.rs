@@ -7,5 +7,6 @@ mod snapshot;
 mod stream;
 
 pub use decoder::{Decode, Native, Sink, TokenDecoder};
-pub use options::{EndReason, Ends, Finish, Limits, TokenOptions, TokenOptionsError, UnknownIds};
+pub use options::{EndReason, Finish, TokenOptions, TokenOptionsError, UnknownIds, end_bit};
+pub(crate) use stream::Decoded;
 pub use stream::{TokenScanner, TokenSegmenter, TokenStream};

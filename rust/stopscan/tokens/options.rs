@@ -9,7 +9,7 @@ use std::fmt;
 /// use stopscan::TokenOptions;
 ///
 /// let options = TokenOptions::default().eos_token_ids([2]).max_tokens(100);
-/// assert!(options.skip_special_tokens);
+/// assert_eq!((options.max_tokens, options.skip_special_tokens), (Some(100), true));
 /// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -23,7 +23,7 @@ pub struct TokenOptions {
     pub min_tokens: usize,
     /// The number of tokens after which the stream ends. `None`: no limit.
     pub max_tokens: Option<usize>,
-    /// What an id is that the vocabulary lacks.
+    /// How an id is treated that the vocabulary lacks.
     pub unknown_ids: UnknownIds,
     /// Whether an EOS among the first `min_tokens` tokens ends the stream, as in an engine that ends its row there.
     pub eos_ends_early: bool,
@@ -51,81 +51,91 @@ impl Default for TokenOptions {
 
 impl TokenOptions {
     /// The same options with other `stop_token_ids`.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::TokenOptions::default().stop_token_ids([1, 2]).stop_token_ids, [1, 2]);
-    /// ```
     pub fn stop_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { stop_token_ids: ids.into(), ..self }
     }
 
     /// The same options with other `eos_token_ids`.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::TokenOptions::default().eos_token_ids([2]).eos_token_ids, [2]);
-    /// ```
     pub fn eos_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { eos_token_ids: ids.into(), ..self }
     }
 
     /// The same options with another `min_tokens`.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::TokenOptions::default().min_tokens(3).min_tokens, 3);
-    /// ```
     pub fn min_tokens(self, min_tokens: usize) -> TokenOptions {
         TokenOptions { min_tokens, ..self }
     }
 
     /// The same options with a limit of `max_tokens`.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::TokenOptions::default().max_tokens(3).max_tokens, Some(3));
-    /// ```
     pub fn max_tokens(self, max_tokens: usize) -> TokenOptions {
         TokenOptions { max_tokens: Some(max_tokens), ..self }
     }
 
     /// The same options with another `unknown_ids`.
-    ///
-    /// ```
-    /// use stopscan::{TokenOptions, UnknownIds};
-    ///
-    /// assert_eq!(TokenOptions::default().unknown_ids(UnknownIds::Count).unknown_ids, UnknownIds::Count);
-    /// ```
     pub fn unknown_ids(self, unknown_ids: UnknownIds) -> TokenOptions {
         TokenOptions { unknown_ids, ..self }
     }
 
     /// The same options with another `eos_ends_early`.
-    ///
-    /// ```
-    /// assert!(stopscan::TokenOptions::default().eos_ends_early(true).eos_ends_early);
-    /// ```
     pub fn eos_ends_early(self, eos_ends_early: bool) -> TokenOptions {
         TokenOptions { eos_ends_early, ..self }
     }
 
     /// The same options with another `skip_special_tokens`.
-    ///
-    /// ```
-    /// assert!(!stopscan::TokenOptions::default().skip_special_tokens(false).skip_special_tokens);
-    /// ```
     pub fn skip_special_tokens(self, skip_special_tokens: bool) -> TokenOptions {
         TokenOptions { skip_special_tokens, ..self }
     }
 
     /// The same options with other `prompt_token_ids`.
-    ///
-    /// ```
-    /// assert_eq!(stopscan::TokenOptions::default().prompt_token_ids([7]).prompt_token_ids, [7]);
-    /// ```
     pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { prompt_token_ids: ids.into(), ..self }
     }
+
+    /// The options as a stream keeps them: sorted ids, and no prompt, which only the decoder needs.
+    pub(super) fn for_stream(mut self) -> Result<TokenOptions, TokenOptionsError> {
+        let (min_tokens, max_tokens) = (self.min_tokens, self.max_tokens.unwrap_or(usize::MAX));
+        if min_tokens > max_tokens {
+            return Err(TokenOptionsError::MinAboveMax { min_tokens, max_tokens });
+        }
+        for ids in [&mut self.stop_token_ids, &mut self.eos_token_ids] {
+            ids.sort_unstable();
+            ids.dedup();
+        }
+        self.prompt_token_ids = Vec::new();
+        Ok(self)
+    }
+
+    /// A set of 64 bits with a bit for each id that ends a stream, chosen by [`end_bit`]. An id whose bit is not set ends
+    /// nothing.
+    #[doc(hidden)]
+    pub fn end_bits(&self) -> u64 {
+        self.stop_token_ids.iter().chain(&self.eos_token_ids).fold(0, |bits, &id| bits | end_bit(id))
+    }
+
+    /// Whether `id` is an end token; the ids are sorted.
+    #[doc(hidden)]
+    pub fn is_end(&self, id: u32) -> bool {
+        [&self.stop_token_ids, &self.eos_token_ids].iter().any(|ids| ids.binary_search(&id).is_ok())
+    }
+
+    pub(super) fn print(&self, print: &mut Fingerprint) {
+        for ids in [&self.stop_token_ids, &self.eos_token_ids] {
+            print.number(ids.len());
+            ids.iter().for_each(|&id| print.number(id as usize));
+        }
+        print.number(self.min_tokens);
+        print.number(self.max_tokens.unwrap_or(usize::MAX));
+        print.number(usize::from(self.unknown_ids == UnknownIds::Count) * 2 + usize::from(self.eos_ends_early));
+        print.number(self.skip_special_tokens.into());
+    }
 }
 
-/// What an id is that the vocabulary lacks. Models have more ids than their tokenizers.
+/// The bit of an id in [`TokenOptions::end_bits`].
+#[inline(always)]
+pub fn end_bit(id: u32) -> u64 {
+    1 << (id % 64)
+}
+
+/// How an id is treated that the vocabulary lacks. Models have more ids than their tokenizers.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, UnknownIds, Vocabulary};
@@ -195,123 +205,6 @@ impl fmt::Display for TokenOptionsError {
 }
 
 impl Error for TokenOptionsError {}
-
-/// The options that decide what a token is: text, an end, or neither.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    #[doc(hidden)]
-    pub ends: Ends,
-    /// Tokens at the start of the stream in which stops and stop tokens are ignored.
-    pub min_tokens: usize,
-    #[doc(hidden)]
-    pub max_tokens: usize,
-    #[doc(hidden)]
-    pub unknown_ids: UnknownIds,
-    #[doc(hidden)]
-    pub eos_ends_early: bool,
-}
-
-/// What a token is to a stream.
-pub(super) enum TokenRole {
-    Text,
-    /// An EOS among the first `min_tokens` tokens: it counts, and has no text.
-    PassedOver,
-    End(Finish),
-}
-
-impl Limits {
-    #[doc(hidden)]
-    pub fn new(options: &TokenOptions) -> Result<Limits, TokenOptionsError> {
-        let (min_tokens, max_tokens) = (options.min_tokens, options.max_tokens.unwrap_or(usize::MAX));
-        if min_tokens > max_tokens {
-            return Err(TokenOptionsError::MinAboveMax { min_tokens, max_tokens });
-        }
-        let ends = Ends::new(&options.stop_token_ids, &options.eos_token_ids);
-        let TokenOptions { unknown_ids, eos_ends_early, .. } = *options;
-        Ok(Limits { ends, min_tokens, max_tokens, unknown_ids, eos_ends_early })
-    }
-
-    /// What the token `id` is. Stop tokens end a stream only where it is `armed`.
-    pub(super) fn role(&self, id: u32, armed: bool) -> TokenRole {
-        if !self.ends.contains(id) {
-            TokenRole::Text
-        } else if armed && self.ends.is_stop(id) {
-            TokenRole::End(Finish::StopToken(id))
-        } else if !self.ends.is_eos(id) {
-            TokenRole::Text
-        } else if armed || self.eos_ends_early {
-            TokenRole::End(Finish::Ended(EndReason::Eos))
-        } else {
-            TokenRole::PassedOver
-        }
-    }
-
-    pub(super) fn print(&self, print: &mut Fingerprint) {
-        let (stop, eos) = self.ends.ids();
-        for ids in [stop, eos] {
-            print.number(ids.len());
-            ids.iter().for_each(|&id| print.number(id as usize));
-        }
-        print.number(self.min_tokens);
-        print.number(self.max_tokens);
-        print.number(usize::from(self.unknown_ids == UnknownIds::Count) * 2 + usize::from(self.eos_ends_early));
-    }
-}
-
-/// The ids of the tokens that end a stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ends {
-    bits: u64,
-    stop: Box<[u32]>,
-    eos: Box<[u32]>,
-}
-
-impl Ends {
-    #[doc(hidden)]
-    pub fn new(stop: &[u32], eos: &[u32]) -> Ends {
-        let (stop, eos) = (sorted(stop), sorted(eos));
-        let bits = stop.iter().chain(eos.iter()).fold(0, |bits, &id| bits | Ends::bit(id));
-        Ends { bits, stop, eos }
-    }
-
-    /// A set of 64 bits with one bit for each id, chosen by its lowest six bits. An id whose bit is not set ends nothing.
-    pub fn bits(&self) -> u64 {
-        self.bits
-    }
-
-    #[inline(always)]
-    #[doc(hidden)]
-    pub fn bit(id: u32) -> u64 {
-        1 << (id % 64)
-    }
-
-    #[inline(always)]
-    #[doc(hidden)]
-    pub fn contains(&self, id: u32) -> bool {
-        self.bits & Ends::bit(id) != 0 && (self.is_stop(id) || self.is_eos(id))
-    }
-
-    #[doc(hidden)]
-    pub fn ids(&self) -> (&[u32], &[u32]) {
-        (&self.stop, &self.eos)
-    }
-
-    #[doc(hidden)]
-    pub fn is_stop(&self, id: u32) -> bool {
-        self.stop.binary_search(&id).is_ok()
-    }
-
-    fn is_eos(&self, id: u32) -> bool {
-        self.eos.binary_search(&id).is_ok()
-    }
-}
-
-fn sorted(ids: &[u32]) -> Box<[u32]> {
-    let mut ids = ids.to_vec();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.into()
-}
 
 /// The reason for which a stream of tokens is over.
 ///

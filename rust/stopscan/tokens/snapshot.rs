@@ -1,21 +1,22 @@
 //! The state of a stream of tokens as bytes: that of its text, its decoder, and which tokens its text is of.
 
-use super::decoder::Decoder;
-use super::decoder::{Decode, print};
+use super::decoder::{Decode, Decoder};
 use super::ledger::{Ledger, Tally};
 use super::options::{EndReason, Finish};
-use super::stream::Decoded;
-use super::stream::TokenStream;
+use super::stream::{Decoded, TokenStream};
 use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
 use crate::stream::{Emit, Stream};
 use crate::tail::Tail;
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     fn fingerprint(&self) -> Fingerprint {
-        print(&self.decoded.limits, self.decoder.skips_special(), self.decoded.stream.fingerprint())
+        let mut print = self.decoded.stream.fingerprint();
+        self.decoded.options.print(&mut print);
+        print
     }
 
-    pub(crate) fn to_snapshot(&self) -> Result<Snapshot, D::Error> {
+    #[doc(hidden)]
+    pub fn try_snapshot(&self) -> Result<Snapshot, D::Error> {
         let mut error = None;
         let snapshot = Snapshot::new(self.fingerprint(), |writer| {
             let Decoded { stream, ledger, finish, .. } = &self.decoded;
@@ -27,8 +28,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         error.map_or(Ok(snapshot), Err)
     }
 
-    /// Makes this stream the one that `snapshot` is of.
-    pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) -> Result<Result<(), SnapshotError>, D::Error> {
+    #[doc(hidden)]
+    pub fn try_restore(&mut self, snapshot: &Snapshot) -> Result<Result<(), SnapshotError>, D::Error> {
         let mut error = None;
         let own = self.fingerprint();
         let state = snapshot.read(|reader| {
@@ -46,14 +47,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
             return Err(error);
         }
         Ok(state.map(|(stream, ledger, finish, decoder)| {
-            let decoded = Decoded {
-                limits: self.decoded.limits.clone(),
-                stream,
-                ledger,
-                finish,
-                marker_ends: false,
-                out: Default::default(),
-            };
+            let (options, out) = (self.decoded.options.clone(), E::Safe::default());
+            let decoded = Decoded { options, stream, ledger, finish, marker_ends: false, out, ..self.decoded };
             *self = TokenStream { decoder, decoded };
         }))
     }
