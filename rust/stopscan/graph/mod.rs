@@ -374,7 +374,7 @@ impl Graph {
             if let Some(loops) = &mut beside.loops {
                 // With the same character, a string, a pattern or a marker comes first.
                 let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
-                let looped = loops.go_on(&rest[..until], armed).filter(|found| first || found.end < until);
+                let looped = loops.feed(&rest[..until], armed).filter(|found| first || found.end < until);
                 if let Some(found) = looped {
                     *cursor = Cursor::start(node);
                     return Some(Completion { end: end + found.end, completed: Completed::Loop(found) });
@@ -513,9 +513,6 @@ impl Beside {
         if let Some(threads) = &mut self.threads {
             threads.begin();
         }
-        if let Some(loops) = &mut self.loops {
-            loops.begin();
-        }
     }
 
     /// Whether no match has begun.
@@ -528,7 +525,7 @@ impl Beside {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
         }
-        self.loops.as_mut()?.go_on(text, armed)
+        self.loops.as_mut()?.feed(text, armed)
     }
 
     /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and

@@ -1,6 +1,5 @@
 use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squares};
 use super::{Loop, Repeat};
-use crate::tail::Tail;
 
 /// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
 ///
@@ -17,7 +16,7 @@ pub struct Loops {
     repeat: Repeat,
     block: usize,
     /// The end of what was read, as much as is needed.
-    text: Tail<u8>,
+    text: Vec<u8>,
     /// How many bytes were read before `text`.
     base: usize,
     /// The number of kept bytes from which on checks are needed. With fewer, no run can fire, so text is only kept.
@@ -40,7 +39,7 @@ fn most(repeat: &Repeat, block: usize) -> usize {
 impl Loops {
     /// What a new stream has repeated: nothing.
     pub fn new(repeat: &Repeat) -> Loops {
-        let (text, runs) = (Tail::default(), Vec::new());
+        let (text, runs) = (Vec::new(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
     }
 
@@ -50,24 +49,6 @@ impl Loops {
     /// character that is armed, if the text still loops there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
-        self.begin();
-        self.go_on(text, armed)
-    }
-
-    /// Begins a step: what was let go before cannot be asked for any more.
-    #[inline]
-    pub(crate) fn begin(&mut self) {
-        if self.text.gone() > 0 {
-            self.text.drop_front();
-            if self.text.room() > 2 * self.keep() {
-                self.text.shrink_to(2 * self.keep()); // one long step needed more
-            }
-        }
-    }
-
-    /// As `feed`, for a part of a step.
-    #[inline]
-    pub(crate) fn go_on(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.read(text, armed) }
     }
 
@@ -83,9 +64,10 @@ impl Loops {
 
     /// Begins anew: what follows repeats nothing of what was read.
     pub fn forget(&mut self) {
-        self.text.let_go(self.text.len());
+        self.text.clear();
         self.runs.clear();
         (self.base, self.limit, self.followed, self.continuing) = (0, 0, 0, 0);
+        self.text.shrink_to(2 * self.keep()); // text that is not ASCII needed more
     }
 
     /// The state, for [`from_bytes`](Loops::from_bytes): the text that is kept, and what follows no shorter text.
@@ -121,7 +103,7 @@ impl Loops {
         };
         loops.base = number()?;
         let runs: Vec<_> = (0..number()?).map(|_| Some((number()?, number()?))).collect::<Option<_>>()?;
-        loops.text = bytes.to_vec().into();
+        loops.text = bytes.to_vec();
         loops.followed = bytes.len();
         loops.is_text_possible().then_some(())?;
         for (period, start) in runs {
@@ -144,7 +126,7 @@ impl Loops {
 
     /// The run that has this period and beginning, if there is such a one.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
-        let (text, base) = (&*self.text, self.base);
+        let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
             return None;
         }
@@ -260,19 +242,18 @@ impl Loops {
         if self.text.len() >= keep + keep / 4 {
             let gone = self.text.len() - keep;
             self.continuing -= continuing(&self.text[..gone]);
-            self.text.let_go(gone);
+            self.text.drain(..gone);
             self.base += gone;
             self.followed -= gone;
-            self.text.drop_front();
         }
     }
 
     /// Makes room for `length` bytes of text, in steps that double, but not for more than is kept.
     fn reserve(&mut self, length: usize) {
-        if self.text.room() < length {
+        if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;
-            let goal = (2 * self.text.room()).min(most).max(length);
-            self.text.reserve_exact(goal);
+            let goal = (2 * self.text.capacity()).min(most).max(length);
+            self.text.reserve_exact(goal - self.text.len());
         }
     }
 

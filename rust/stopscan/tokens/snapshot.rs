@@ -1,5 +1,7 @@
 //! The state of a stream of tokens as bytes: that of its text, its decoder, and which tokens its text is of.
 
+use std::collections::VecDeque;
+
 use super::decoder::Decoder;
 use super::decoder::{Decode, print};
 use super::ledger::{Ledger, Tally};
@@ -8,7 +10,6 @@ use super::stream::Decoded;
 use super::stream::TokenStream;
 use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
 use crate::stream::{Emit, Stream};
-use crate::tail::Tail;
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     fn fingerprint(&self) -> Fingerprint {
@@ -115,7 +116,7 @@ impl Ledger {
         if kept > seen || token > seen || settled > read {
             return None;
         }
-        let mut starts = Tail::default();
+        let mut starts = VecDeque::default();
         let mut before = (settled, token);
         for _ in 0..reader.count()? {
             let packed = reader.number()?;
@@ -124,7 +125,7 @@ impl Ledger {
             if before.0 > read || before.1 > seen {
                 return None;
             }
-            starts.push(before);
+            starts.push_back(before);
         }
         let tally = match &like.tally {
             None => None,
@@ -139,12 +140,12 @@ impl Tally {
         let mut number = || reader.number().filter(|&number| number <= seen);
         let (counted, settled) = (number()?, number()?);
         let counts = (0..regions).map(|_| number()).collect::<Option<Vec<_>>>()?;
-        let mut waiting = Tail::default();
+        let mut waiting = VecDeque::default();
         let mut before = counted;
         for _ in 0..reader.count()? {
             let last = reader.number().filter(|&last| before < last && last <= seen)?;
             let region = reader.number().filter(|&region| region <= regions)?;
-            waiting.push((last, (region as u32).wrapping_sub(1)));
+            waiting.push_back((last, (region as u32).wrapping_sub(1)));
             before = last;
         }
         Some(Tally { counts, counted, settled, waiting })
