@@ -1,5 +1,6 @@
 use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squares};
 use super::{Loop, Repeat};
+use crate::snapshot::{Reader, Writer};
 
 /// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
 ///
@@ -31,11 +32,6 @@ pub struct Loops {
 /// How often the longest period of a check is doubled at most: enough for the longest one there is.
 const MAX_DOUBLED: u32 = 16;
 
-/// The most bytes that are looked back at.
-fn most(repeat: &Repeat, block: usize) -> usize {
-    3 * (4 * repeat.max_period).max(block) + ROW
-}
-
 impl Loops {
     /// What a new stream has repeated: nothing.
     pub fn new(repeat: &Repeat) -> Loops {
@@ -49,7 +45,7 @@ impl Loops {
     /// character that is armed, if the text still loops there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
-        if self.add(text) { None } else { self.read(text, armed) }
+        if self.add(text) { None } else { self.scan(text, armed) }
     }
 
     /// Keeps `text`, if with it no check is due and no run fires; returns whether it did.
@@ -85,28 +81,24 @@ impl Loops {
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
         let lasts = |run: &&Run| self.followed + run.lasts(&self.text, self.followed) == self.text.len();
-        let runs: Vec<_> = self.runs.iter().filter(lasts).collect();
-        let places = runs.iter().flat_map(|run| [run.period, run.start]);
-        let numbers = [self.base, runs.len()].into_iter().chain(places);
-        let numbers = numbers.flat_map(|number| (number as u64).to_le_bytes());
-        numbers.chain(self.text.iter().copied()).collect()
+        let runs: Vec<_> = self.runs.iter().filter(lasts).flat_map(|run| [run.period, run.start]).collect();
+        let mut writer = Writer::default();
+        [self.base, runs.len()].into_iter().chain(runs).for_each(|number| writer.number(number));
+        writer.0.extend(&self.text);
+        writer.0
     }
 
     /// The state that `bytes` are of, or `None` if no stream with this `repeat` gives such bytes.
     pub fn from_bytes(repeat: &Repeat, bytes: &[u8]) -> Option<Loops> {
         let mut loops = Loops::new(repeat);
-        let mut bytes = bytes;
-        let mut number = || {
-            let (number, rest) = bytes.split_first_chunk()?;
-            bytes = rest;
-            usize::try_from(u64::from_le_bytes(*number)).ok()
-        };
-        loops.base = number()?;
-        let runs: Vec<_> = (0..number()?).map(|_| Some((number()?, number()?))).collect::<Option<_>>()?;
-        loops.text = bytes.to_vec();
-        loops.followed = bytes.len();
+        let mut reader = Reader(bytes);
+        loops.base = reader.number()?;
+        let runs: Vec<_> = (0..reader.count()?).map(|_| reader.number()).collect::<Option<_>>()?;
+        loops.text = reader.0.to_vec();
+        loops.followed = loops.text.len();
         loops.is_text_possible().then_some(())?;
-        for (period, start) in runs {
+        for run in runs.chunks(2) {
+            let &[period, start] = run else { return None };
             loops.runs.push(loops.run(period, start)?);
         }
         Some(loops)
@@ -119,7 +111,7 @@ impl Loops {
         let cut = text.iter().take(3).take_while(|byte| base > 0 && continues(**byte)).count();
         self.continuing = continuing(&text[..(end / self.block * self.block).saturating_sub(base)]);
         let least = if base == 0 { 0 } else { 3 * self.repeat.max_period.max(self.block) };
-        let most = most(&self.repeat, self.block);
+        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW; // of a text without ASCII
         let length = least..most + most / 4 + self.block;
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
@@ -139,7 +131,7 @@ impl Loops {
     }
 
     #[inline(never)]
-    fn read(&mut self, text: &str, armed: bool) -> Option<Loop> {
+    fn scan(&mut self, text: &str, armed: bool) -> Option<Loop> {
         let first = text.chars().next()?.len_utf8();
         let armed_from = if armed { self.end() + first } else { usize::MAX };
         let mut rest = text.as_bytes();

@@ -32,7 +32,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub(crate) fn take_snapshot(&mut self, snapshot: &Snapshot) -> Result<Result<(), SnapshotError>, D::Error> {
         let mut error = None;
         let own = self.fingerprint();
-        let state = snapshot.read(|reader| {
+        let state = snapshot.decode(|reader| {
             let stream = Stream::from_bytes(&self.decoded.stream.set, reader)?;
             let ledger = Ledger::from_bytes(reader, &self.decoded.ledger)?;
             let finish = read_finish(reader)?;

@@ -243,7 +243,7 @@ impl<E: Emit> TokenStream<E> {
         let last = ledger.seen + 1 >= limits.max_tokens;
         let plain = !last && finish.is_none() && self.decoder.is_plain(id) && !limits.ends.contains(id);
         let passes =
-            plain && stream.beside.is_none() && stream.pass_plain(self.decoder.vocabulary.text(id), true).is_some();
+            plain && stream.history.is_none() && stream.pass_plain(self.decoder.vocabulary.text(id), true).is_some();
         if passes {
             self.decoded.pass(1);
         }
