@@ -134,10 +134,10 @@ impl From<TryReserveError> for StopSetError {
 impl fmt::Display for StopSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ErrorKind::Empty { role, index } => write!(f, "{role} {index} is empty"),
+            ErrorKind::Empty { role, index } => write!(f, "{} {index} is empty", role.name()),
             ErrorKind::EmptyMarker { region } => write!(f, "a marker of region {region:?} is empty"),
             ErrorKind::TwoRoles { text, roles: [one, other] } => {
-                write!(f, "{text:?} is both {} {one} and {} {other}", one.article(), other.article())
+                write!(f, "{text:?} is both {} and {}", one.with_article(), other.with_article())
             }
             ErrorKind::TwoClosings { open } => write!(f, "opening marker {open:?} has two closing markers"),
             ErrorKind::TwoLeads { marker, region } => {
@@ -187,26 +187,22 @@ pub(crate) enum Role {
 impl Role {
     /// Whether a string may be both.
     pub(crate) fn fits(self, other: Role) -> bool {
-        self == other || (self.is_edge() && other.is_edge())
+        let is_edge = |role| matches!(role, Role::Opening | Role::Closing);
+        self == other || (is_edge(self) && is_edge(other))
     }
 
-    fn is_edge(self) -> bool {
-        matches!(self, Role::Opening | Role::Closing)
+    /// Its name, with its article.
+    fn with_article(self) -> &'static str {
+        match self {
+            Role::Hidden => "a stop",
+            Role::Visible => "a visible stop",
+            Role::Opening => "an opening marker",
+            Role::Closing => "a closing marker",
+            Role::Marker => "a marker",
+        }
     }
 
-    fn article(self) -> &'static str {
-        if self == Role::Opening { "an" } else { "a" }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Role::Hidden => "stop",
-            Role::Visible => "visible stop",
-            Role::Opening => "opening marker",
-            Role::Closing => "closing marker",
-            Role::Marker => "marker",
-        })
+    fn name(self) -> &'static str {
+        self.with_article().split_once(' ').map_or("", |(_, name)| name)
     }
 }

@@ -23,21 +23,19 @@ pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 /// Texts that are longer are not skimmed: other threads are to run meanwhile.
 const LONG: usize = 1_024;
 
+#[doc(hidden)]
 impl<E: Emit> Set<E> {
     /// The number of nodes: of regions and their states.
-    #[doc(hidden)]
     pub fn nodes(&self) -> u32 {
         self.graph().len() as u32
     }
 
     /// The place of a node's region among [`Set::regions`].
-    #[doc(hidden)]
     pub fn region_of(&self, node: u32) -> usize {
         self.graph().region(node) as usize
     }
 
     /// How long `text` is, if reading it at a node where nothing has begun changes only how much was read.
-    #[doc(hidden)]
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
@@ -45,27 +43,23 @@ impl<E: Emit> Set<E> {
     }
 
     /// Whether streams have to see plain text, too: patterns look behind, and loops are found in all text.
-    #[doc(hidden)]
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
 
     /// The bits of [`Shape`] that a text must not have to be plain at this node.
-    #[doc(hidden)]
     pub fn filter(&self, node: u32) -> u64 {
         self.graph().plain(node).filter()
     }
 
     /// Where reading `text` leads from `cursor`, if nothing completes in it. It is for sets without patterns and loops.
-    #[doc(hidden)]
     pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
         let node = cursor.node;
-        let completed = self.graph().read_words(&mut cursor, text, true);
+        let completed = self.graph().scan_words(&mut cursor, text, true);
         (completed.is_none() && cursor.node == node).then_some(cursor)
     }
 
     /// How many bytes are held at `cursor`.
-    #[doc(hidden)]
     pub fn held_at(&self, cursor: Cursor, include_stop: bool) -> usize {
         self.graph().held(cursor, !include_stop)
     }
@@ -80,7 +74,7 @@ fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     }
     let (automaton, machine) = graph.machines(node);
     let mut state = 0;
-    let completed = machine.is_some() || automaton.read(&mut state, text, true).is_some();
+    let completed = machine.is_some() || automaton.scan(&mut state, text, true).is_some();
     (!completed && state == 0).then(|| Place::after(text))
 }
 
@@ -103,7 +97,7 @@ impl<E: Emit> Stream<E> {
 
     /// About how many bytes of text the stream keeps.
     pub fn size(&self) -> usize {
-        self.held().len() + self.unused().len() + self.beside.as_ref().map_or(0, |beside| beside.size())
+        self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
     }
 
     /// Checks that the memory for reading a delta of `bytes` bytes can be had, by allocating and freeing it. Without
@@ -113,42 +107,40 @@ impl<E: Emit> Stream<E> {
     /// If there is not enough memory.
     #[inline]
     pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
-        let beside = self.beside.as_ref().map_or(0, |beside| beside.growth(bytes));
+        let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
         // What a pattern matched is copied, and what follows a stop; and text that is taken out of a delta. A host's text
         // may have four bytes a character.
-        crate::room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + beside)
+        crate::room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
     }
+}
 
+#[doc(hidden)]
+impl<E: Emit> Stream<E> {
     /// The node at which it is, if nothing has begun there.
-    #[doc(hidden)]
     #[inline(always)]
     pub fn idle_node(&self) -> Option<u32> {
         self.is_idle().then_some(self.cursor.node)
     }
 
     /// The node at which it is.
-    #[doc(hidden)]
     pub fn node(&self) -> u32 {
         self.cursor.node
     }
 
     /// How many parts came before the open one.
-    #[doc(hidden)]
     pub fn part(&self) -> u32 {
         self.part
     }
 
     /// Counts text of this length as read; it was plain.
-    #[doc(hidden)]
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }
 
     /// Reads plain text of this length for patterns and loops, unless a loop may complete in it; returns whether it did.
-    #[doc(hidden)]
     #[inline(always)]
     pub fn skip_text(&mut self, text: &str, length: Place) -> bool {
-        let skipped = self.beside.as_mut().is_none_or(|beside| beside.add(text));
+        let skipped = self.history.as_mut().is_none_or(|history| history.try_note_plain(text));
         if skipped {
             self.read = self.read + length;
         }
@@ -158,12 +150,10 @@ impl<E: Emit> Stream<E> {
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     /// The stream of its text.
-    #[doc(hidden)]
     pub fn text(&self) -> &Stream<E> {
         &self.decoded.stream
     }
 
-    #[doc(hidden)]
     pub fn text_mut(&mut self) -> &mut Stream<E> {
         &mut self.decoded.stream
     }
@@ -175,14 +165,12 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     }
 
     /// Whether nothing is begun: no character, no stop, no end.
-    #[doc(hidden)]
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
     }
 
     /// Counts tokens as read; their text was plain, and [`Stream::skip`] counts it.
-    #[doc(hidden)]
     pub fn skip_tokens(&mut self, tokens: usize) {
         let Decoded { stream, ledger, .. } = &mut self.decoded;
         ledger.skip(stream.open().region, tokens);

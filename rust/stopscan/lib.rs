@@ -58,7 +58,6 @@ mod room;
 mod set;
 mod snapshot;
 mod stream;
-mod tail;
 mod text;
 mod tokens;
 mod vocabulary;

@@ -17,25 +17,3 @@ pub fn ask(bytes: usize) -> Result<(), TryReserveError> {
     black_box(&mut room); // or the compiler would leave it out
     answer
 }
-
-/// A copy of `text`.
-pub(crate) fn text(text: &str) -> Result<String, TryReserveError> {
-    let mut copy = String::new();
-    copy.try_reserve_exact(text.len())?;
-    copy.push_str(text);
-    Ok(copy)
-}
-
-/// An empty list with room for `items` items.
-pub(crate) fn list<T>(items: usize) -> Result<Vec<T>, TryReserveError> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(items)?;
-    Ok(list)
-}
-
-/// The items of an iterator whose length is known.
-pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, TryReserveError> {
-    let mut all = list(items.len())?;
-    all.extend(items);
-    Ok(all)
-}

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt;
 
 /// The version of what is written. Until the first release it may change freely.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 const HEAD: usize = 9;
 const CHECK: usize = 4;
@@ -97,7 +97,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// What `write` writes, as the state of a stream whose set and options have this fingerprint.
+    /// A snapshot of the state that `write` writes. `fingerprint` is that of the stream's set and options.
     pub(crate) fn new(fingerprint: Fingerprint, write: impl FnOnce(&mut Writer)) -> Snapshot {
         let mut writer = Writer(vec![VERSION]);
         writer.0.extend_from_slice(&fingerprint.to_bytes());
@@ -122,13 +122,14 @@ impl Snapshot {
         }
     }
 
-    /// What `read` makes of the state; all of it is read. `read` also says of what set and options it is.
-    pub(crate) fn read<T>(
+    /// What `decode` makes of the state, which it must use up. `decode` also returns the fingerprint of its own set and
+    /// options.
+    pub(crate) fn decode<T>(
         &self,
-        read: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
+        decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
-        match read(&mut reader) {
+        match decode(&mut reader) {
             // Bytes of another set say nothing in the terms of this one.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
@@ -163,7 +164,7 @@ impl Writer {
     }
 }
 
-/// Reads what a `Writer` wrote; `None` is what it never wrote.
+/// Reads what a `Writer` wrote. Anything else is `None`.
 pub struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -208,46 +209,25 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// FNV-1a: the same in every process. It tells apart what was mixed up, not what an enemy made.
-#[derive(Clone, Copy, Hash)]
+/// FNV-1a: the same in every process. It detects a mix-up, not a forgery.
+#[derive(Clone, Copy, Hash, PartialEq)]
 pub(crate) struct Fingerprint(u64);
 
 impl Fingerprint {
-    pub(crate) fn new() -> Fingerprint {
-        Fingerprint(0xCBF2_9CE4_8422_2325)
+    pub(crate) fn of(bytes: &[u8]) -> Fingerprint {
+        Fingerprint(0xCBF2_9CE4_8422_2325).with(bytes)
     }
 
-    fn mix(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-        }
+    fn with(self, bytes: &[u8]) -> Fingerprint {
+        let mix = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        Fingerprint(bytes.iter().fold(self.0, mix))
     }
 
     pub(crate) fn number(&mut self, number: usize) {
-        self.mix(&(number as u64).to_le_bytes());
+        *self = self.with(&(number as u64).to_le_bytes());
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
-        self.number(text.len());
-        self.mix(text.as_bytes());
-    }
-
-    pub(crate) fn texts<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) {
-        let mut count = 0;
-        for text in texts {
-            self.text(text);
-            count += 1;
-        }
-        self.number(count);
-    }
-
-    pub(crate) fn of(bytes: &[u8]) -> Fingerprint {
-        let mut fingerprint = Fingerprint::new();
-        fingerprint.mix(bytes);
-        fingerprint
-    }
-
-    pub(crate) fn to_bytes(self) -> [u8; 8] {
+    fn to_bytes(self) -> [u8; 8] {
         self.0.to_le_bytes()
     }
 }

@@ -24,7 +24,7 @@ impl Place {
     }
 
     #[inline]
-    pub(crate) fn pass(&mut self, text: &str) {
+    pub(crate) fn advance(&mut self, text: &str) {
         self.code_points += code_points(text);
         self.bytes += text.len();
     }
@@ -123,7 +123,7 @@ impl Held {
 
     /// Appends `delta` and releases all but the last `kept` bytes.
     #[inline]
-    pub(crate) fn pass(&mut self, delta: &str, kept: usize) -> Released {
+    pub(crate) fn push(&mut self, delta: &str, kept: usize) -> Released {
         let before = self.len();
         if before == 0 {
             let of_delta = delta.len() - kept;
@@ -142,7 +142,7 @@ impl Held {
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
         match kept.checked_sub(self.len()) {
-            Some(kept_of_through) => self.pass(&through[..kept_of_through], 0),
+            Some(kept_of_through) => self.push(&through[..kept_of_through], 0),
             None => {
                 let from = self.start;
                 self.start = self.buffer.len();
@@ -176,7 +176,7 @@ impl Plain {
         Plain { filter: filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)), marks }
     }
 
-    /// What the shape of a text passes that is plain whatever else it has.
+    /// The filter that the shape of a text passes if the text has no byte that begins a word.
     pub(crate) fn filter(&self) -> u64 {
         self.filter
     }
@@ -194,7 +194,7 @@ impl Plain {
         // last one stands in for those that are missing; further, two blocks that may overlap cover the text.
         let marks = match text.len() {
             0 => 0,
-            1..=8 => (0..8).fold(0, |marks, at| marks | self.mark(text[at.min(text.len() - 1)])),
+            1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
             9..=16 => self.block_marks::<8>(text),
             17..=32 => self.block_marks::<16>(text),
             _ => return None,
@@ -215,13 +215,8 @@ impl Plain {
     }
 
     #[inline(always)]
-    fn mark(&self, byte: u8) -> u8 {
-        self.marks[byte as usize]
-    }
-
-    #[inline(always)]
     fn marks<const N: usize>(&self, bytes: [u8; N]) -> u8 {
-        bytes.into_iter().fold(0, |marks, byte| marks | self.mark(byte))
+        bytes.into_iter().fold(0, |marks, byte| marks | self.marks[byte as usize])
     }
 }
 

@@ -56,20 +56,20 @@ fn a_pattern_that_fired_is_restored() {
     assert_eq!(copy.snapshot(), scanner.snapshot());
 }
 
-/// A snapshot of version 2 of a scanner, as bytes that were written once.
+/// A snapshot of version 3 of a scanner, as bytes that were written once.
 #[test]
-fn a_snapshot_of_version_2_goes_on() {
+fn a_snapshot_of_version_3_goes_on() {
     let set = StopSet::builder().stop(["END", "\n\nHuman:"]).protect([("<think>", "</think>")]).build().unwrap();
     let scanner = fed(&set, Options::default(), "<think>END</think>é\n\nHu");
     let bytes = scanner.snapshot().as_bytes().to_owned();
-    assert_eq!(bytes, VERSION_2, "{bytes:?}");
-    let mut other = restored(&set, &Options::default(), &Snapshot::from_bytes(&VERSION_2).unwrap()).unwrap();
+    assert_eq!(bytes, VERSION_3, "{bytes:?}");
+    let mut other = restored(&set, &Options::default(), &Snapshot::from_bytes(&VERSION_3).unwrap()).unwrap();
     assert_eq!(other.held(), "\n\nHu");
     assert_eq!(other.feed("man: Hi").stop_match.unwrap().offset(), 19);
     assert_eq!(other.unused(), " Hi");
 }
 
-const VERSION_2: [u8; 22] = [2, 71, 40, 238, 158, 85, 136, 132, 48, 0, 0, 0, 23, 24, 0, 0, 1, 4, 191, 143, 162, 80];
+const VERSION_3: [u8; 22] = [3, 156, 138, 207, 187, 248, 190, 6, 27, 0, 0, 0, 23, 24, 0, 0, 1, 4, 115, 200, 29, 140];
 
 #[test]
 fn damaged_bytes_are_refused_and_never_panic() {

@@ -4,10 +4,8 @@
 //! every part of this file small: the children of a state are neighbours, a state's fallback has a smaller number,
 //! and the states that real text visits most come first and get the dense rows.
 
-use std::collections::TryReserveError;
 use std::sync::OnceLock;
 
-use crate::room;
 use crate::text::Plain;
 
 mod prefilter;
@@ -78,23 +76,19 @@ pub(crate) struct Automaton {
 impl Automaton {
     /// The automaton of `words`, and which of the words can never complete. The words are distinct and not empty. Words
     /// that are `hopeless` for another reason are left out.
-    pub(crate) fn new(
-        words: Words,
-        hopeless: &[bool],
-        config: Config,
-    ) -> Result<(Automaton, Vec<bool>), TryReserveError> {
-        let mut order = room::collect(0..words.len_with_literals() as u32)?;
+    pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
+        let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
-        let (mut automaton, pruned) = Trie::new(&words, &order, config)?.build()?;
+        let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
             // A pruned stop must not hold text either, so its states may not exist: build again without it.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
-            (automaton, _) = Trie::new(&words, &order, config)?.build()?;
+            (automaton, _) = Trie::new(&words, &order, config).build();
         }
         automaton.words = words;
-        Ok((automaton, pruned))
+        (automaton, pruned)
     }
 
     pub(crate) fn words(&self) -> &Words {
@@ -107,7 +101,7 @@ impl Automaton {
         &self.plain
     }
 
-    /// Reads `text` up to the first byte that completes a word; returns how many bytes that took.
+    /// Scans `text` up to the first byte that completes a word. Returns how many bytes that took.
     #[inline]
     pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         if text.len() >= LONG {
@@ -116,10 +110,10 @@ impl Automaton {
         self.walk(state, text)
     }
 
-    /// Reads `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns its index, and how many
+    /// Scans `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns its index, and how many
     /// bytes that took.
     #[inline]
-    pub(crate) fn read(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
+    pub(crate) fn scan(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
         let mut end = 0;
         loop {
             end += self.advance(state, &text.as_bytes()[end..])?;
@@ -179,14 +173,11 @@ impl Automaton {
     }
 
     /// The first state of each length of text, from 0 on: longer ones have greater states.
-    pub(crate) fn levels(&self) -> Result<Box<[State]>, TryReserveError> {
+    pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
         };
-        let levels = || std::iter::successors(Some(0), below).map(|number| number << self.shift);
-        let mut all = room::list(levels().count())?;
-        all.extend(levels());
-        Ok(all.into())
+        std::iter::successors(Some(0), below).map(|number| number << self.shift).collect()
     }
 
     /// The state of the longest proper suffix.

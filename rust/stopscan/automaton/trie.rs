@@ -1,78 +1,55 @@
 //! Compiles an automaton: the trie of its words, level by level, and the fallbacks between its branches.
 
-use std::collections::TryReserveError;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::{Automaton, Columns, Config, HIT, NONE, ROOT, WordKind, Words};
-use crate::room;
 use crate::text::Plain;
 
 /// Builds the states level by level from the sorted words: a state is the range of words that begin with it.
 pub(super) struct Trie<'a> {
     words: &'a Words,
     order: &'a [u32],
-    config: Config,
+    dense_limit: usize,
+    holds_markers: bool,
     pruned: Vec<bool>,
     automaton: Automaton,
 }
 
 impl<'a> Trie<'a> {
-    pub(super) fn new(words: &'a Words, order: &'a [u32], config: Config) -> Result<Trie<'a>, TryReserveError> {
+    pub(super) fn new(words: &'a Words, order: &'a [u32], config: Config) -> Trie<'a> {
+        fn list<T>(root: T, states: usize) -> Vec<T> {
+            let mut list = Vec::with_capacity(states);
+            list.push(root);
+            list
+        }
+
+        let holds_markers = config.holds_markers && words.len() > words.stops();
         let (columns, shift) = columns(words);
+        let states = states(words, order);
         let automaton = Automaton {
             words: Words::default(),
-            markers: room::collect((0..words.len_with_literals()).map(|_| NONE))?,
+            markers: vec![NONE; words.len_with_literals()],
             plain: Plain::new(order.iter().map(|&word| words.text(word as usize).as_bytes()[0])),
             columns,
             shift,
-            dense: Vec::new(),
+            dense: Vec::with_capacity((states << shift).min(config.dense_limit)),
             // The root, without children yet.
-            first_child: vec![1],
-            labels: vec![0],
-            fallbacks: vec![0],
-            outputs: vec![NONE],
-            holds: vec![0],
-            marker_holds: Vec::new(),
+            first_child: list(1, states),
+            labels: list(0, states),
+            fallbacks: list(0, states),
+            outputs: list(NONE, states),
+            holds: list(0, states),
+            marker_holds: if holds_markers { list(0, states) } else { Vec::new() },
             prefilter: OnceLock::new(),
         };
-        let pruned = room::collect((0..words.len_with_literals()).map(|_| false))?;
-        let mut trie = Trie { words, order, config, pruned, automaton };
-        trie.automaton.marker_holds.extend(trie.holds_markers().then_some(0));
-        trie.reserve()?;
-        Ok(trie)
-    }
-
-    /// Asks for the room of all states before the first is made.
-    fn reserve(&mut self) -> Result<(), TryReserveError> {
-        let states = self.states();
-        let dense = (states << self.automaton.shift).min(self.config.dense_limit);
-        let holds_markers = self.holds_markers();
-        let Automaton { dense: rows, first_child, labels, fallbacks, outputs, holds, marker_holds, .. } =
-            &mut self.automaton;
-        rows.try_reserve_exact(dense)?;
-        labels.try_reserve_exact(states)?;
-        for numbers in [first_child, fallbacks, outputs, holds] {
-            numbers.try_reserve_exact(states)?;
-        }
-        marker_holds.try_reserve_exact(if holds_markers { states } else { 0 })?;
-        Ok(())
-    }
-
-    /// How many states there are at most: one for each byte of a word but those with which the word before it in order
-    /// begins, too.
-    fn states(&self) -> usize {
-        let alike = |at: usize| {
-            let before = at.checked_sub(1).map_or(&[][..], |before| self.bytes(before));
-            self.bytes(at).iter().zip(before).take_while(|(one, other)| one == other).count()
-        };
-        1 + (0..self.order.len()).map(|at| self.bytes(at).len() - alike(at)).sum::<usize>()
+        let pruned = vec![false; words.len_with_literals()];
+        Trie { words, order, dense_limit: config.dense_limit, holds_markers, pruned, automaton }
     }
 
     /// The automaton, and which words can never complete.
-    pub(super) fn build(mut self) -> Result<(Automaton, Vec<bool>), TryReserveError> {
-        // A level has at most as many states as there are words.
-        let (mut level, mut below) = (room::list(self.order.len().max(1))?, room::list(self.order.len())?);
+    pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
+        let (mut level, mut below) = (Vec::new(), Vec::new());
         level.push(0..self.order.len());
         let mut first = 0;
         for depth in 0.. {
@@ -87,7 +64,7 @@ impl<'a> Trie<'a> {
             first = self.automaton.labels.len() - below.len();
             std::mem::swap(&mut level, &mut below);
         }
-        Ok((self.automaton, self.pruned))
+        (self.automaton, self.pruned)
     }
 
     fn bytes(&self, at: usize) -> &'a [u8] {
@@ -157,17 +134,13 @@ impl<'a> Trie<'a> {
     /// Notes how much is held at the state of `range`: all of it, or as much as at its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
-        let holds_markers = self.holds_markers() && self.begins(range, depth, WordKind::Marker);
+        let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
         let automaton = &mut self.automaton;
         let depth = depth as u32;
         automaton.holds.push(if holds_stops || holds_markers { depth } else { automaton.holds[fallback] });
         if let Some(&held) = automaton.marker_holds.get(fallback) {
             automaton.marker_holds.push(if holds_markers { depth } else { held });
         }
-    }
-
-    fn holds_markers(&self) -> bool {
-        self.config.holds_markers && self.words.len() > self.words.stops()
     }
 
     /// Whether the state of `range` is a proper prefix of a word of this `kind` that can complete.
@@ -183,7 +156,7 @@ impl<'a> Trie<'a> {
         let automaton = &mut self.automaton;
         let width = 1 << automaton.shift;
         let row = number * width;
-        if row != automaton.dense.len() || row + width > self.config.dense_limit {
+        if row != automaton.dense.len() || row + width > self.dense_limit {
             return;
         }
         if number == 0 {
@@ -197,6 +170,18 @@ impl<'a> Trie<'a> {
             automaton.dense[row + column as usize] = automaton.transition(child as usize);
         }
     }
+}
+
+/// How many states there are at most: one for each byte of a word, without the bytes with which the word before it in
+/// order also begins.
+fn states(words: &Words, order: &[u32]) -> usize {
+    let mut before = "";
+    let added = |&word: &u32| {
+        let (text, other) = (words.text(word as usize), before);
+        before = text;
+        text.len() - text.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
+    };
+    1 + order.iter().map(added).sum::<usize>()
 }
 
 /// A column for each byte that stands in a word, and the base-2 logarithm of the row width they need.

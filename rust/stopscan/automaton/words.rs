@@ -1,7 +1,6 @@
 //! The strings that are live in a region, in one allocation: a set may hold millions of them.
 
 use std::cmp::Ordering;
-use std::collections::TryReserveError;
 
 /// What completing a word means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,29 +30,25 @@ impl Words {
         hidden: &[&'a str],
         visible: &[&'a str],
         markers: impl Iterator<Item = &'a str> + Clone,
-    ) -> Result<Words, TryReserveError> {
+    ) -> Words {
         let mut words = Words { hidden: hidden.len(), visible: visible.len(), ..Words::default() };
-        words.add(hidden.iter().chain(visible).copied().chain(markers))?;
-        Ok(words)
+        words.add(hidden.iter().chain(visible).copied().chain(markers));
+        words
     }
 
-    fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Result<(), TryReserveError> {
-        self.text.try_reserve_exact(texts.clone().map(str::len).sum())?;
-        self.ends.try_reserve_exact(texts.clone().count())?;
+    fn add<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) {
+        self.text.reserve_exact(texts.clone().map(str::len).sum());
+        self.ends.reserve_exact(texts.clone().count());
         for text in texts {
             self.text.push_str(text);
             self.ends.push(self.text.len() as u32);
         }
-        Ok(())
     }
 
     /// Adds patterns that are plain text: stops that are hidden.
-    pub(crate) fn add_literals<'a>(
-        &mut self,
-        literals: impl ExactSizeIterator<Item = &'a str> + Clone,
-    ) -> Result<(), TryReserveError> {
+    pub(crate) fn add_literals<'a>(&mut self, literals: impl ExactSizeIterator<Item = &'a str> + Clone) {
         self.literals += literals.len();
-        self.add(literals)
+        self.add(literals);
     }
 
     /// How many words there are, without literals.

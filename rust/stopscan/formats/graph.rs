@@ -64,11 +64,13 @@ impl State {
 impl Format {
     /// Its states; a stream begins in the first.
     ///
-    /// A part ends at its closing marker. Models forget it, or write it twice, so: reasoning also ends where another part
-    /// opens; a closing marker in the answer is left out, and so is an opening one in its own part.
-    /// A call that begins in the reasoning ends it. There the closing marker of the reasoning leads to the answer, so that
-    /// reasoning that only quotes a call's marker costs no answer; a call that began in the answer may quote it.
-    /// After the reasoning its opening marker is text, unless the form's own parsers open it again.
+    /// A part ends at its closing marker. Models forget that marker, or write it twice. So reasoning also ends where another
+    /// part opens. A closing marker in the answer is left out, and so is an opening marker in its own part.
+    ///
+    /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads to
+    /// the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began in the
+    /// answer, that marker is text. After the reasoning its opening marker is text, unless the form's own parsers open the
+    /// reasoning again.
     ///
     /// ```
     /// use stopscan::Format;

@@ -1,4 +1,4 @@
-//! The forms whose parts begin with a header, which is a region of its own and for nobody to read.
+//! The forms whose parts begin with a header. The header is a region of its own, which no reader sees.
 
 use super::{Format, Markers};
 

@@ -17,7 +17,7 @@ type Pair = (&'static str, &'static str);
 /// How a family of models marks the parts of an answer: reasoning, answer and tool calls.
 ///
 /// The text that people read is that of the regions `answer` and `reasoning`, the calls are in `tool_call`; text of any
-/// other region is the form's own and for nobody.
+/// other region, such as a header, is not for a reader.
 ///
 /// ```
 /// use stopscan::Format;

@@ -1,6 +1,6 @@
-//! Compiles a set: all errors of what it was given come from here.
+//! Compiles a set. Every error about what a set was given comes from here.
 
-use std::collections::{HashMap, TryReserveError};
+use std::collections::HashMap;
 
 use super::{ANSWER, Graph, Lead, Node, Recipe, StateRecipe};
 use crate::automaton::{Config, DENSE_LIMIT, Words};
@@ -8,8 +8,10 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
 use crate::room;
 
-/// How many bytes a marker takes beside its text while it is read.
-const MARKER: usize = 256;
+/// The most memory that compiling takes for each byte of a stop or marker, and besides for each of them. The rows of the
+/// automata come to it.
+const MEMORY_OF_BYTE: usize = 32;
+const MEMORY_OF_WORD: usize = 256;
 
 /// Compiles a graph whose markers `stay` in the text, or not.
 pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
@@ -17,12 +19,17 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     if !protects && !recipe.protect.is_empty() {
         return Err(ErrorKind::RegionsAndPairs.into());
     }
-    room::ask(recipe.regions.iter().map(|region| region.markers.len() * MARKER).sum())?;
+    room::ask(recipe.regions.iter().map(|region| region.markers.len() * MEMORY_OF_WORD).sum())?;
     let plans = if protects { of_pairs(&recipe.protect)? } else { of_regions(&recipe.regions)? };
+    match plans.len() {
+        0 => return Err(ErrorKind::NoRegions.into()),
+        regions if regions > MAX_REGIONS => return Err(ErrorKind::TooManyRegions { regions }.into()),
+        _ => {}
+    }
     let live = live(recipe.stop_in.as_deref(), &plans, protects)?;
     check_size(recipe, &plans, &live)?;
     // Before the strings: they may be long, and patterns that are refused are to be refused at once.
-    let patterns = recipe.patterns.distinct()?;
+    let patterns = recipe.patterns.distinct();
     let strings = recipe.stop.iter().chain(&recipe.visible).map(String::len).sum();
     let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
     let mut roles = Roles::default();
@@ -35,7 +42,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     let mut regions: Vec<&str> = Vec::new();
     let mut nodes = Vec::new();
     for (plan, &live) in plans.iter().zip(&live) {
-        let words = plan.words(&hidden, &visible, live)?;
+        let words = plan.words(&hidden, &visible, live);
         let Compiled { plain, automaton, pruned, machine } = compiler.region(words, live, config)?;
         if !protects {
             plan.check_reachable(automaton.words(), &pruned)?;
@@ -44,23 +51,15 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
         if region == regions.len() {
             regions.push(plan.region);
         }
-        let name = room::text(plan.name)?.into();
         let leads = plan.markers.iter().map(|marker| marker.lead).collect();
-        nodes.push(Node { name, region: region as u32, live, plain, automaton, machine, leads });
+        nodes.push(Node { name: plan.name.into(), region: region as u32, live, plain, automaton, machine, leads });
     }
-    let dormant = if live.contains(&true) {
-        Words::default()
-    } else {
-        Words::new(&hidden.texts, &visible.texts, [].into_iter())?
-    };
-    let mut names = Vec::new();
-    for region in regions {
-        names.push(room::text(region)?.into());
-    }
+    let dormant =
+        if live.contains(&true) { Words::default() } else { Words::new(&hidden.texts, &visible.texts, [].into_iter()) };
     Ok(Graph {
         nodes: nodes.into(),
-        regions: names.into(),
-        indices: hidden.indices_before(visible)?,
+        regions: regions.into_iter().map(Box::from).collect(),
+        indices: [hidden.indices, visible.indices].concat().into(),
         patterns,
         repeat: recipe.repeat,
         dormant,
@@ -82,27 +81,21 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
     Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
 }
 
-/// Stops cost memory at each node where they are live.
+/// Refuses a set that is too large, and asks for the memory of any other, so that no later step has to report that there
+/// is none. Stops cost memory at each node where they are live.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
-    let stops = recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
-    let stops: usize = stops.map(String::len).sum();
-    let markers = plans.iter().flat_map(|plan| &plan.markers).map(|marker| marker.text.len());
-    let live = live.iter().filter(|&&live| live).count();
-    let bytes = stops.saturating_mul(live.max(1)).saturating_add(markers.sum::<usize>());
-    match bytes > MAX_SET_BYTES {
-        true => Err(ErrorKind::TooLarge { bytes }.into()),
-        false => Ok(()),
+    let stops = || recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
+    let markers = || plans.iter().flat_map(|plan| &plan.markers);
+    let live = live.iter().filter(|&&live| live).count().max(1);
+    let bytes = stops().map(String::len).sum::<usize>().saturating_mul(live);
+    let bytes = bytes.saturating_add(markers().map(|marker| marker.text.len()).sum());
+    if bytes > MAX_SET_BYTES {
+        return Err(ErrorKind::TooLarge { bytes }.into());
     }
-}
-
-impl<'a> Plan<'a> {
-    fn words(&self, hidden: &Distinct<'a>, visible: &Distinct<'a>, live: bool) -> Result<Words, TryReserveError> {
-        let markers = self.markers.iter().map(|marker| marker.text);
-        match live {
-            true => Words::new(&hidden.texts, &visible.texts, markers),
-            false => Words::new(&[], &[], markers),
-        }
-    }
+    let words = stops().count() * live + markers().count();
+    let rows = (bytes << 8).min(DENSE_LIMIT) * size_of::<u32>();
+    room::ask(bytes * MEMORY_OF_BYTE + words * MEMORY_OF_WORD + rows)?;
+    Ok(())
 }
 
 /// Where a marker leads: the name of a region or of a state of one. Strings are targets; [`keep`] makes one whose marker
@@ -153,16 +146,16 @@ impl<T: AsRef<str>> From<T> for Target {
 }
 
 /// A node before it is compiled: its name and that of its region, and its markers, each once.
-pub(super) struct Plan<'a> {
-    pub(super) name: &'a str,
-    pub(super) region: &'a str,
-    pub(super) markers: Vec<Marker<'a>>,
+struct Plan<'a> {
+    name: &'a str,
+    region: &'a str,
+    markers: Vec<Marker<'a>>,
 }
 
-pub(super) struct Marker<'a> {
-    pub(super) text: &'a str,
-    pub(super) role: Role,
-    pub(super) lead: Lead,
+struct Marker<'a> {
+    text: &'a str,
+    role: Role,
+    lead: Lead,
 }
 
 impl<'a> Plan<'a> {
@@ -173,10 +166,30 @@ impl<'a> Plan<'a> {
     fn push(&mut self, text: &'a str, role: Role, node: usize, kept: bool) {
         self.markers.push(Marker { text, role, lead: Lead { node: node as u32, kept } });
     }
+
+    fn words(&self, hidden: &Distinct<'a>, visible: &Distinct<'a>, live: bool) -> Words {
+        let markers = self.markers.iter().map(|marker| marker.text);
+        match live {
+            true => Words::new(&hidden.texts, &visible.texts, markers),
+            false => Words::new(&[], &[], markers),
+        }
+    }
+
+    /// Finds a marker that never completes: those who gave it named the region that it leads to.
+    fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
+        let markers = words.stops()..words.len();
+        let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
+            return Ok(());
+        };
+        let ends_inside = |inner: &&str| marker.find(inner).is_some_and(|at| at + inner.len() < marker.len());
+        let inner = markers.map(|other| words.text(other)).find(ends_inside).unwrap_or_default();
+        let (marker, inner, region) = (marker.into(), inner.into(), self.name.to_owned());
+        Err(ErrorKind::Unreachable { marker, inner, region }.into())
+    }
 }
 
-/// The nodes of regions that were recipe.
-pub(super) fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
+/// The nodes of regions.
+fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
     for (number, StateRecipe { name, .. }) in regions.iter().enumerate() {
         if region_of(name).is_empty() {
@@ -186,12 +199,11 @@ pub(super) fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopS
             return Err(ErrorKind::TwoRegions { name: name.clone() }.into());
         }
     }
-    check_count(regions.len())?;
     regions.iter().map(|state| state.plan(&numbers)).collect()
 }
 
 /// The nodes of ordinary text and of protected pairs.
-pub(super) fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, StopSetError> {
+fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut plans = vec![Plan::new(ANSWER, ANSWER)];
     let mut closings: HashMap<&str, &str> = HashMap::new();
     for (index, (open, close)) in pairs.iter().enumerate() {
@@ -210,16 +222,7 @@ pub(super) fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, Stop
         plans.push(Plan::new(open, open));
         plans[node].push(close, Role::Closing, 0, false);
     }
-    check_count(plans.len())?;
     Ok(plans)
-}
-
-fn check_count(regions: usize) -> Result<(), StopSetError> {
-    match regions {
-        0 => Err(ErrorKind::NoRegions.into()),
-        regions if regions > MAX_REGIONS => Err(ErrorKind::TooManyRegions { regions }.into()),
-        _ => Ok(()),
-    }
 }
 
 impl StateRecipe {
@@ -250,34 +253,20 @@ fn region_of(name: &str) -> &str {
     name.split_once('/').map_or(name, |(region, _)| region)
 }
 
-impl Plan<'_> {
-    /// Finds a marker that never completes: those who gave it named the region that it leads to.
-    pub(super) fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
-        let markers = words.stops()..words.len();
-        let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
-            return Ok(());
-        };
-        let ends_inside = |inner: &&str| marker.find(inner).is_some_and(|at| at + inner.len() < marker.len());
-        let inner = markers.map(|other| words.text(other)).find(ends_inside).unwrap_or_default();
-        let (marker, inner, region) = (marker.into(), inner.into(), self.name.to_owned());
-        Err(ErrorKind::Unreachable { marker, inner, region }.into())
-    }
-}
-
 #[derive(Default)]
-pub(crate) struct Roles<'a>(HashMap<&'a str, Role>);
+struct Roles<'a>(HashMap<&'a str, Role>);
 
-/// Stops without repetitions, and where each stood in the list that was recipe.
-pub(crate) struct Distinct<'a> {
-    pub(crate) texts: Vec<&'a str>,
-    pub(crate) indices: Vec<u32>,
+/// Stops without repetitions, and where each stood in the list that was given.
+struct Distinct<'a> {
+    texts: Vec<&'a str>,
+    indices: Vec<u32>,
 }
 
 impl<'a> Roles<'a> {
     /// The stops of a list, each once.
-    pub(crate) fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
-        self.0.try_reserve(stops.len())?;
-        let mut distinct = Distinct { texts: room::list(stops.len())?, indices: room::list(stops.len())? };
+    fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
+        let mut distinct =
+            Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };
         for (index, stop) in stops.iter().enumerate() {
             if stop.is_empty() {
                 return Err(ErrorKind::Empty { role, index }.into());
@@ -291,20 +280,11 @@ impl<'a> Roles<'a> {
     }
 
     /// Notes what `text` is; returns whether it is new.
-    pub(crate) fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
+    fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
         match self.0.insert(text, role) {
             None => Ok(true),
             Some(other) if other.fits(role) => Ok(false),
             Some(other) => Err(ErrorKind::TwoRoles { text: text.into(), roles: [other, role] }.into()),
         }
-    }
-}
-
-impl Distinct<'_> {
-    /// These indices, and those of `other` behind them.
-    pub(crate) fn indices_before(mut self, other: Distinct<'_>) -> Result<Box<[u32]>, TryReserveError> {
-        self.indices.try_reserve_exact(other.indices.len())?;
-        self.indices.extend(other.indices);
-        Ok(self.indices.into())
     }
 }

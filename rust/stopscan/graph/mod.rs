@@ -5,10 +5,12 @@
 //! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
 //! out, or kept as the beginning of the text of the region to which they lead.
 
+use std::ops::Range;
+
 use crate::automaton::{Automaton, ROOT, State, WordKind, Words};
 use crate::patterns::{Found, Machine, PatternHit, PatternList, Threads};
 use crate::repeat::{Loop, Loops, Repeat};
-use crate::snapshot::Fingerprint;
+use crate::snapshot::{Fingerprint, Writer};
 use crate::text::{Place, Plain};
 
 mod compile;
@@ -40,14 +42,14 @@ pub struct Graph {
 #[derive(Debug)]
 struct Node {
     name: Box<str>,
-    /// The place of its region's name.
+    /// The index of its region's name.
     region: u32,
     /// Whether stops are live in it.
     live: bool,
     /// What is plain text where nothing has begun, neither a string nor a pattern.
     plain: Plain,
     automaton: Automaton,
-    /// Reads the patterns, where some are live.
+    /// Finds the patterns, if they are live in it.
     machine: Option<Machine>,
     /// Where each marker leads.
     leads: Box<[Lead]>,
@@ -99,7 +101,7 @@ impl Graph {
         self.nodes.iter().position(|node| &*node.name == name).map(|node| node as u32)
     }
 
-    /// The place of the name of a node's region.
+    /// The index of the name of a node's region.
     #[inline(always)]
     pub(crate) fn region(&self, node: u32) -> u32 {
         self.node(node).region
@@ -150,9 +152,7 @@ impl Graph {
 
     /// The marker of this text that is live at `node`, whether or not a stop inside it completes first in text.
     pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
-        let words = self.words(node);
-        let index = (words.stops()..words.len()).find(|&index| words.text(index) == text)?;
-        Some(Word { node, index: index as u32 })
+        self.word(node, self.words(node).stops()..self.words(node).len(), text)
     }
 
     /// Where the marker `word` leads.
@@ -174,9 +174,12 @@ impl Graph {
     }
 
     /// The stop of this text that is live at `node`.
-    pub(crate) fn stop(&self, node: u32, sequence: &str) -> Option<Word> {
-        let words = self.words(node);
-        let index = words.iter().take(words.stops()).position(|stop| stop == sequence)?;
+    pub(crate) fn stop(&self, node: u32, text: &str) -> Option<Word> {
+        self.word(node, 0..self.words(node).stops(), text)
+    }
+
+    fn word(&self, node: u32, mut indices: Range<usize>, text: &str) -> Option<Word> {
+        let index = indices.find(|&index| self.words(node).text(index) == text)?;
         Some(Word { node, index: index as u32 })
     }
 
@@ -231,17 +234,7 @@ pub(crate) struct StateRecipe {
 impl PartialEq for Graph {
     /// Whether two sets read text alike.
     fn eq(&self, other: &Graph) -> bool {
-        let texts = |graph: &Graph, kind| graph.stops().of_kind(kind).map(str::to_owned).collect::<Vec<_>>();
-        (self.stay, self.protects, self.repeat) == (other.stay, other.protects, other.repeat)
-            && self.patterns.patterns == other.patterns.patterns
-            && self.patterns.max_held == other.patterns.max_held
-            && texts(self, WordKind::Hidden) == texts(other, WordKind::Hidden)
-            && texts(self, WordKind::Visible) == texts(other, WordKind::Visible)
-            && self.nodes.len() == other.nodes.len()
-            && self.nodes.iter().zip(&other.nodes).zip(0..).all(|((one, two), node)| {
-                (&one.name, one.live, &one.leads) == (&two.name, two.live, &two.leads)
-                    && self.markers(node).eq(other.markers(node))
-            })
+        self.identity() == other.identity()
     }
 }
 
@@ -257,26 +250,35 @@ impl Graph {
         })
     }
 
-    /// What sets have in common that read text alike, in every process and version.
+    /// The same number for sets that read text alike, in every process and version.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
-        let mut print = Fingerprint::new();
-        print.number(self.stay.into());
-        print.texts(self.stops().of_kind(WordKind::Hidden));
-        print.texts(self.stops().of_kind(WordKind::Visible));
-        print.texts(self.patterns.patterns.iter().map(String::as_str));
-        print.number(self.patterns.max_held.map_or(0, |max_held| max_held.saturating_add(1)));
+        Fingerprint::of(&self.identity())
+    }
+
+    /// All that sets have in common that read text alike. No text of a set is empty, so an empty one ends a list.
+    fn identity(&self) -> Vec<u8> {
+        fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
+            texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));
+        }
+
+        let mut writer = Writer::default();
+        writer.flag(self.stay);
+        writer.flag(self.protects);
+        write(&mut writer, self.stops().of_kind(WordKind::Hidden));
+        write(&mut writer, self.stops().of_kind(WordKind::Visible));
+        write(&mut writer, self.patterns.patterns.iter().map(String::as_str));
+        writer.number(self.patterns.max_held.map_or(0, |max_held| max_held.saturating_add(1)));
         if let Some(repeat) = &self.repeat {
-            [repeat.count(), repeat.max_period(), repeat.min_length()].into_iter().for_each(|part| print.number(part));
+            [repeat.count(), repeat.max_period(), repeat.min_length()].into_iter().for_each(|part| writer.number(part));
         }
-        for (number, node) in self.nodes.iter().enumerate() {
-            print.text(&node.name);
-            print.number(node.live.into());
-            print.texts(self.markers(number as u32));
-            for lead in &node.leads {
-                print.number(lead.node as usize * 2 + usize::from(lead.kept));
-            }
+        writer.number(0);
+        for (number, node) in (0..).zip(&self.nodes) {
+            writer.bytes(node.name.as_bytes());
+            writer.flag(node.live);
+            write(&mut writer, self.markers(number));
+            node.leads.iter().for_each(|lead| writer.number(lead.node as usize * 2 + usize::from(lead.kept)));
         }
-        print
+        writer.0
     }
 }
 
@@ -311,14 +313,6 @@ pub(crate) struct Completion {
     pub(crate) end: usize,
 }
 
-/// What completes next: nothing that a caller is told if it is a marker that stays.
-struct Next {
-    completed: Option<Completed>,
-    /// Where it ends, and where the character ends with which it completes.
-    end: usize,
-    character: usize,
-}
-
 impl Cursor {
     /// The start of a node.
     pub fn start(node: u32) -> Cursor {
@@ -327,30 +321,30 @@ impl Cursor {
 }
 
 impl Graph {
-    /// Reads `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
+    /// Scans `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
     /// that does not stay. Behind a marker, the cursor is where the marker leads.
     #[inline]
-    pub(crate) fn read(
+    pub(crate) fn scan(
         &self,
         cursor: &mut Cursor,
-        beside: Option<&mut Beside>,
+        history: Option<&mut History>,
         text: &str,
         place: Place,
         armed: bool,
     ) -> Option<Completion> {
-        match beside {
-            None => self.read_words(cursor, text, armed),
-            Some(beside) => self.read_all(cursor, beside, text, place, armed),
+        match history {
+            None => self.scan_words(cursor, text, armed),
+            Some(history) => self.scan_with_history(cursor, history, text, place, armed),
         }
     }
 
-    /// As `read`, for sets of strings alone.
+    /// As `scan`, for sets of strings alone.
     #[inline]
-    pub(crate) fn read_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
+    pub(crate) fn scan_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
         let mut end = 0;
         loop {
             let automaton = &self.node(cursor.node).automaton;
-            let (index, length) = automaton.read(&mut cursor.state, &text[end..], armed)?;
+            let (index, length) = automaton.scan(&mut cursor.state, &text[end..], armed)?;
             end += length;
             if let Some(completed) = self.arrive(cursor, index) {
                 return Some(Completion { completed, end });
@@ -358,10 +352,10 @@ impl Graph {
         }
     }
 
-    fn read_all(
+    fn scan_with_history(
         &self,
         cursor: &mut Cursor,
-        beside: &mut Beside,
+        history: &mut History,
         text: &str,
         mut place: Place,
         armed: bool,
@@ -369,39 +363,45 @@ impl Graph {
         let mut end = 0;
         loop {
             let rest = &text[end..];
-            let node = cursor.node;
-            let found = self.find_next(cursor, beside.threads.as_mut(), rest, place, armed);
-            if let Some(loops) = &mut beside.loops {
+            let found = self.find_completed(cursor, history.threads.as_mut(), rest, place, armed);
+            let (length, character) = match &found {
+                Some(Found::Word { end, .. }) => (*end, *end),
+                Some(Found::Pattern(hit)) => (hit.end, hit.completed),
+                None => (rest.len(), rest.len()),
+            };
+            if let Some(loops) = &mut history.loops {
                 // With the same character, a string, a pattern or a marker comes first.
-                let (until, first) = found.as_ref().map_or((rest.len(), true), |found| (found.character, false));
-                let looped = loops.go_on(&rest[..until], armed).filter(|found| first || found.end < until);
-                if let Some(found) = looped {
-                    *cursor = Cursor::start(node);
-                    return Some(Completion { end: end + found.end, completed: Completed::Loop(found) });
+                let looped = loops.feed(&rest[..character], armed);
+                if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
+                    *cursor = Cursor::start(cursor.node);
+                    return Some(Completion { end: end + looped.end, completed: Completed::Loop(looped) });
                 }
             }
-            let found = found?;
-            end += found.end;
-            if let Some(completed) = found.completed {
+            end += length;
+            let completed = match found? {
+                Found::Word { index, .. } => self.arrive(cursor, index),
+                Found::Pattern(hit) => Some(Completed::Pattern(hit)),
+            };
+            if let Some(completed) = completed {
                 return Some(Completion { completed, end });
             }
-            beside.forget_loops();
-            place.pass(&rest[..found.end]);
+            history.forget_loops();
+            place.advance(&rest[..length]);
         }
     }
 
-    /// Reads `text`, which begins at `place`, is all of a live `marker`, and came as one token: no stop, no pattern and no
+    /// Scans `text`, which begins at `place`, is all of a live `marker`, and came as one token: no stop, no pattern and no
     /// other marker completes before its last character. There rule 1 decides.
-    pub(crate) fn read_marker(
+    pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
-        mut beside: Option<&mut Beside>,
+        mut history: Option<&mut History>,
         (text, marker): (&str, Word),
         place: Place,
         armed: bool,
     ) -> Option<Completion> {
         let inside = text.char_indices().next_back().map_or(0, |(last, _)| last);
-        let mut threads = beside.as_mut().and_then(|beside| beside.threads.as_mut());
+        let mut threads = history.as_mut().and_then(|history| history.threads.as_mut());
         let (mut end, mut at) = (0, place);
         while end < inside {
             let rest = &text[end..inside];
@@ -410,7 +410,7 @@ impl Graph {
                 _ => rest,
             };
             end += passed.len();
-            at.pass(passed);
+            at.advance(passed);
         }
         match self.find_completed(cursor, threads, &text[inside..], at, armed) {
             Some(Found::Word { index, .. }) if self.words(marker.node).text(index).len() > text.len() => {
@@ -422,8 +422,8 @@ impl Graph {
             }
             _ => {}
         }
-        if let Some(beside) = beside {
-            beside.forget(text);
+        if let Some(history) = history {
+            history.forget(text);
         }
         let completed = self.arrive(cursor, marker.index as usize)?;
         Some(Completion { completed, end: text.len() })
@@ -431,24 +431,7 @@ impl Graph {
 
     /// Whether a marker completes if `text` comes next.
     pub(crate) fn completes_marker(&self, mut cursor: Cursor, text: &str) -> bool {
-        self.node(cursor.node).automaton.read(&mut cursor.state, text, false).is_some()
-    }
-
-    /// The next string, pattern or marker that completes.
-    fn find_next(
-        &self,
-        cursor: &mut Cursor,
-        threads: Option<&mut Threads>,
-        text: &str,
-        place: Place,
-        armed: bool,
-    ) -> Option<Next> {
-        Some(match self.find_completed(cursor, threads, text, place, armed)? {
-            Found::Word { index, end } => Next { completed: self.arrive(cursor, index), end, character: end },
-            Found::Pattern(hit) => {
-                Next { completed: Some(Completed::Pattern(hit)), end: hit.end, character: hit.completed }
-            }
-        })
+        self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
     /// The next word or pattern that completes. The cursor stays at its node.
@@ -462,12 +445,13 @@ impl Graph {
     ) -> Option<Found> {
         let Node { automaton, machine, .. } = self.node(cursor.node);
         match threads {
-            None => automaton.read(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
-            Some(threads) => threads.read_beside(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
+            None => automaton.scan(&mut cursor.state, text, armed).map(|(index, end)| Found::Word { index, end }),
+            Some(threads) => threads.scan(automaton, machine.as_ref(), &mut cursor.state, text, place, armed),
         }
     }
 
-    /// What it means that a word completes. Behind a marker, the cursor is where the marker leads.
+    /// Follows a word that completes: moves the cursor to where a marker leads. Returns the word, unless it is a marker that
+    /// stays.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -483,28 +467,28 @@ impl Graph {
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;
-        while let Some(marker) = self.read_words(&mut cursor, rest, false) {
+        while let Some(marker) = self.scan_words(&mut cursor, rest, false) {
             rest = &rest[marker.end..];
         }
         cursor.node
     }
 }
 
-/// What a stream keeps beside its cursor if its set has patterns or a loop: most sets have neither.
+/// What a stream keeps of its text for patterns and loops. The sets of most streams have neither.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Beside {
+pub(crate) struct History {
     /// Where matches of the set's patterns have begun.
     pub(crate) threads: Option<Threads>,
     /// What the text has repeated, if loops are a stop.
     pub(crate) loops: Option<Loops>,
 }
 
-impl Beside {
-    /// What streams of a graph begin with.
-    pub(crate) fn new(graph: &Graph) -> Option<Beside> {
-        let threads = (!graph.patterns().patterns.is_empty()).then(Threads::new);
+impl History {
+    /// The history of a new stream, if the set has patterns or loops.
+    pub(crate) fn new(graph: &Graph) -> Option<History> {
+        let threads = (!graph.patterns().patterns.is_empty()).then(Threads::default);
         let loops = graph.repeat().map(Loops::new);
-        (threads.is_some() || loops.is_some()).then_some(Beside { threads, loops })
+        (threads.is_some() || loops.is_some()).then_some(History { threads, loops })
     }
 
     /// Begins a step.
@@ -513,9 +497,6 @@ impl Beside {
         if let Some(threads) = &mut self.threads {
             threads.begin();
         }
-        if let Some(loops) = &mut self.loops {
-            loops.begin();
-        }
     }
 
     /// Whether no match has begun.
@@ -523,12 +504,12 @@ impl Beside {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// Notes text in which nothing begins, where nothing has begun; the loop that it completes.
-    pub(crate) fn pass(&mut self, text: &str, armed: bool) -> Option<Loop> {
+    /// Notes text in which nothing begins, while nothing has begun. Returns the loop that it completes.
+    pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
         }
-        self.loops.as_mut()?.go_on(text, armed)
+        self.loops.as_mut()?.feed(text, armed)
     }
 
     /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and
@@ -556,14 +537,14 @@ impl Beside {
         }
     }
 
-    /// What the end of the text confirms.
+    /// The pattern that the end of the text confirms.
     pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }
 
-    /// As `pass`, if loops need not be looked for with this text; returns whether it did.
+    /// As `note_plain`, unless a loop may complete in `text`. Then it does nothing and returns `false`.
     #[inline(always)]
-    pub(crate) fn add(&mut self, text: &str) -> bool {
+    pub(crate) fn try_note_plain(&mut self, text: &str) -> bool {
         if let Some(loops) = &mut self.loops
             && !loops.add(text)
         {

@@ -1,4 +1,4 @@
-//! Characters, told apart as far as a set's patterns do.
+//! Classes of characters. Two characters are in one class if no pattern of a set tells them apart.
 
 use std::ops::Range;
 
@@ -27,36 +27,44 @@ pub(super) struct Alphabet {
 impl Alphabet {
     /// The classes that the sets of `nfa` tell apart, and the kinds of characters if its patterns look around.
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
-        let mut bounds = vec![0];
+        let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
+        let mut sets = Vec::with_capacity(nfa.sets() + 2);
         for set in 0..nfa.sets() {
-            bounds.extend(nfa.set(set, work)?.iter().flat_map(|&[first, last]| [first, last + 1]));
+            sets.push(nfa.set(set, work)?);
         }
         if nfa.looks {
-            bounds.extend(WORD.iter().chain(&LINE_FEED).flat_map(|&[first, last]| [first, last + 1]));
+            sets.extend([&WORD[..], &LINE_FEED]);
         }
-        work.spend(bounds.len())?;
-        bounds.sort_unstable();
-        bounds.dedup();
-        let mut splitter = Splitter { ids: work.vec(0, bounds.len())?, split: vec![(usize::MAX, 0)], bounds: &bounds };
-        for set in 0..nfa.sets() {
-            let ranges = nfa.set(set, work)?;
-            splitter.split(set, ranges, work)?;
-        }
-        if nfa.looks {
-            splitter.split(nfa.sets(), &WORD, work)?;
-            splitter.split(nfa.sets() + 1, &LINE_FEED, work)?;
-        }
-        let Splitter { ids, split, .. } = splitter;
-        Alphabet::numbered(bounds, &ids, split.len(), work)
+        all.split(&sets, work)
     }
 
-    /// Numbers the classes that are left, of `count` at most, in the order of their first characters.
-    fn numbered(bounds: Vec<u32>, ids: &[usize], count: usize, work: &mut Work) -> Result<Alphabet, TooLarge> {
-        let mut numbers = work.vec(None, count)?;
+    /// The same with its classes split so far that each of `sets` is whole classes.
+    fn split(&self, sets: &[&[[u32; 2]]], work: &mut Work) -> Result<Alphabet, TooLarge> {
+        let mut bounds = self.bounds.clone();
+        bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
+        work.sort(&mut bounds)?;
+        let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
+        // For each class, the last set that split it, and the class of what the two have in common.
+        let mut splits = vec![(usize::MAX, 0); self.len()];
+        for (set, &ranges) in sets.iter().enumerate() {
+            for &range in ranges {
+                for at in stretches(&bounds, range) {
+                    work.spend(1)?;
+                    let old = ids[at];
+                    if splits[old].0 != set {
+                        splits[old] = (set, splits.len());
+                        splits.push((usize::MAX, 0));
+                    }
+                    ids[at] = splits[old].1;
+                }
+            }
+        }
+        // The classes are numbered in the order of their first characters.
+        let mut numbers = work.vec(None, splits.len())?;
         let mut examples = Vec::new();
         let mut classes = Vec::with_capacity(ids.len());
         work.spend(ids.len() + 128)?;
-        for (&id, &bound) in ids.iter().zip(&bounds) {
+        for (id, &bound) in ids.into_iter().zip(&bounds) {
             classes.push(*numbers[id].get_or_insert_with(|| {
                 examples.push(bound);
                 examples.len() as ClassId - 1
@@ -74,36 +82,24 @@ impl Alphabet {
     /// The same with each of `letters`, which are in order, in a class of its own. Also returns the classes that each
     /// class became, with the index of the letter if the class is that of one.
     pub(super) fn with_letters(&self, letters: &[char], work: &mut Work) -> Result<(Alphabet, Lists<Part>), TooLarge> {
-        work.spend(3 * (self.bounds.len() + 2 * letters.len()))?;
-        let (mut bounds, mut ids) = (Vec::new(), Vec::new());
-        let mut letters_left = (0..).zip(letters.iter().map(|&letter| u32::from(letter))).peekable();
-        for (at, (&first, &class)) in self.bounds.iter().zip(&self.classes).enumerate() {
-            let end = self.bounds.get(at + 1).copied().unwrap_or(u32::MAX);
-            let mut begin = first;
-            while let Some((index, letter)) = letters_left.next_if(|(_, letter)| *letter < end) {
-                if begin < letter {
-                    bounds.push(begin);
-                    ids.push(class as usize);
-                }
-                bounds.push(letter);
-                ids.push(self.len() + index);
-                begin = letter + 1;
-            }
-            if begin < end {
-                bounds.push(begin);
-                ids.push(class as usize);
-            }
-        }
-        let alphabet = Alphabet::numbered(bounds, &ids, self.len() + letters.len(), work)?;
+        work.spend(3 * letters.len())?;
+        let letter_sets: Vec<_> = letters.iter().map(|&letter| [[letter.into(); 2]]).collect();
+        let sets: Vec<_> = letter_sets.iter().map(|set| &set[..]).collect();
+        let alphabet = self.split(&sets, work)?;
         let mut parts = Vec::with_capacity(alphabet.len());
         for (class, &example) in (0..).zip(&alphabet.examples) {
-            let example = char::from_u32(example);
-            let letter = example.and_then(|example| letters.binary_search(&example).ok());
-            // A class of surrogates: no text has any.
-            let whole = example.map_or(0, |example| self.class(example));
-            parts.push((whole, Part { class, letter: letter.map(|letter| letter as u16) }));
+            let letter = char::from_u32(example).and_then(|example| letters.binary_search(&example).ok());
+            parts.push((self.search(example), Part { class, letter: letter.map(|letter| letter as u16) }));
         }
-        Ok((alphabet, Lists::grouped(self.len(), &parts, work)?))
+        parts.sort_by_key(|(whole, _)| *whole);
+        let (mut parts, mut lists) = (parts.into_iter().peekable(), Lists::default());
+        for whole in 0..self.len() {
+            while let Some((_, part)) = parts.next_if(|(class, _)| usize::from(*class) == whole) {
+                lists.push(part, work)?;
+            }
+            lists.close();
+        }
+        Ok((alphabet, lists))
     }
 
     fn search(&self, code: u32) -> ClassId {
@@ -148,20 +144,18 @@ impl Alphabet {
 
     /// Which bytes begin a character of the classes that are marked.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
+        // The bytes that begin the surrogates, of which no text has any, begin characters of no other class.
+        let first_byte =
+            |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
-        for byte in 0..=0xF4_u8 {
-            let (first, last) = match u32::from(byte) {
-                ascii @ ..0x80 => (ascii, ascii),
-                0x80..0xC2 => continue, // they begin no character
-                lead @ ..0xE0 => ((lead & 0x1F) << 6, (lead & 0x1F) << 6 | 0x3F),
-                lead @ ..0xF0 => ((lead & 0x0F) << 12, (lead & 0x0F) << 12 | 0xFFF),
-                lead => ((lead & 0x07) << 18, (lead & 0x07) << 18 | 0x3FFFF),
-            };
-            let from = self.bounds.partition_point(|&bound| bound <= first) - 1;
-            let classes = &self.classes[from..self.bounds.partition_point(|&bound| bound <= last)];
-            work.spend(1 + classes.len())?;
-            bytes[byte as usize] = classes.iter().any(|&class| marked[class as usize]);
+        for (at, (&first, &class)) in self.bounds.iter().zip(&self.classes).enumerate() {
+            work.spend(1)?;
+            let next = self.bounds.get(at + 1).map_or(char::MAX.into(), |next| next - 1);
+            if marked[class as usize] && first <= next {
+                bytes[first_byte(first).into()..=first_byte(next).into()].fill(true);
+            }
         }
+        bytes[0x80..0xC2].fill(false); // they begin no character
         Ok(bytes)
     }
 }
@@ -173,32 +167,6 @@ pub(super) struct Part {
     pub(super) letter: Option<u16>,
 }
 
-/// Splits classes by one set of characters after the other.
-struct Splitter<'a> {
-    bounds: &'a [u32],
-    /// The class of each stretch between the bounds.
-    ids: Vec<usize>,
-    /// For each class, the last set that split it, and the class of what the two have in common.
-    split: Vec<(usize, usize)>,
-}
-
-impl Splitter<'_> {
-    fn split(&mut self, set: usize, ranges: &[[u32; 2]], work: &mut Work) -> Result<(), TooLarge> {
-        for &range in ranges {
-            for at in stretches(self.bounds, range) {
-                work.spend(1)?;
-                let old = self.ids[at];
-                if self.split[old].0 != set {
-                    self.split[old] = (set, self.split.len());
-                    self.split.push((usize::MAX, 0));
-                }
-                self.ids[at] = self.split[old].1;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The stretches between `bounds` that a range covers. It begins and ends at bounds.
 fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     let from = bounds.partition_point(|&bound| bound < first);
@@ -207,13 +175,14 @@ fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
 }
 
 /// What stands before or behind a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     LineFeed,
     /// An ASCII letter, a digit or `_`.
     Word,
     Other,
     /// Nothing: it is the beginning or the end of the stream.
+    #[default]
     Edge,
 }
 
@@ -235,15 +204,20 @@ impl Kind {
     }
 }
 
-/// Whether `look` holds between what stands before and behind it. Others than these are refused.
+/// Whether a stream can decide a look. `\b` and `\B` are those of ASCII, whatever the flags of the pattern say.
+pub(super) fn is_supported(look: Look) -> bool {
+    use Look::*;
+    matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)
+}
+
+/// Whether a supported look holds between what stands before and behind it.
 pub(super) fn holds(look: Look, before: Kind, behind: Kind) -> bool {
     match look {
         Look::Start => before == Kind::Edge,
         Look::End => behind == Kind::Edge,
         Look::StartLF => matches!(before, Kind::Edge | Kind::LineFeed),
         Look::EndLF => matches!(behind, Kind::Edge | Kind::LineFeed),
-        Look::WordAscii => (before == Kind::Word) != (behind == Kind::Word),
-        Look::WordAsciiNegate => (before == Kind::Word) == (behind == Kind::Word),
-        _ => false,
+        Look::WordAscii | Look::WordUnicode => (before == Kind::Word) != (behind == Kind::Word),
+        _ => (before == Kind::Word) == (behind == Kind::Word),
     }
 }

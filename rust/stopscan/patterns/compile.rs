@@ -1,21 +1,22 @@
 //! Compiles the patterns of a set, for each region in which they are live.
 
-use std::collections::{HashSet, TryReserveError};
+use std::collections::HashSet;
 
 use super::alphabet::{Alphabet, Kind};
 use super::determinize::determinize;
-use super::dfa::Dfa;
+use super::dfa::{DEAD, Dfa};
 use super::hold::{LETTER, least_hold};
 use super::machine::Machine;
 use super::nfa::Nfa;
-use super::syntax::{Parsed, parse};
+use super::places::{Places, scan};
+use super::syntax::{Parsed, parse, too_large};
 use super::work::{
-    MAX_BYTES, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_WORK, TooLarge, Work,
+    MAX_BYTES, MAX_CLASS_WORK, MAX_HOLD_WORK, MAX_POSITIONS, MAX_PRUNING_WORK, MAX_THREADS, MAX_WORK, TooLarge, Work,
 };
 use crate::automaton::{Automaton, Config, Words};
 use crate::error::{ErrorKind, StopSetError};
 use crate::room;
-use crate::text::Plain;
+use crate::text::{Place, Plain};
 
 /// The tables of fewer characters and classes are small.
 const FEW_POSITIONS: usize = 64;
@@ -75,35 +76,32 @@ impl<'a> Compiler<'a> {
         config: Config,
     ) -> Result<Compiled, StopSetError> {
         let Some(source) = self.source.as_ref().filter(|_| with_patterns) else {
-            let (automaton, pruned) = Automaton::new(words, &[], config)?;
+            let (automaton, pruned) = Automaton::new(words, &[], config);
             return Ok(Compiled { plain: automaton.plain().clone(), automaton, pruned, machine: None });
         };
         let mut words = words;
-        let literals: Vec<usize> = match self.list.literals().next() {
-            None => Vec::new(),
-            Some(_) => {
-                room::ask(words.len() * (size_of::<&str>() + 2) * 2)?;
-                // A string that is a pattern, too, comes first.
-                let strings: HashSet<&str> = words.iter().collect();
-                self.list.literals().filter(|&index| !strings.contains(&*self.list.patterns[index])).collect()
-            }
-        };
-        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]))?;
+        let mut literals: Vec<usize> = self.list.literals().collect();
+        if !literals.is_empty() {
+            // A string that is also a pattern comes first.
+            let strings: HashSet<&str> = words.iter().collect();
+            literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
+        }
+        words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
         // A stop in which a match completes can never fire. A marker can, in unarmed text.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
-        let mut hopeless = room::list(words.len_with_literals())?;
+        let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
             hopeless.push(!is_marker(index) && source.completes_inside(text, &mut self.pruning_work));
         }
-        let (automaton, pruned) = Automaton::new(words, &hopeless, config)?;
-        let (mut machine, endless) = source.beside(&automaton, self.list.max_held, &mut self.hold_work);
+        let (automaton, pruned) = Automaton::new(words, &hopeless, config);
+        let (mut machine, endless) = source.machine_with(&automaton, self.list.max_held, &mut self.hold_work);
         if let Some(pattern) = endless {
             return Err(unbounded(self.list, pattern));
         }
-        machine.shortest = shortest_ends(&automaton)?;
-        machine.levels = automaton.levels()?;
+        machine.shortest = shortest_ends(&automaton);
+        machine.levels = automaton.levels();
         machine.literals = literals.into();
-        Ok(Compiled { plain: machine.plain_beside(&automaton), automaton, pruned, machine: Some(machine) })
+        Ok(Compiled { plain: machine.plain_with(&automaton), automaton, pruned, machine: Some(machine) })
     }
 }
 
@@ -139,7 +137,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
         match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
             true => {
                 let (index, pattern) = &parsed[most];
-                list.refused(*index, pattern.too_many_states(&list.patterns[*index]))
+                list.refused(*index, too_large(&list.patterns[*index], &pattern.ast))
             }
             false => together(),
         }
@@ -167,8 +165,8 @@ impl Source {
 
     /// The machine of a region with these strings, and a pattern of which ordinary text can keep a match alive for ever.
     /// It is the machine of the least hold if that holds less and is not too large.
-    fn beside(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
-        if self.dfa.is_dead() {
+    fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
+        if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text
         }
         let least = self.least_hold(strings, max_held, work);
@@ -193,42 +191,32 @@ impl Source {
     }
 
     /// Whether a match completes inside `stop` before its last character, whatever stands before it. If finding this out
-    /// takes more than what is left of `work`, the answer is no, and the stop may be held in vain.
+    /// may take more than what is left of `work`, the answer is no, and the stop may be held in vain.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
-        let mut characters = inside.char_indices();
-        let Some((_, mut before)) = characters.next() else {
-            return false;
-        };
-        let machine = &self.machine;
-        let everywhere = Kind::ALL.into_iter().map(|before| machine.completes_in(inside, before, work));
-        if everywhere.collect::<Result<Vec<bool>, _>>().is_ok_and(|completes| !completes.contains(&false)) {
-            return true;
-        }
-        for (start, character) in characters {
-            match machine.completes_in(&inside[start..], Kind::of(before), work) {
-                Ok(false) => before = character,
-                Ok(true) => return true,
-                Err(TooLarge) => return false,
-            }
-        }
-        false
+        // A thread may begin at each character, and costs a little at each later one.
+        let units = 2 + inside.len().min(MAX_THREADS) / 8;
+        work.spend(Kind::ALL.len() * inside.len() * units).is_ok()
+            && Kind::ALL.into_iter().all(|before| {
+                let mut places = Places::default();
+                places.before = before;
+                scan(&mut places, &self.machine, inside, Place::default()).is_some()
+            })
     }
 }
 
 /// For each stop or literal, how many bytes the shortest stop has with which it ends.
-fn shortest_ends(automaton: &Automaton) -> Result<Box<[u32]>, TryReserveError> {
+fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
-    let mut order: Vec<usize> = room::list(words.len_with_literals())?;
-    order.extend((0..words.len_with_literals()).filter(is_stop));
+    let mut order: Vec<usize> = (0..words.len_with_literals()).filter(is_stop).collect();
     order.sort_unstable_by_key(|&stop| words.text(stop).len());
-    let mut shortest = room::collect((0..words.len_with_literals()).map(|_| 0))?;
+    let mut shortest = vec![0; words.len_with_literals()];
     for stop in order {
         let end = automaton.word_inside(stop).filter(is_stop);
         shortest[stop] = end.map_or(words.text(stop).len() as u32, |end| shortest[end]);
     }
-    Ok(shortest.into())
+    shortest.into()
 }
 
 /// The error for a pattern that holds text for ever.
@@ -250,22 +238,16 @@ pub(crate) struct PatternList {
 }
 
 impl PatternList {
-    pub(crate) fn extend<I>(&mut self, patterns: I)
-    where
-        I: IntoIterator,
-        I::Item: AsRef<str>,
-    {
+    pub(crate) fn extend(&mut self, patterns: impl IntoIterator<Item: AsRef<str>>) {
         self.patterns.extend(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()));
     }
 
     /// The same, each pattern once.
-    pub(crate) fn distinct(&self) -> Result<PatternList, TryReserveError> {
-        // For the copies, and what tells them apart.
-        room::ask(self.patterns.iter().map(|pattern| pattern.len() + 128).sum())?;
+    pub(crate) fn distinct(&self) -> PatternList {
         let mut seen = HashSet::new();
         let distinct = self.patterns.iter().enumerate().filter(|(_, pattern)| seen.insert(*pattern));
         let (indices, patterns) = distinct.map(|(index, pattern)| (index, pattern.clone())).unzip();
-        Ok(PatternList { patterns, indices, max_held: self.max_held })
+        PatternList { patterns, indices, max_held: self.max_held }
     }
 
     /// The indices of the patterns that are plain text. They are scanned for like strings, so they are not parsed.

@@ -139,12 +139,12 @@ impl Builder<'_> {
     fn expand(&mut self, state: StateId) -> Result<(), TooLarge> {
         let mut nodes = self.states.get(state.into(), self.work)?.to_vec();
         let before = nodes.pop().and_then(|before| Kind::ALL.get(before as usize).copied());
-        match before {
-            Some(before) => self.look(state, &nodes, before)?,
-            None => match self.matched(&nodes)? {
-                0 => self.read(&nodes, None)?,
-                now => self.dfa.set_accept(state, Accept { now, ..Accept::default() }),
-            },
+        // A state that has matched has one node.
+        let matched = if nodes.len() == 1 { self.patterns(&nodes)?.pop() } else { None };
+        match (before, matched) {
+            (Some(before), _) => self.look(state, &nodes, before)?,
+            (None, Some(now)) => self.dfa.set_accept(state, Accept { now, ..Accept::default() }),
+            (None, None) => self.collect_targets(&nodes, None)?,
         }
         self.work.spend(self.next.len())?;
         for class in 0..self.next.len() {
@@ -164,29 +164,25 @@ impl Builder<'_> {
 
     /// As `expand`, for a state to which it matters what stands behind.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
-        let mut accept = Accept::default();
-        let mut all = Kind::ALL.map(|_| Vec::new());
-        let mut everywhere: Option<Vec<u32>> = None;
-        for (behind, reached) in Kind::ALL.into_iter().zip(&mut all) {
+        let mut all = Vec::new();
+        for behind in Kind::ALL {
             self.closure(nodes, before, Some(behind))?;
-            reached.clone_from(&self.reached);
-            let patterns = self.patterns(reached)?;
-            accept.confirmed[behind as usize] = patterns.iter().min().copied().unwrap_or_default();
-            match &mut everywhere {
-                None => everywhere = Some(patterns),
-                Some(everywhere) => {
-                    self.work.spend(everywhere.len() * patterns.len())?;
-                    everywhere.retain(|pattern| patterns.contains(pattern));
-                }
+            let reached = self.reached.clone();
+            all.push((self.patterns(&reached)?, reached));
+        }
+        let mut accept = Accept::default();
+        for &pattern in &all[0].0 {
+            self.work.spend(all.iter().map(|(patterns, _)| patterns.len()).sum())?;
+            if all.iter().all(|(patterns, _)| patterns.contains(&pattern)) && !(1..=pattern).contains(&accept.now) {
+                accept.now = pattern;
             }
         }
-        if let Some(&now) = everywhere.iter().flatten().min() {
-            self.dfa.set_accept(state, Accept { now, ..Accept::default() });
-            return Ok(());
-        }
-        for (behind, nodes) in Kind::ALL.into_iter().zip(&all) {
-            if accept.confirmed[behind as usize] == 0 {
-                self.read(nodes, Some(behind))?;
+        if accept.now == 0 {
+            for (behind, (patterns, nodes)) in Kind::ALL.into_iter().zip(&all) {
+                match patterns.iter().min() {
+                    Some(&pattern) => accept.confirmed[behind as usize] = pattern,
+                    None => self.collect_targets(nodes, Some(behind))?,
+                }
             }
         }
         self.dfa.set_accept(state, accept);
@@ -204,17 +200,8 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// The first pattern that has matched at one of `nodes`, as its index plus one, or 0.
-    fn matched(&mut self, nodes: &[u32]) -> Result<u32, TooLarge> {
-        match nodes {
-            // A state that has matched has one node.
-            &[node] => Ok(self.patterns(&[node])?.first().copied().unwrap_or_default()),
-            _ => Ok(0),
-        }
-    }
-
     /// Notes to which nodes the characters of a kind, or of all kinds, lead from `nodes`.
-    fn read(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
+    fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {
                 continue;

@@ -1,4 +1,4 @@
-//! The deterministic automaton of patterns: what a match that began at a place has read since.
+//! The deterministic automaton of patterns. A state says what a match has read since the place where it began.
 
 use super::alphabet::{Alphabet, ClassId};
 use super::work::{Lists, MAX_CELLS, MAX_STATES, MAX_THREADS, TooLarge, Work};
@@ -55,11 +55,6 @@ impl Dfa {
 
     pub(super) fn len(&self) -> usize {
         self.accepts.len()
-    }
-
-    /// Whether nothing can match.
-    pub(super) fn is_dead(&self) -> bool {
-        self.starts == [DEAD; 4]
     }
 
     /// Adds a state that accepts nothing yet.
@@ -133,49 +128,32 @@ impl Dfa {
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// For each state, how many characters complete a match at least; `u32::MAX` if none do.
+    /// For each state, how many characters complete a match at least; `u32::MAX` if none do. Most transitions lead to states
+    /// with greater numbers, which are settled first. So a round is seldom repeated for the others.
     fn distances(&self, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
-        let sources = self.sources(work)?;
         let mut distances = work.vec(u32::MAX, self.len())?;
-        let (mut nearest, mut next) = (Vec::new(), Vec::new());
-        for state in 1..self.len() as StateId {
-            let accept = self.accept(state, work)?;
-            if accept.now != 0 {
-                nearest.push(state);
-            } else if accept != Accept::default() {
-                next.push(state); // the character that confirms it may be the next
-            }
-        }
-        for distance in 0.. {
-            if nearest.is_empty() && next.is_empty() {
-                break;
-            }
-            for state in std::mem::replace(&mut nearest, std::mem::take(&mut next)) {
-                work.spend(1)?;
-                // A state that several ways lead to is in the list several times.
-                if distances[state as usize] != u32::MAX {
-                    continue;
+        loop {
+            let mut back = Vec::new();
+            for state in (1..self.len() as StateId).rev() {
+                let accept = self.accept(state, work)?;
+                let mut distance = match accept.now {
+                    0 if accept == Accept::default() => u32::MAX,
+                    0 => 1, // the next character may confirm the match
+                    _ => 0,
+                };
+                for &Transition { target, .. } in self.transitions(state, work)? {
+                    distance = distance.min(distances[target as usize].saturating_add(1));
+                    if target < state && back.last() != Some(&(state, target)) {
+                        back.push((state, target));
+                    }
                 }
                 distances[state as usize] = distance;
-                let sources = sources.get(state as usize, work)?;
-                nearest.extend(sources.iter().filter(|&&source| distances[source as usize] == u32::MAX));
+            }
+            let settled = |&(from, to)| distances[from as usize] <= distances[to as usize].saturating_add(1);
+            if back.iter().all(settled) {
+                return Ok(distances);
             }
         }
-        Ok(distances)
-    }
-
-    /// For each state, the states that lead to it, each once.
-    fn sources(&self, work: &mut Work) -> Result<Lists<StateId>, TooLarge> {
-        let mut last_source = work.vec(DEAD, self.len())?;
-        let mut pairs = Vec::new();
-        for source in 1..self.len() as StateId {
-            for &Transition { target, .. } in self.transitions(source, work)? {
-                if std::mem::replace(&mut last_source[target as usize], source) != source {
-                    pairs.push((target, source));
-                }
-            }
-        }
-        Lists::grouped(self.len(), &pairs, work)
     }
 
     /// For each class of an alphabet, whether a match may begin with one of its characters.
@@ -193,111 +171,37 @@ impl Dfa {
     /// matches begin with the classes that `begins` marks.
     ///
     /// The oldest thread has read the first characters of all later ones. So there are at most as many threads as the
-    /// path of the oldest has transitions with such a class. Behind a cycle with such a transition this bounds nothing,
-    /// and each state there counts.
+    /// path of the oldest has transitions with such a class. A path through a cycle has any number of them, so each state
+    /// on a cycle or behind one counts. A state that leads to itself, but not with such a class, is no such cycle.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());
         }
-        let Components { component, count, .. } = self.components(work)?;
-        let members: Vec<(u16, StateId)> =
-            (0..self.len() as StateId).filter_map(|state| Some((component[state as usize]?, state))).collect();
-        let members = Lists::grouped(count as usize, &members, work)?;
-        let mut threads = work.vec(0, count as usize)?;
-        let mut behind_cycle = work.vec(false, count as usize)?;
-        let mut states_behind = 0;
-        // Components have smaller numbers than those that lead to them.
-        for number in (0..count).rev() {
-            let states = members.get(number as usize, work)?;
-            for &state in states {
-                for &Transition { class, target } in self.transitions(state, work)? {
-                    behind_cycle[number as usize] |=
-                        begins[class as usize] && component[target as usize] == Some(number);
-                }
+        let lengthens =
+            |state, transition: &&Transition| transition.target != state || begins[transition.class as usize];
+        // The transitions to each state from states that were not left yet.
+        let mut open = work.vec(0_u32, self.len())?;
+        for state in 1..self.len() as StateId {
+            for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {
+                open[transition.target as usize] += 1;
             }
-            if behind_cycle[number as usize] {
-                states_behind += states.len();
-            }
-            for &state in states {
-                for &Transition { class, target } in self.transitions(state, work)? {
-                    let Some(other) = component[target as usize].filter(|&other| other != number) else {
-                        continue;
-                    };
-                    behind_cycle[other as usize] |= behind_cycle[number as usize];
-                    let more = threads[number as usize] + usize::from(begins[class as usize]);
-                    threads[other as usize] = more.max(threads[other as usize]);
+        }
+        let mut threads = work.vec(0, self.len())?;
+        let mut ready: Vec<StateId> = (1..self.len() as StateId).filter(|&state| open[state as usize] == 0).collect();
+        let (mut most, mut left) = (0, 1);
+        while let Some(state) = ready.pop() {
+            let before = threads[state as usize];
+            most = before.max(most);
+            left += 1;
+            for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {
+                let target = transition.target as usize;
+                threads[target] = threads[target].max(before + usize::from(begins[transition.class as usize]));
+                open[target] -= 1;
+                if open[target] == 0 {
+                    ready.push(transition.target);
                 }
             }
         }
-        let before = (0..count as usize).filter(|&number| !behind_cycle[number]).map(|number| threads[number]).max();
-        if states_behind + before.unwrap_or_default() > MAX_THREADS { Err(TooLarge) } else { Ok(()) }
-    }
-
-    /// The strongly connected components of the states that can be reached, by Tarjan's algorithm.
-    fn components(&self, work: &mut Work) -> Result<Components, TooLarge> {
-        let mut found = Components {
-            low: work.vec(0, self.len())?,
-            component: work.vec(None, self.len())?,
-            open: Vec::new(),
-            count: 0,
-        };
-        let mut met = 0;
-        for root in self.starts {
-            if root == DEAD || found.low[root as usize] != 0 {
-                continue;
-            }
-            // The states that are entered, when each was met, and which of its transitions is next.
-            let mut entered = Vec::new();
-            let mut enter = Some(root);
-            loop {
-                if let Some(state) = enter.take() {
-                    met += 1;
-                    found.low[state as usize] = met;
-                    found.open.push(state);
-                    entered.push((state, met, 0));
-                }
-                let Some((state, when, at)) = entered.last_mut() else {
-                    break;
-                };
-                let (state, when) = (*state, *when);
-                if let Some(Transition { target, .. }) = self.transitions.item(state as usize, *at, work)? {
-                    if found.low[target as usize] == 0 {
-                        enter = Some(target); // the transition is looked at again when it is left
-                        continue;
-                    }
-                    *at += 1;
-                    if found.component[target as usize].is_none() {
-                        found.low[state as usize] = found.low[state as usize].min(found.low[target as usize]);
-                    }
-                } else {
-                    entered.pop();
-                    if found.low[state as usize] == when {
-                        found.close(state);
-                    }
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-struct Components {
-    /// The earliest open state that each was seen to lead to, by when it was met; 0 before.
-    low: Vec<u32>,
-    component: Vec<Option<u16>>,
-    open: Vec<StateId>,
-    count: u16,
-}
-
-impl Components {
-    /// The states that were met since `state` are a component.
-    fn close(&mut self, state: StateId) {
-        while let Some(member) = self.open.pop() {
-            self.component[member as usize] = Some(self.count);
-            if member == state {
-                break;
-            }
-        }
-        self.count += 1;
+        if most + self.len() - left > MAX_THREADS { Err(TooLarge) } else { Ok(()) }
     }
 }

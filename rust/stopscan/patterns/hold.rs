@@ -12,6 +12,9 @@ use crate::automaton::{Automaton, ROOT, State};
 /// The units for a byte of the strings, whose characters are sorted.
 pub(super) const LETTER: usize = 8;
 
+/// The units for a byte that the strings read.
+const BYTE: usize = 4;
+
 /// The automaton of the threads that may still be the first to complete, out of the automaton of all threads, and its
 /// alphabet: that of all threads with the characters of the strings apart.
 pub(super) fn least_hold(
@@ -31,13 +34,12 @@ pub(super) fn least_hold(
     let (refined, parts) = alphabet.with_letters(&letters, work)?;
     let kinds = (0..alphabet.len() as ClassId).map(|class| alphabet.kind(class)).collect();
     let mut later = Later { table, kinds, sets: Numbers::default(), steps: Vec::new() };
-    let mut strings = Strings::new(strings, letters, work)?;
     let mut states = Numbers::default();
     let mut held = Dfa::new();
     states.number(&[], work)?; // the dead state
     let nothing = later.number(&[], work)?;
     for before in Kind::ALL.into_iter().filter(|&before| table.start(before) != DEAD) {
-        let key = Key { own: table.start(before), later: nothing, strings: ROOT_NUMBER, is_whole: true };
+        let key = Key { own: table.start(before), later: nothing, strings: ROOT, is_whole: true };
         held.starts[before as usize] = key.number(&mut states, &mut held, work)?;
     }
     let mut state = 1;
@@ -62,18 +64,17 @@ pub(super) fn least_hold(
             let mut last = None;
             for &part in parts.get(transition.class as usize, work)? {
                 let read = match part.letter {
-                    Some(letter) => strings.step(key.strings, letter, work)?,
+                    Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                let is_whole = key.is_whole && read.is_whole;
                 // A string that completes is the first, unless a match that began earlier completes with it.
-                if read.completes && (is_whole || !matches) {
+                if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
                 let own = transition.target;
                 let next = match matches {
-                    true => Key { own, later, strings: ROOT_NUMBER, is_whole: false },
-                    false => Key { own, later, strings: read.next, is_whole },
+                    true => Key { own, later, strings: ROOT, is_whole: false },
+                    false => Key { own, later, strings: read.next, is_whole: read.is_whole },
                 };
                 let target = match last {
                     Some((same, target)) if same == next => target,
@@ -95,8 +96,7 @@ struct Key {
     own: StateId,
     /// The number of the set of the states of later matches.
     later: u32,
-    /// The number of the state of the strings.
-    strings: u32,
+    strings: State,
     /// Whether what the strings have read is all of the thread.
     is_whole: bool,
 }
@@ -105,7 +105,7 @@ impl Key {
     fn of(list: &[u32]) -> Key {
         match *list {
             [own, later, strings] => Key { own: (own >> 1) as StateId, later, strings, is_whole: own & 1 != 0 },
-            _ => Key { own: DEAD, later: 0, strings: ROOT_NUMBER, is_whole: false },
+            _ => Key { own: DEAD, later: 0, strings: ROOT, is_whole: false },
         }
     }
 
@@ -137,7 +137,8 @@ impl Later<'_> {
     fn number(&mut self, states: &[u32], work: &mut Work) -> Result<u32, TooLarge> {
         let (number, is_new) = self.sets.number(states, work)?;
         if is_new {
-            work.extend(&mut self.steps, UNKNOWN, self.kinds.len())?;
+            work.spend(1 + self.kinds.len() / 8)?;
+            self.steps.resize(self.steps.len() + self.kinds.len(), UNKNOWN);
         }
         Ok(number)
     }
@@ -172,70 +173,33 @@ impl Later<'_> {
     }
 }
 
-/// What the strings have read since a thread began: their states, and the steps between them as far as they were needed.
-struct Strings<'a> {
-    automaton: &'a Automaton,
-    letters: Vec<char>,
-    /// The state of each number.
-    states: Numbers,
-    /// For each letter and each state.
-    steps: Vec<Option<StringStep>>,
-}
-
-/// The number of the state of the strings before any text.
-const ROOT_NUMBER: u32 = 0;
-
-/// A step over a character of no string.
-const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT_NUMBER, is_whole: false, completes: false };
-
+/// What the strings have read since a thread began.
 #[derive(Clone, Copy)]
 struct StringStep {
-    next: u32,
-    /// Whether the next state is all that was read, if the state before was. If a string completes, that one is.
+    next: State,
+    /// Whether that is all that was read. If a string completes, that one is.
     is_whole: bool,
     completes: bool,
 }
 
-impl<'a> Strings<'a> {
-    fn new(automaton: &'a Automaton, letters: Vec<char>, work: &mut Work) -> Result<Strings<'a>, TooLarge> {
-        let mut strings = Strings { automaton, letters, states: Numbers::default(), steps: Vec::new() };
-        strings.number(ROOT, work)?;
-        Ok(strings)
-    }
+/// A step over a character of no string.
+const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
-    fn number(&mut self, state: State, work: &mut Work) -> Result<u32, TooLarge> {
-        let (number, is_new) = self.states.number(&[state], work)?;
-        if is_new {
-            work.extend(&mut self.steps, None, self.letters.len())?;
+impl Key {
+    /// What the strings have read after one more character.
+    fn string_step(self, letter: char, strings: &Automaton, work: &mut Work) -> Result<StringStep, TooLarge> {
+        let mut step = StringStep { next: self.strings, is_whole: self.is_whole, completes: false };
+        for &byte in letter.encode_utf8(&mut [0; 4]).as_bytes() {
+            work.spend(BYTE)?;
+            let (next, completes) = strings.follow(step.next, byte);
+            let is_whole = step.is_whole && strings.extends(step.next, byte, next);
+            step = StringStep { next, is_whole, completes };
         }
-        Ok(number)
-    }
-
-    fn step(&mut self, state: u32, letter: u16, work: &mut Work) -> Result<StringStep, TooLarge> {
-        let at = state as usize * self.letters.len() + letter as usize;
-        work.spend(1)?;
-        match self.steps[at] {
-            Some(step) => Ok(step),
-            None => {
-                let step = self.find(state, letter, work)?;
-                self.steps[at] = Some(step);
-                Ok(step)
-            }
+        if step.completes && step.is_whole {
+            // A pattern that is plain text comes before another one or behind, and holds as much.
+            let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
+            step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }
-    }
-
-    fn find(&mut self, state: u32, letter: u16, work: &mut Work) -> Result<StringStep, TooLarge> {
-        let mut state = self.states.get(state, work)?.first().copied().unwrap_or(ROOT);
-        let (mut is_whole, mut completes) = (true, false);
-        for &byte in self.letters[letter as usize].encode_utf8(&mut [0; 4]).as_bytes() {
-            work.spend(8)?;
-            let (next, hit) = self.automaton.follow(state, byte);
-            is_whole &= self.automaton.extends(state, byte, next);
-            (state, completes) = (next, hit);
-        }
-        // A pattern that is plain text comes before another one or behind, and holds as much.
-        let is_string = |word: usize| word < self.automaton.words().len() && self.automaton.is_word(state);
-        is_whole &= self.automaton.completed(state, true).is_none_or(is_string);
-        Ok(StringStep { next: self.number(state, work)?, is_whole, completes })
+        Ok(step)
     }
 }

@@ -1,4 +1,4 @@
-//! What a region scans text for its patterns with.
+//! The table with which a region scans text for its patterns.
 
 use std::sync::Arc;
 
@@ -125,22 +125,25 @@ impl Table {
         Ok(None)
     }
 
-    /// The first pattern that can match from `state` on.
-    fn pattern_from(&self, state: StateId, work: &mut Work) -> Result<Option<usize>, TooLarge> {
-        let mut met = work.vec(false, self.states)?;
-        let (mut first, mut open) = (None, vec![state]);
-        while let Some(state) = open.pop() {
-            let Accept { now, confirmed } = self.accept(state);
-            let patterns = [now].into_iter().chain(confirmed).filter_map(|pattern| pattern.checked_sub(1));
-            first = first.into_iter().chain(patterns.map(|pattern| pattern as usize)).min();
+    /// A pattern that can match from `state` on: one of the nearest.
+    fn pattern_from(&self, mut state: StateId, work: &mut Work) -> Result<usize, TooLarge> {
+        while !self.accepts(state) {
+            let mut nearest = state;
             for class in 0..(self.next.len() / self.states) as ClassId {
                 let next = self.next(class, state, work)?;
-                if next != DEAD && !std::mem::replace(&mut met[next as usize], true) {
-                    open.push(next);
+                if self.accepts(next) {
+                    nearest = next;
+                    break;
+                }
+                if next != DEAD && self.needs(next) < self.needs(nearest) {
+                    nearest = next;
                 }
             }
+            state = nearest;
         }
-        Ok(first)
+        let Accept { now, confirmed } = self.accept(state);
+        let patterns = [now].into_iter().chain(confirmed).filter_map(|pattern| pattern.checked_sub(1));
+        Ok(patterns.min().unwrap_or_default() as usize)
     }
 }
 
@@ -191,32 +194,12 @@ impl Machine {
     /// The first pattern of which ordinary text can keep a match alive for ever. It is not looked for which pattern that
     /// is if this would take more than is left of `work`.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
-        let Some(state) = self.table.endless(&self.alphabet, work)? else {
-            return Ok(None);
-        };
-        Ok(Some(self.table.pattern_from(state, work).ok().flatten().unwrap_or_default()))
-    }
-
-    /// Whether a match that begins with `text` completes in it, if a character of the kind `before` stands before it.
-    pub(super) fn completes_in(&self, text: &str, before: Kind, work: &mut Work) -> Result<bool, TooLarge> {
-        let mut state = self.table.start(before);
-        for (length, character) in text.chars().enumerate() {
-            if self.table.confirmed(state, Kind::of(character)) != 0 {
-                return Ok(true);
-            }
-            state = self.table.next(self.alphabet.class(character), state, work)?;
-            if self.table.matched(state) != 0 {
-                return Ok(true);
-            }
-            if state == DEAD || length >= self.max_held {
-                break;
-            }
-        }
-        Ok(false)
+        let state = self.table.endless(&self.alphabet, work)?;
+        Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))
     }
 
     /// What is plain text beside the strings of `automaton`.
-    pub(super) fn plain_beside(&self, automaton: &Automaton) -> Plain {
+    pub(super) fn plain_with(&self, automaton: &Automaton) -> Plain {
         let begins = |byte: &u8| self.begins[*byte as usize] || automaton.plain().begins(*byte);
         Plain::new((0..=u8::MAX).filter(begins))
     }

@@ -94,7 +94,7 @@ impl Nfa {
     }
 
     /// Adds a node that reads a character in `ranges` and goes on at `next`.
-    fn read(&mut self, ranges: &[u32], next: u32, work: &mut Work) -> Result<u32, TooLarge> {
+    fn add_read(&mut self, ranges: &[u32], next: u32, work: &mut Work) -> Result<u32, TooLarge> {
         let (set, _) = self.sets.number(ranges, work)?;
         self.add(Node::Read { set, next }, work)
     }
@@ -106,9 +106,11 @@ impl Nfa {
             HirKind::Empty => Ok(next),
             HirKind::Literal(literal) => {
                 let text = String::from_utf8_lossy(&literal.0);
-                text.chars().rev().try_fold(next, |next, letter| self.read(&[letter.into(), letter.into()], next, work))
+                text.chars()
+                    .rev()
+                    .try_fold(next, |next, letter| self.add_read(&[letter.into(), letter.into()], next, work))
             }
-            HirKind::Class(class) => self.read(&ranges(class), next, work),
+            HirKind::Class(class) => self.add_read(&ranges(class), next, work),
             HirKind::Look(look) => {
                 self.looks = true;
                 self.add(Node::Look { look: *look, next }, work)

@@ -1,15 +1,18 @@
 //! Parses a pattern: the syntax of the regex crate with ASCII classes. Refuses what a stream cannot be scanned for.
 
+use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
-use super::work::{MAX_POSITIONS, TooLarge, Work};
 use regex_syntax::ast::parse::ParserBuilder;
 use regex_syntax::ast::{
     Ast, ClassAscii, ClassAsciiKind, ClassBracketed, ClassPerl, ClassPerlKind, ClassSet, ClassSetItem, Flag, Flags,
-    FlagsItem, FlagsItemKind, Group, GroupKind, RepetitionKind, RepetitionRange, Span,
+    RepetitionKind, RepetitionRange, Span, Visitor, visit,
 };
 use regex_syntax::hir::translate::TranslatorBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
+
+use super::alphabet::is_supported;
+use super::work::{MAX_POSITIONS, TooLarge, Work};
 
 const UNSUPPORTED_LOOK: &str =
     "look-around is not supported, except ^, $, \\A, \\z, \\b and \\B; use \\b for a word boundary";
@@ -20,7 +23,7 @@ const NESTING: u32 = 50;
 /// A pattern that was parsed.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    ast: Ast,
+    pub(super) ast: Ast,
     pub(super) hir: Hir,
     /// How many characters and classes it has with its repetitions written out.
     pub(super) positions: usize,
@@ -30,9 +33,15 @@ pub(super) struct Parsed {
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
     let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
     let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
-    check_size(pattern, &ast)?;
+    let positions = positions(&ast);
+    if positions > MAX_POSITIONS {
+        return Err(too_large(pattern, &ast));
+    }
     make_ascii(&mut ast)?;
-    check_classes(&ast, class_work)?;
+    let Ok(steps) = visit(&ast, ClassSteps::default());
+    class_work.spend(steps).map_err(|TooLarge| {
+        "its classes are too large; use fewer characters, or no large range under (?i)".to_string()
+    })?;
     let hir = TranslatorBuilder::new().build().translate(pattern, &ast);
     let hir = hir.map_err(|error| explained(&error.kind().to_string()))?;
     match least_length(&hir) {
@@ -40,7 +49,7 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
         Some(0) => Err("it can match the empty string; make it need a character: write a+ instead of a*".into()),
         Some(_) => {
             check_looks(&hir, true)?;
-            Ok(Parsed { positions: positions(&ast), ast, hir })
+            Ok(Parsed { ast, hir, positions })
         }
     }
 }
@@ -62,32 +71,24 @@ fn least_length(hir: &Hir) -> Option<usize> {
 
 /// The error of the parser, and what to write instead.
 fn explained(problem: &str) -> String {
-    if problem.starts_with("look-around") {
-        return format!("{problem}; use \\b, (?m)^ or (?m)$, or make the text around it a part of the pattern");
-    }
-    if problem.starts_with("backreferences") {
-        return format!("{problem}; write the alternatives out, such as (aa|bb)");
-    }
-    if problem.starts_with("repetition") {
-        return format!("{problem}; write \\{{ for a brace, and \\* for a star");
-    }
-    problem.into()
+    let advice = match problem {
+        _ if problem.starts_with("look-around") => {
+            "; use \\b, (?m)^ or (?m)$, or make the text around it a part of the pattern"
+        }
+        _ if problem.starts_with("backreferences") => "; write the alternatives out, such as (aa|bb)",
+        _ if problem.starts_with("repetition") => "; write \\{ for a brace, and \\* for a star",
+        _ => "",
+    };
+    format!("{problem}{advice}")
 }
 
-/// Makes `\d`, `\s`, `\w` and `\b` ASCII. The automata of the Unicode classes are a hundred times as large, and their
+/// Makes `\d`, `\s` and `\w` ASCII. The automata of the Unicode classes are a hundred times as large, and their
 /// tables would be half of the library.
 fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     match ast {
         Ast::ClassPerl(class) => *ast = Ast::class_bracketed(ascii(class)),
         Ast::ClassBracketed(class) => make_set_ascii(&mut class.kind)?,
         Ast::ClassUnicode(_) => return Err(no_properties()),
-        Ast::Assertion(assertion) => {
-            let item = |kind| FlagsItem { span: assertion.span, kind };
-            let items = vec![item(FlagsItemKind::Negation), item(FlagsItemKind::Flag(Flag::Unicode))];
-            let kind = GroupKind::NonCapturing(Flags { span: assertion.span, items });
-            let span = assertion.span;
-            *ast = Ast::group(Group { span, kind, ast: Box::new(ast.clone()) });
-        }
         Ast::Repetition(repetition) => make_ascii(&mut repetition.ast)?,
         Ast::Group(group) => {
             check_flags(group.flags())?;
@@ -96,7 +97,7 @@ fn make_ascii(ast: &mut Ast) -> Result<(), String> {
         Ast::Flags(flags) => check_flags(Some(&flags.flags))?,
         Ast::Alternation(alternation) => alternation.asts.iter_mut().try_for_each(make_ascii)?,
         Ast::Concat(concat) => concat.asts.iter_mut().try_for_each(make_ascii)?,
-        Ast::Empty(_) | Ast::Literal(_) | Ast::Dot(_) => {}
+        Ast::Empty(_) | Ast::Literal(_) | Ast::Dot(_) | Ast::Assertion(_) => {}
     }
     Ok(())
 }
@@ -125,14 +126,15 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)` each pair of brackets is folded by itself, before it is negated. A negated class such as `\S`
-            // is expensive to fold, so if there is one, every item gets its own brackets.
-            let is_wide = |item: &ClassSetItem| matches!(item, ClassSetItem::Perl(class) if class.negated);
-            let wide = union.items.iter().any(is_wide);
+            // Under `(?i)` a class is folded as a whole, unless each of its items was folded before. An item that is a class
+            // was: before it was negated, and had nearly all code points. So beside one, each other item gets brackets.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
-            for item in union.items.iter_mut().filter(|item| wide && !matches!(item, ClassSetItem::Bracketed(_))) {
-                let (span, kind) = (*item.span(), ClassSet::Item(item.clone()));
-                *item = ClassSetItem::Bracketed(Box::new(ClassBracketed { span, negated: false, kind }));
+            let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
+            if union.items.iter().any(is_class) {
+                for item in union.items.iter_mut().filter(|item| !is_class(item)) {
+                    let (span, kind) = (*item.span(), ClassSet::Item(item.clone()));
+                    *item = ClassSetItem::Bracketed(Box::new(ClassBracketed { span, negated: false, kind }));
+                }
             }
         }
         _ => {}
@@ -161,10 +163,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
         HirKind::Look(Look::End) if !last => {
             Err("$ and \\z are supported only at the end of a pattern or branch; (?m)$ is the end of a line".into())
         }
-        HirKind::Look(
-            Look::Start | Look::End | Look::StartLF | Look::EndLF | Look::WordAscii | Look::WordAsciiNegate,
-        ) => Ok(()),
-        HirKind::Look(_) => Err(UNSUPPORTED_LOOK.into()),
+        HirKind::Look(look) if !is_supported(*look) => Err(UNSUPPORTED_LOOK.into()),
         HirKind::Capture(capture) => check_looks(&capture.sub, last),
         HirKind::Repetition(repetition) => check_looks(&repetition.sub, last && repetition.max == Some(1)),
         HirKind::Alternation(branches) => branches.iter().try_for_each(|branch| check_looks(branch, last)),
@@ -172,44 +171,26 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
             let no_width = |part: &Hir| part.properties().maximum_len() == Some(0);
             check_looks(part, last && parts[at + 1..].iter().all(no_width))
         }),
-        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) => Ok(()),
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => Ok(()),
     }
 }
 
-/// Refuses a pattern with too many characters and classes, and names the part that has them.
-pub(super) fn check_size(pattern: &str, ast: &Ast) -> Result<(), String> {
-    match positions(ast) > MAX_POSITIONS {
-        true => {
-            let (part, positions) = large_part(ast);
-            Err(too_large(pattern, part, positions))
-        }
-        false => Ok(()),
-    }
-}
-
-impl Parsed {
-    /// Says what to do about `pattern`, from which this was parsed, if its automaton is too large.
-    #[cold]
-    pub(super) fn too_many_states(&self, pattern: &str) -> String {
-        match longest_repetition(&self.ast) {
-            Some((part, positions)) => too_large(pattern, part, positions),
-            None => {
-                let (part, positions) = (quoted(pattern, self.ast.span()), self.positions);
-                format!(
-                    "its automaton is too large: {part:?} is {positions} characters long; pass its alternatives as \
-                     stops or as separate patterns: a pattern without meta characters costs as little as a stop"
-                )
-            }
-        }
-    }
-}
-
-fn too_large(pattern: &str, part: &Span, positions: usize) -> String {
+/// Says what to do about a pattern whose automaton is too large.
+#[cold]
+pub(super) fn too_large(pattern: &str, ast: &Ast) -> String {
+    let repetition = longest_repetition(ast);
+    let (part, positions) = repetition.unwrap_or((ast.span(), positions(ast)));
     let part = quoted(pattern, part);
-    format!(
-        "its automaton is too large: {part:?} alone is {positions} characters long when its repetitions are written \
-         out; lower the counts, or use a repetition without a limit, such as [a-z]+, with max_held"
-    )
+    match repetition {
+        Some(_) => format!(
+            "its automaton is too large: {part:?} alone is {positions} characters long when its repetitions are written \
+             out; lower the counts, or use a repetition without a limit, such as [a-z]+, with max_held"
+        ),
+        None => format!(
+            "its automaton is too large: {part:?} is {positions} characters long; pass its alternatives as stops or as \
+             separate patterns: a pattern without meta characters costs as little as a stop"
+        ),
+    }
 }
 
 fn quoted(pattern: &str, part: &Span) -> String {
@@ -253,14 +234,6 @@ fn children(ast: &Ast) -> impl Iterator<Item = &Ast> {
     one.into_iter().chain(many)
 }
 
-/// The smallest part that is too large by itself.
-fn large_part(ast: &Ast) -> (&Span, usize) {
-    match children(ast).find(|child| positions(child) > MAX_POSITIONS) {
-        Some(child) => large_part(child),
-        None => (ast.span(), positions(ast)),
-    }
-}
-
 /// The bounded repetition that is the longest when it is written out.
 fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     let bounded = matches!(ast, Ast::Repetition(repetition) if matches!(repetition.op.kind, RepetitionKind::Range(_)));
@@ -268,94 +241,57 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// Refuses classes that take long to make. Under `(?i)` each of their code points is folded, and each item of a class is
-/// compared with all items before it.
-pub(super) fn check_classes(ast: &Ast, work: &mut Work) -> Result<(), String> {
-    work.spend(class_work(ast, &mut false))
-        .map_err(|TooLarge| "its classes are too large; use fewer characters, or no large range under (?i)".into())
-}
-
-/// How many steps the classes take. `folds` says whether `(?i)` is on. Flags in the pattern change it.
-fn class_work(ast: &Ast, folds: &mut bool) -> usize {
-    match ast {
-        Ast::Flags(flags) => {
-            set_fold(&flags.flags, folds);
-            0
-        }
-        Ast::Group(group) => {
-            let mut inner = *folds;
-            if let GroupKind::NonCapturing(flags) = &group.kind {
-                set_fold(flags, &mut inner);
-            }
-            class_work(&group.ast, &mut inner)
-        }
-        Ast::ClassBracketed(class) => CLASS + bracketed(class, *folds).work,
-        Ast::Literal(_) if *folds => LETTER,
-        _ => children(ast).map(|child| class_work(child, folds)).fold(0, usize::saturating_add),
-    }
-}
-
-fn set_fold(flags: &Flags, folds: &mut bool) {
-    if let Some(on) = flags.flag_state(Flag::CaseInsensitive) {
-        *folds = on;
-    }
-}
-
-/// The steps that a class takes, and about how many code points it has.
-struct Class {
-    work: usize,
-    width: usize,
-    /// Whether it is folded before it becomes a part of another class.
-    folded: bool,
-}
-
-const ALL: usize = char::MAX as usize;
-
-/// Ideographs and the blocks between them. A range of those is not folded code point by code point.
-const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
-
 /// The steps of the smallest class, and of a letter under `(?i)`.
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 
-fn bracketed(class: &ClassBracketed, folds: bool) -> Class {
-    let inner = set(&class.kind, folds);
-    let fold = if folds && !inner.folded { inner.width } else { 0 };
-    Class { work: inner.work + fold, width: if class.negated { ALL } else { inner.width }, folded: true }
+/// Ideographs and the blocks between them. A range of those is not folded code point by code point.
+const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
+
+/// Counts the steps that the classes of a pattern take. Each item of a class is compared with all items before it. Under
+/// `(?i)`, each code point of an item is folded.
+#[derive(Default)]
+struct ClassSteps {
+    /// Whether there was a `(?i)`. Where it ends is not looked for.
+    folds: bool,
+    steps: usize,
 }
 
-fn set(kind: &ClassSet, folds: bool) -> Class {
-    match kind {
-        ClassSet::Item(one) => item(one, folds),
-        ClassSet::BinaryOp(operation) => {
-            let (one, other) = (set(&operation.lhs, folds), set(&operation.rhs, folds));
-            let fold = if folds { one.width + other.width } else { 0 };
-            Class { work: one.work + other.work + fold, width: one.width.max(other.width), folded: false }
-        }
+impl Visitor for ClassSteps {
+    type Output = usize;
+    type Err = Infallible;
+
+    fn finish(self) -> Result<usize, Infallible> {
+        Ok(self.steps)
     }
-}
 
-fn item(item: &ClassSetItem, folds: bool) -> Class {
-    let leaf = |width| Class { work: 1, width, folded: false };
-    match item {
-        ClassSetItem::Empty(_) => Class { work: 0, width: 0, folded: true },
-        ClassSetItem::Literal(_) => leaf(1),
-        ClassSetItem::Range(range) => {
-            match WITHOUT_CASE.contains(&range.start.c) && WITHOUT_CASE.contains(&range.end.c) {
-                true => leaf(1),
-                false => leaf((range.end.c as usize).saturating_sub(range.start.c as usize) + 1),
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), Infallible> {
+        let flags = match ast {
+            Ast::Flags(flags) => Some(&flags.flags),
+            Ast::Group(group) => group.flags(),
+            _ => None,
+        };
+        self.folds |= flags.is_some_and(|flags| flags.flag_state(Flag::CaseInsensitive) == Some(true));
+        self.steps += match ast {
+            Ast::ClassBracketed(_) => CLASS,
+            Ast::Literal(_) if self.folds => LETTER,
+            _ => 0,
+        };
+        Ok(())
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Infallible> {
+        self.steps += match item {
+            ClassSetItem::Union(union) => union.items.len() * union.items.len(),
+            ClassSetItem::Range(range) if self.folds => {
+                match WITHOUT_CASE.contains(&range.start.c) && WITHOUT_CASE.contains(&range.end.c) {
+                    true => 1,
+                    false => (range.end.c as usize).saturating_sub(range.start.c as usize) + 1,
+                }
             }
-        }
-        ClassSetItem::Ascii(class) => leaf(if class.negated { ALL } else { 128 }),
-        ClassSetItem::Unicode(_) | ClassSetItem::Perl(_) => leaf(ALL), // refused before, or made ASCII
-        ClassSetItem::Bracketed(class) => bracketed(class, folds),
-        ClassSetItem::Union(union) => {
-            let items: Vec<Class> = union.items.iter().map(|one| self::item(one, folds)).collect();
-            Class {
-                work: items.iter().map(|class| class.work).sum::<usize>() + items.len() * items.len(),
-                width: items.iter().map(|class| class.width).fold(0, usize::saturating_add).min(ALL),
-                folded: items.iter().all(|class| class.folded),
-            }
-        }
+            ClassSetItem::Ascii(_) if self.folds => 128,
+            _ => 1,
+        };
+        Ok(())
     }
 }

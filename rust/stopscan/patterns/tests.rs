@@ -21,7 +21,7 @@ fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usi
         let mut list = PatternList::default();
         list.max_held = set.max_held.or(Some(1_000));
         list.extend(&set.patterns);
-        let list = list.distinct().ok()?;
+        let list = list.distinct();
         let mut work = Work::new(MAX_WORK);
         let source = source(&list, &mut work).ok()?;
         Some((set, list, source, MAX_WORK - work.left()))
@@ -49,9 +49,9 @@ fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
 fn a_least_hold_is_left_out_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();
     for (set, list, source, _) in compiled(300) {
-        let words = Words::new(&set.strings, &[], [].into_iter()).unwrap();
+        let words = Words::new(&set.strings, &[], [].into_iter());
         let config = Config { holds_markers: true, dense_limit: 1 << 16 };
-        let (strings, _) = Automaton::new(words, &[], config).unwrap();
+        let (strings, _) = Automaton::new(words, &[], config);
         let mut work = Work::new(MAX_HOLD_WORK);
         if source.least_hold(&strings, list.max_held, &mut work).is_ok() {
             let spent = MAX_HOLD_WORK - work.left();

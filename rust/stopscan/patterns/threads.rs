@@ -4,9 +4,10 @@ use super::alphabet::Kind;
 use super::machine::Machine;
 use super::places::{PatternHit, Places, replay, scan, scan_unarmed};
 use crate::automaton::{Automaton, State, Words};
+use crate::snapshot::{Reader, Writer};
 use crate::text::{Held, Place};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(super) places: Places,
     /// The text since the first thread began, for streams that hide no stop and so hold none of it.
@@ -32,16 +33,6 @@ pub(crate) enum Found {
 }
 
 impl Threads {
-    pub(crate) fn new() -> Threads {
-        Threads {
-            places: Places::new(),
-            text: Held::default(),
-            markers: None,
-            held_for_markers: 0,
-            begun_by_literals: 0,
-        }
-    }
-
     /// Begins a step.
     pub(crate) fn begin(&mut self) {
         self.text.begin();
@@ -49,7 +40,7 @@ impl Threads {
 
     /// Scans `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
     /// `machine` is that of the region's patterns, `state` the state of its strings.
-    pub(crate) fn read_beside(
+    pub(crate) fn scan(
         &mut self,
         automaton: &Automaton,
         machine: Option<&Machine>,
@@ -65,7 +56,7 @@ impl Threads {
                 stops_begin = latest;
                 marker
             }
-            _ => automaton.read(state, text, armed),
+            _ => automaton.scan(state, text, armed),
         };
         let words = automaton.words();
         let word = self.marker_first(automaton, state, text, word);
@@ -102,11 +93,7 @@ impl Threads {
         };
         word.map(|(index, end)| match (index.checked_sub(words.len()), machine) {
             (Some(literal), Some(machine)) => {
-                let length = Place::after(words.text(index));
-                let mut start = place;
-                start.pass(&text[..end]);
-                start =
-                    Place { code_points: start.code_points - length.code_points, bytes: start.bytes - length.bytes };
+                let start = (place + Place::after(&text[..end])).before(words.text(index));
                 Found::Pattern(PatternHit { pattern: machine.literals[literal], start, end, completed: end })
             }
             _ => Found::Word { index, end },
@@ -131,7 +118,7 @@ impl Threads {
             return word;
         };
         let seen = word.map_or(text.len(), |(_, end)| end);
-        let marker = automaton.read(markers, &text[..seen], false);
+        let marker = automaton.scan(markers, &text[..seen], false);
         if *markers == *state {
             (self.markers, self.held_for_markers) = (None, 0);
         }
@@ -182,7 +169,7 @@ impl Threads {
         if hides_stops {
             return self.places.held().max(self.held_for_markers);
         }
-        self.text.pass(delta, self.begun_bytes());
+        self.text.push(delta, self.begun_bytes());
         self.held_for_markers
     }
 
@@ -205,7 +192,17 @@ impl Threads {
     /// Keeps `text`. Its last `begun_by_literals` bytes may be the beginning of a pattern that is plain text.
     pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
         self.begun_by_literals = begun_by_literals;
-        self.text.pass(text, text.len());
+        self.text.push(text, text.len());
+    }
+
+    /// About how many bytes the threads take.
+    pub(crate) fn size(&self) -> usize {
+        self.places.size() + self.text.len()
+    }
+
+    /// How many bytes they grow by at most with `bytes` of text.
+    pub(crate) fn growth(&self, bytes: usize) -> usize {
+        self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
     }
 }
 
@@ -242,21 +239,8 @@ fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usiz
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
 }
 
-impl Threads {
-    /// About how many bytes the threads take.
-    pub(crate) fn size(&self) -> usize {
-        self.places.size() + self.text.len()
-    }
-
-    /// How many bytes they grow by at most with `bytes` of text.
-    pub(crate) fn growth(&self, bytes: usize) -> usize {
-        self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
-    }
-}
-
 /// The threads of a stream in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct SavedThreads {
     /// The text since the first match began.
     pub(crate) text: String,
@@ -271,15 +255,15 @@ impl Threads {
     }
 
     /// The kinds of what stands before the next character and before the first thread, the count of the threads, for each
-    /// in four bytes how many bytes ago it began, and what has begun of the markers.
-    pub(crate) fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
-        let before = self.places.before;
-        let mut bytes = vec![before as u8, self.places.before_first().unwrap_or(before) as u8];
-        let lengths: Vec<u32> = self.places.all().map(|length| length as u32).collect();
-        bytes.extend((lengths.len() as u32).to_le_bytes());
-        bytes.extend(lengths.iter().flat_map(|length| length.to_le_bytes()));
-        bytes.extend(self.markers.map(|state| automaton.text(state)).unwrap_or_default());
-        bytes
+    /// how many bytes ago it began, and what has begun of the markers.
+    fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
+        let mut writer = Writer::default();
+        let (before, lengths) = (self.places.before, Vec::from_iter(self.places.all()));
+        let kinds = [before, self.places.before_first().unwrap_or(before)];
+        let numbers = kinds.into_iter().map(|kind| kind as usize).chain([lengths.len()]).chain(lengths);
+        numbers.for_each(|number| writer.number(number));
+        writer.0.extend(self.markers.map(|state| automaton.text(state)).unwrap_or_default());
+        writer.0
     }
 
     /// The threads of a stream whose text ends at `end`. `None` if no stream in a region of these machines gives such bytes.
@@ -291,14 +275,13 @@ impl Threads {
         hides_stops: bool,
     ) -> Option<Threads> {
         let SavedThreads { text, bytes } = begun;
-        let (&[before, before_first, c0, c1, c2, c3], rest) = bytes.split_first_chunk()?;
-        let count = u32::from_le_bytes([c0, c1, c2, c3]) as usize;
-        let (lengths, markers) = rest.split_at_checked(count.checked_mul(4)?)?;
-        let lengths = lengths.chunks_exact(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-        let starts: Vec<usize> =
-            lengths.map(|length| text.len().checked_sub(length as usize)).collect::<Option<_>>()?;
-        let mut threads = Threads::new();
-        threads.places.before = kind(before_first)?;
+        let mut reader = Reader(bytes);
+        let kind = |number| Kind::ALL.get(number).copied();
+        let (before, before_first) = (kind(reader.number()?)?, kind(reader.number()?)?);
+        let starts = (0..reader.count()?).map(|_| text.len().checked_sub(reader.number()?));
+        let starts: Vec<usize> = starts.collect::<Option<_>>()?;
+        let mut threads = Threads::default();
+        threads.places.before = before_first;
         if let Some(&first) = starts.first() {
             let begun = text.get(first..)?;
             let start = Place {
@@ -308,15 +291,11 @@ impl Threads {
             let starts: Option<Vec<usize>> = starts.iter().map(|start| start.checked_sub(first)).collect();
             replay(&mut threads.places, machine?, begun, start, &starts?)?;
         }
-        threads.places.before = kind(before)?;
+        threads.places.before = before;
         threads.keep(if hides_stops { "" } else { text }, text.len());
-        if !markers.is_empty() {
-            threads.follow_markers(automaton, automaton.state(markers)?);
+        if !reader.0.is_empty() {
+            threads.follow_markers(automaton, automaton.state(reader.0)?);
         }
         Some(threads)
     }
-}
-
-fn kind(number: u8) -> Option<Kind> {
-    Kind::ALL.get(number as usize).copied()
 }

@@ -72,13 +72,6 @@ impl Work {
         Ok(vec![item; count])
     }
 
-    /// Adds `count` equal items to a vector.
-    pub(super) fn extend<T: Clone>(&mut self, vec: &mut Vec<T>, item: T, count: usize) -> Result<(), TooLarge> {
-        self.spend(1 + count * size_of::<T>() / BYTES_PER_UNIT)?;
-        vec.resize(vec.len() + count, item);
-        Ok(())
-    }
-
     pub(super) fn left(&self) -> usize {
         self.0
     }
@@ -99,29 +92,6 @@ impl<T> Default for Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// `count` lists. Each pair has the number of a list and an item of it.
-    pub(super) fn grouped(count: usize, pairs: &[(u16, T)], work: &mut Work) -> Result<Lists<T>, TooLarge> {
-        work.spend(count + 2 * pairs.len())?;
-        let Some(&(_, any)) = pairs.first() else {
-            return Ok(Lists { items: Vec::new(), ends: vec![0; count] });
-        };
-        let mut ends = vec![0; count];
-        for &(list, _) in pairs {
-            ends[list as usize] += 1;
-        }
-        let mut end = 0;
-        for begin in &mut ends {
-            (*begin, end) = (end, end + *begin);
-        }
-        let mut items = vec![any; pairs.len()];
-        for &(list, item) in pairs {
-            let at = &mut ends[list as usize];
-            items[*at as usize] = item;
-            *at += 1;
-        }
-        Ok(Lists { items, ends })
-    }
-
     /// Adds an item to the list that is open.
     #[inline]
     pub(super) fn push(&mut self, item: T, work: &mut Work) -> Result<(), TooLarge> {
@@ -155,13 +125,6 @@ impl<T: Copy> Lists<T> {
         Ok(&self.items[range])
     }
 
-    /// The item of a list at `index`, if there are so many.
-    #[inline]
-    pub(super) fn item(&self, list: usize, index: usize, work: &mut Work) -> Result<Option<T>, TooLarge> {
-        work.spend(1)?;
-        Ok(self.items[self.range(list)].get(index).copied())
-    }
-
     #[inline]
     fn range(&self, list: usize) -> Range<usize> {
         let begin = if list == 0 { 0 } else { self.ends[list - 1] };
@@ -186,7 +149,7 @@ impl Numbers {
             self.grow(work)?;
         }
         let hash = hash(list);
-        let mut slot = self.first_slot(hash);
+        let mut slot = hash as usize % self.slots.len();
         while let Some(number) = self.slots[slot].checked_sub(1) {
             work.spend(1)?;
             if self.hashes[number as usize] == hash && self.lists.get(number as usize, work)? == list {
@@ -213,7 +176,7 @@ impl Numbers {
         work.spend(self.hashes.len())?;
         self.slots = work.vec(0, (2 * self.slots.len()).max(64))?;
         for (number, &hash) in (1..).zip(&self.hashes) {
-            let mut slot = self.first_slot(hash);
+            let mut slot = hash as usize % self.slots.len();
             while self.slots[slot] != 0 {
                 work.spend(1)?;
                 slot = (slot + 1) % self.slots.len();
@@ -221,10 +184,6 @@ impl Numbers {
             self.slots[slot] = number;
         }
         Ok(())
-    }
-
-    fn first_slot(&self, hash: u32) -> usize {
-        hash as usize % self.slots.len()
     }
 }
 

@@ -1,6 +1,6 @@
 use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squares};
 use super::{Loop, Repeat};
-use crate::tail::Tail;
+use crate::snapshot::{Reader, Writer};
 
 /// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
 ///
@@ -17,7 +17,7 @@ pub struct Loops {
     repeat: Repeat,
     block: usize,
     /// The end of what was read, as much as is needed.
-    text: Tail<u8>,
+    text: Vec<u8>,
     /// How many bytes were read before `text`.
     base: usize,
     /// The number of kept bytes from which on checks are needed. With fewer, no run can fire, so text is only kept.
@@ -32,15 +32,10 @@ pub struct Loops {
 /// How often the longest period of a check is doubled at most: enough for the longest one there is.
 const MAX_DOUBLED: u32 = 16;
 
-/// The most bytes that are looked back at.
-fn most(repeat: &Repeat, block: usize) -> usize {
-    3 * (4 * repeat.max_period).max(block) + ROW
-}
-
 impl Loops {
     /// What a new stream has repeated: nothing.
     pub fn new(repeat: &Repeat) -> Loops {
-        let (text, runs) = (Tail::default(), Vec::new());
+        let (text, runs) = (Vec::new(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
     }
 
@@ -50,25 +45,7 @@ impl Loops {
     /// character that is armed, if the text still loops there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
-        self.begin();
-        self.go_on(text, armed)
-    }
-
-    /// Begins a step: what was let go before cannot be asked for any more.
-    #[inline]
-    pub(crate) fn begin(&mut self) {
-        if self.text.gone() > 0 {
-            self.text.drop_front();
-            if self.text.room() > 2 * self.keep() {
-                self.text.shrink_to(2 * self.keep()); // one long step needed more
-            }
-        }
-    }
-
-    /// As `feed`, for a part of a step.
-    #[inline]
-    pub(crate) fn go_on(&mut self, text: &str, armed: bool) -> Option<Loop> {
-        if self.add(text) { None } else { self.read(text, armed) }
+        if self.add(text) { None } else { self.scan(text, armed) }
     }
 
     /// Keeps `text`, if with it no check is due and no run fires; returns whether it did.
@@ -83,9 +60,10 @@ impl Loops {
 
     /// Begins anew: what follows repeats nothing of what was read.
     pub fn forget(&mut self) {
-        self.text.let_go(self.text.len());
+        self.text.clear();
         self.runs.clear();
         (self.base, self.limit, self.followed, self.continuing) = (0, 0, 0, 0);
+        self.text.shrink_to(2 * self.keep()); // text that is not ASCII needed more
     }
 
     /// The state, for [`from_bytes`](Loops::from_bytes): the text that is kept, and what follows no shorter text.
@@ -103,28 +81,24 @@ impl Loops {
     /// ```
     pub fn to_bytes(&self) -> Vec<u8> {
         let lasts = |run: &&Run| self.followed + run.lasts(&self.text, self.followed) == self.text.len();
-        let runs: Vec<_> = self.runs.iter().filter(lasts).collect();
-        let places = runs.iter().flat_map(|run| [run.period, run.start]);
-        let numbers = [self.base, runs.len()].into_iter().chain(places);
-        let numbers = numbers.flat_map(|number| (number as u64).to_le_bytes());
-        numbers.chain(self.text.iter().copied()).collect()
+        let runs: Vec<_> = self.runs.iter().filter(lasts).flat_map(|run| [run.period, run.start]).collect();
+        let mut writer = Writer::default();
+        [self.base, runs.len()].into_iter().chain(runs).for_each(|number| writer.number(number));
+        writer.0.extend(&self.text);
+        writer.0
     }
 
     /// The state that `bytes` are of, or `None` if no stream with this `repeat` gives such bytes.
     pub fn from_bytes(repeat: &Repeat, bytes: &[u8]) -> Option<Loops> {
         let mut loops = Loops::new(repeat);
-        let mut bytes = bytes;
-        let mut number = || {
-            let (number, rest) = bytes.split_first_chunk()?;
-            bytes = rest;
-            usize::try_from(u64::from_le_bytes(*number)).ok()
-        };
-        loops.base = number()?;
-        let runs: Vec<_> = (0..number()?).map(|_| Some((number()?, number()?))).collect::<Option<_>>()?;
-        loops.text = bytes.to_vec().into();
-        loops.followed = bytes.len();
+        let mut reader = Reader(bytes);
+        loops.base = reader.number()?;
+        let runs: Vec<_> = (0..reader.count()?).map(|_| reader.number()).collect::<Option<_>>()?;
+        loops.text = reader.0.to_vec();
+        loops.followed = loops.text.len();
         loops.is_text_possible().then_some(())?;
-        for (period, start) in runs {
+        for run in runs.chunks(2) {
+            let &[period, start] = run else { return None };
             loops.runs.push(loops.run(period, start)?);
         }
         Some(loops)
@@ -137,14 +111,14 @@ impl Loops {
         let cut = text.iter().take(3).take_while(|byte| base > 0 && continues(**byte)).count();
         self.continuing = continuing(&text[..(end / self.block * self.block).saturating_sub(base)]);
         let least = if base == 0 { 0 } else { 3 * self.repeat.max_period.max(self.block) };
-        let most = most(&self.repeat, self.block);
+        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW; // of a text without ASCII
         let length = least..most + most / 4 + self.block;
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
     /// The run that has this period and beginning, if there is such a one.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
-        let (text, base) = (&*self.text, self.base);
+        let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
             return None;
         }
@@ -157,7 +131,7 @@ impl Loops {
     }
 
     #[inline(never)]
-    fn read(&mut self, text: &str, armed: bool) -> Option<Loop> {
+    fn scan(&mut self, text: &str, armed: bool) -> Option<Loop> {
         let first = text.chars().next()?.len_utf8();
         let armed_from = if armed { self.end() + first } else { usize::MAX };
         let mut rest = text.as_bytes();
@@ -260,19 +234,18 @@ impl Loops {
         if self.text.len() >= keep + keep / 4 {
             let gone = self.text.len() - keep;
             self.continuing -= continuing(&self.text[..gone]);
-            self.text.let_go(gone);
+            self.text.drain(..gone);
             self.base += gone;
             self.followed -= gone;
-            self.text.drop_front();
         }
     }
 
     /// Makes room for `length` bytes of text, in steps that double, but not for more than is kept.
     fn reserve(&mut self, length: usize) {
-        if self.text.room() < length {
+        if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;
-            let goal = (2 * self.text.room()).min(most).max(length);
-            self.text.reserve_exact(goal);
+            let goal = (2 * self.text.capacity()).min(most).max(length);
+            self.text.reserve_exact(goal - self.text.len());
         }
     }
 

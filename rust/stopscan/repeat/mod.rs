@@ -1,30 +1,25 @@
 //! Loops: text that repeats its last block again and again, found at the first character that proves it.
 //!
 //! [`Repeat`] says what counts as a loop. A text loops with the period `p` if each of its last `max(count * p,
-//! min_length)` characters but the first `p` equals the character `p` before it. To compare every period at every
-//! character would cost a thousand comparisons a character, so [`Loops`] does three things instead:
+//! min_length)` characters but the first `p` equals the character `p` before it. Comparing every period at every character
+//! would cost a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
-//! 1. **Checks.** A loop needs long proof. With the defaults a run (bytes that equal those one period before) has at
-//!    least 192 bytes where a loop fires, so half of it, a *block* of 96 bytes, is there at a multiple of 96 bytes
-//!    before the end. A long period needs more proof: a run of three periods with the defaults, so that it is enough to
-//!    look for periods above `block` at every second block, above `2 * block` at every fourth, and so on. The check at
-//!    the n-th block looks for periods up to `block * (the largest power of two that divides n)`. In it every loop that
-//!    fires before the next such check is a *square*: a run that is as long as its period, or longer. Where three copies
-//!    are enough, the runs are shorter, and each check looks for periods twice as long.
-//! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Ordinary text
-//!    has no equal ones; where it has, the run is measured byte by byte. A text that is made to have many costs linear
-//!    time all the same: the search then measures the runs of all periods in one pass (a Z function).
-//! 3. **Runs.** The squares that a check finds, a few at most, are followed: the text is compared with the one a period
-//!    before it, and a run that breaks is dropped. The place at which a run fires is known beforehand, so that nothing is
-//!    compared before the first such place, or the next check.
+//! 1. **Checks.** A loop needs long proof: with the defaults, 192 bytes that equal those one period before, a *run*. Half of
+//!    them, a *block*, are there at a multiple of 96 bytes before the end. A longer period needs a longer run, so periods
+//!    above `block` are looked for at every second block, those above `2 * block` at every fourth, and so on
+//!    (`Repeat::reach`). At the check, every loop that fires before the next one is a *square*: a run as long as its period.
+//! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Where they are equal,
+//!    the run is measured byte by byte. If a text is made to have many such places, the runs of all periods are measured in
+//!    one pass, in linear time (a Z function).
+//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it, and
+//!    a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!
 //! All of it works on bytes of UTF-8. A run that is a loop begins with a character, and so do all of its copies, hence
-//! its bytes are periodic where its characters are. Three things need characters: where a run begins, how many
-//! characters a period has, and how many bytes a loop has therefore.
+//! its bytes are periodic where its characters are. Characters matter for three things: where a run begins, how many of them
+//! a period has, and how many bytes a loop has therefore.
 //!
 //! The text that is kept is about three times the longest period: one for the distance, one for the square, and one
-//! until the next check. A period of `max_period` characters has the more bytes, the more of the kept text is not ASCII
-//! (`Loops::longest`).
+//! until the next check. A period of `max_period` characters has the more bytes, the more of the kept text is not ASCII.
 
 mod loops;
 mod search;

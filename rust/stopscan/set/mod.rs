@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::automaton::WordKind;
 use crate::error::{ErrorKind, StopSetError};
-use crate::graph::{Beside, Completed, Completion, Cursor, Graph, Target};
+use crate::graph::{Completed, Completion, Cursor, Graph, History, Target};
 use crate::repeat::Repeat;
 use crate::stream::{Emit, Options, Segmented, StopMatch, Text};
 use crate::text::Place;
@@ -240,11 +240,7 @@ impl Set<Text> {
     /// assert_eq!(StopSet::new(&of_a_request)?.len(), 2);
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
-    pub fn new<I>(stop: I) -> Result<StopSet, StopSetError>
-    where
-        I: IntoIterator,
-        I::Item: AsRef<str>,
-    {
+    pub fn new<I: IntoIterator<Item: AsRef<str>>>(stop: I) -> Result<StopSet, StopSetError> {
         StopSet::builder().stop(stop).build()
     }
 
@@ -330,9 +326,9 @@ impl Set<Text> {
     fn search<'a>(&'a self, start: u32, text: &'a str) -> Option<StopMatch<'a>> {
         let graph = self.graph();
         let mut cursor = Cursor::start(start);
-        let mut beside = Beside::new(graph);
-        let stop = graph.read(&mut cursor, beside.as_mut(), text, Place::default(), true);
-        let at_end = || beside.as_ref().and_then(|beside| beside.confirmed_at_end(graph, cursor));
+        let mut history = History::new(graph);
+        let stop = graph.scan(&mut cursor, history.as_mut(), text, Place::default(), true);
+        let at_end = || history.as_ref().and_then(|history| history.confirmed_at_end(graph, cursor));
         let at_end = || Some(Completion { completed: at_end()?, end: text.len() });
         let Completion { completed, end } = stop.or_else(at_end)?;
         let place = Place::after(&text[..end]);
@@ -355,17 +351,15 @@ impl Set<Text> {
         include_stop: bool,
     ) -> (&'t str, Option<StopMatch<'m>>) {
         let end = found.map_or(text.len(), |found| match (include_stop, found.period()) {
-            (false, Some(period)) => found.byte_offset() + byte_length(found.sequence(), period),
+            (false, Some(period)) => {
+                let copy = found.sequence().char_indices().nth(period);
+                copy.map_or(found.byte_end(), |(length, _)| found.byte_offset() + length)
+            }
             _ if include_stop || found.visible() => found.byte_end(),
             _ => found.byte_offset(),
         });
         (&text[..end], found)
     }
-}
-
-/// How many bytes the first code points of `text` have.
-fn byte_length(text: &str, code_points: usize) -> usize {
-    text.char_indices().nth(code_points).map_or(text.len(), |(at, _)| at)
 }
 
 /// Sets are equal if they were given the same stops, regions and options; what is given twice counts once.

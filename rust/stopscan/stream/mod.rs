@@ -2,7 +2,7 @@
 
 use crate::automaton::WordKind;
 use crate::error::StopSetError;
-use crate::graph::{Beside, Completed, Completion, Cursor, Graph, Lead, Word};
+use crate::graph::{Completed, Completion, Cursor, Graph, History, Lead, Word};
 use crate::repeat::Loop;
 use crate::set::{SegmentSet, Set, StopSet};
 use crate::text::{Held, Place, Released};
@@ -41,7 +41,7 @@ pub struct Stream<E: Emit> {
     /// How many parts came before the open one. The markers of a set of text begin no part.
     pub(crate) part: u32,
     /// The state of patterns and loops, up to a stop.
-    pub(crate) beside: Option<Box<Beside>>,
+    pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
     /// Text that came out in the last step and lay apart. Streams of text have none; with the field, both kinds have one
     /// layout, and the compiler makes most of their code once.
@@ -53,7 +53,7 @@ impl<E: Emit> Clone for Stream<E> {
         Stream {
             set: self.set.clone(),
             held: self.held.clone(),
-            beside: self.beside.clone(),
+            history: self.history.clone(),
             fired: self.fired.clone(),
             joined: Box::default(),
             ..*self
@@ -93,7 +93,7 @@ impl<E: Emit> Stream<E> {
             held: Held::default(),
             read: Place::default(),
             part: 0,
-            beside: Beside::new(set.graph()).map(Box::new),
+            history: History::new(set.graph()).map(Box::new),
             fired: None,
             joined: Box::default(),
         }
@@ -347,8 +347,8 @@ impl<E: Emit> Stream<E> {
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.held.begin();
-        if let Some(beside) = &mut self.beside {
-            beside.begin();
+        if let Some(history) = &mut self.history {
+            history.begin();
         }
     }
 
@@ -358,7 +358,7 @@ impl<E: Emit> Stream<E> {
     pub(crate) fn is_idle(&self) -> bool {
         self.cursor == Cursor::start(self.cursor.node)
             && self.fired.is_none()
-            && self.beside.as_ref().is_none_or(|beside| beside.is_idle())
+            && self.history.as_ref().is_none_or(|history| history.is_idle())
     }
 
     /// Reads `delta` if nothing has begun and nothing begins in it; returns what is released then.
@@ -374,8 +374,8 @@ impl<E: Emit> Stream<E> {
     /// Reads `delta`, which has this length, while nothing has begun: nothing begins in it, but it may complete a loop.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
-        if let Some(beside) = &mut self.beside
-            && let Some(looped) = beside.pass(delta, armed)
+        if let Some(history) = &mut self.history
+            && let Some(looped) = history.note_plain(delta, armed)
         {
             let end = looped.end;
             return self.stop(delta, Completion { completed: Completed::Loop(looped), end });
@@ -395,16 +395,16 @@ impl<E: Emit> Stream<E> {
         if self.has_fired() {
             return step(Released::default());
         }
-        let Stream { set, cursor, beside, read, .. } = self;
-        let found = set.graph().read(cursor, beside.as_deref_mut(), delta, *read, armed);
+        let Stream { set, cursor, history, read, .. } = self;
+        let found = set.graph().scan(cursor, history.as_deref_mut(), delta, *read, armed);
         self.conclude(delta, found, part)
     }
 
     /// Reads `text`, which is all of a live `marker` and came as one token: nothing completes before its last character.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
-        let Stream { set, cursor, beside, read, .. } = self;
-        let found = set.graph().read_marker(cursor, beside.as_deref_mut(), (text, marker), *read, armed);
+        let Stream { set, cursor, history, read, .. } = self;
+        let found = set.graph().scan_marker(cursor, history.as_deref_mut(), (text, marker), *read, armed);
         self.conclude(text, found, part)
     }
 
@@ -422,20 +422,20 @@ impl<E: Emit> Stream<E> {
     /// Releases what is safe after `delta`, in which nothing completed that ends anything.
     #[inline]
     fn release(&mut self, delta: &str) -> Released {
-        self.read.pass(delta);
+        self.read.advance(delta);
         let mut held = self.graph().held(self.cursor, !self.include_stop);
-        if let Some(beside) = &mut self.beside {
-            held = held.max(beside.hold(delta, !self.include_stop));
+        if let Some(history) = &mut self.history {
+            held = held.max(history.hold(delta, !self.include_stop));
         }
-        self.held.pass(delta, held)
+        self.held.push(delta, held)
     }
 
     /// Releases the text before a marker that completed at the end of `through`.
     fn end_part(&mut self, through: &str, word: Word, part: Part) -> Step {
         let lead = self.graph().lead_of(word);
         self.follow(word.node, lead);
-        if let Some(beside) = &mut self.beside {
-            beside.forget_loops();
+        if let Some(history) = &mut self.history {
+            history.forget_loops();
         }
         let kept_in = lead.kept.then(|| self.open());
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
@@ -444,7 +444,7 @@ impl<E: Emit> Stream<E> {
     /// Releases the text before a word that completed at the end of `through`, or through it if it stays in the text.
     /// The word may have begun in the held text.
     fn cut(&mut self, through: &str, word: Word) -> Released {
-        self.read.pass(through);
+        self.read.advance(through);
         let graph = self.set.graph();
         let cut = match graph.kind(word) {
             WordKind::Visible => 0,
@@ -462,12 +462,12 @@ impl<E: Emit> Stream<E> {
             Completed::Stop(word) | Completed::Marker(word) => (FiredStop::Word(word), self.cut(through, word)),
             Completed::Pattern(hit) => {
                 let sequence = self.end_of_text(through, hit.start);
-                self.read.pass(through);
+                self.read.advance(through);
                 let cut = if self.include_stop { 0 } else { sequence.len() };
                 (FiredStop::Pattern { index: hit.pattern, sequence }, self.held.cut(through, cut))
             }
             Completed::Loop(Loop { period, sequence, .. }) => {
-                self.read.pass(through);
+                self.read.advance(through);
                 (FiredStop::Loop { period, sequence: sequence.into() }, self.held.cut(through, 0))
             }
         };
@@ -478,7 +478,7 @@ impl<E: Emit> Stream<E> {
     fn fire(&mut self, stop: FiredStop, unused: &str) {
         let fired = Fired { stop, unused: unused.into() };
         self.fired = Some(Box::new(fired));
-        self.beside = None;
+        self.history = None;
     }
 
     /// The text from `start` on, of which `through` is the end, and the held text what stands before that.
@@ -487,8 +487,8 @@ impl<E: Emit> Stream<E> {
         match length.checked_sub(through.len()) {
             None => through[through.len() - length..].into(),
             Some(before) => {
-                let kept = match (self.include_stop, &self.beside) {
-                    (true, Some(beside)) => beside.kept_text(),
+                let kept = match (self.include_stop, &self.history) {
+                    (true, Some(history)) => history.kept_text(),
                     _ => self.held.as_str(),
                 };
                 [&kept[kept.len() - before..], through].concat().into()
@@ -498,12 +498,12 @@ impl<E: Emit> Stream<E> {
 
     /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
     pub(crate) fn release_all(&mut self, text: &str) -> Released {
-        if let Some(beside) = &mut self.beside {
-            beside.forget(text);
+        if let Some(history) = &mut self.history {
+            history.forget(text);
         }
         self.cursor = Cursor::start(self.cursor.node);
-        self.read.pass(text);
-        self.held.pass(text, 0)
+        self.read.advance(text);
+        self.held.push(text, 0)
     }
 
     /// Releases the held text at the end of the stream, which may confirm a match.
@@ -511,7 +511,7 @@ impl<E: Emit> Stream<E> {
         if self.has_fired() {
             return Released::default();
         }
-        let confirmed = self.beside.as_ref().and_then(|beside| beside.confirmed_at_end(self.graph(), self.cursor));
+        let confirmed = self.history.as_ref().and_then(|history| history.confirmed_at_end(self.graph(), self.cursor));
         match confirmed {
             Some(completed) => self.stop("", Completion { completed, end: 0 }),
             None => self.release_all(""),

@@ -38,7 +38,7 @@ impl<E: Emit> Stream<E> {
     /// # Ok::<(), stopscan::StopSetError>(())
     /// ```
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
-        *self = snapshot.read(|reader| Some((Stream::from_bytes(&self.set, reader)?, self.fingerprint())))?;
+        *self = snapshot.decode(|reader| Some((Stream::from_bytes(&self.set, reader)?, self.fingerprint())))?;
         Ok(())
     }
 
@@ -66,13 +66,13 @@ impl<E: Emit> Stream<E> {
         let (word, length) = graph.partial(self.cursor);
         writer.number(word as usize);
         writer.number(length);
-        if let Some(threads) = self.beside.as_ref().and_then(|beside| beside.threads.as_ref()) {
+        if let Some(threads) = self.history.as_ref().and_then(|history| history.threads.as_ref()) {
             let text = if self.include_stop { threads.text() } else { self.held() };
             let SavedThreads { text, bytes } = threads.begun(graph.machines(self.cursor.node).0, text);
             writer.bytes(text.as_bytes());
             writer.bytes(&bytes);
         }
-        if let Some(loops) = self.beside.as_ref().and_then(|beside| beside.loops.as_ref()) {
+        if let Some(loops) = self.history.as_ref().and_then(|history| history.loops.as_ref()) {
             writer.bytes(&loops.to_bytes());
         }
     }
@@ -93,7 +93,7 @@ impl<E: Emit> Stream<E> {
             0 => stream.resume(reader)?,
             kind => {
                 stream.fired = Some(Box::new(Fired::read(kind, &stream, reader)?));
-                stream.beside = None;
+                stream.history = None;
             }
         }
         Some(stream)
@@ -109,14 +109,14 @@ impl<E: Emit> Stream<E> {
             graph.words(node).with_literals().nth(word as usize).map_or(Some(""), |word| word.get(..length))?;
         let mut text = partial;
         let (begun, for_markers);
-        if let Some(beside) = &mut self.beside
-            && beside.threads.is_some()
+        if let Some(history) = &mut self.history
+            && history.threads.is_some()
         {
             begun = SavedThreads { text: reader.text()?.to_owned(), bytes: reader.bytes()?.to_owned() };
             let (automaton, machine) = graph.machines(node);
             let threads = Threads::resume(automaton, machine, &begun, self.read, !self.include_stop)?;
             for_markers = threads.text_for_markers(automaton);
-            beside.threads = Some(threads);
+            history.threads = Some(threads);
             if for_markers.len() > held {
                 (text, held) = (&for_markers, for_markers.len());
             }
@@ -124,14 +124,14 @@ impl<E: Emit> Stream<E> {
                 (text, held) = (&begun.text, begun.text.len());
             }
         }
-        if let (Some(beside), Some(repeat)) = (&mut self.beside, graph.repeat()) {
-            beside.loops = Some(Loops::from_bytes(repeat, reader.bytes()?)?);
+        if let (Some(history), Some(repeat)) = (&mut self.history, graph.repeat()) {
+            history.loops = Some(Loops::from_bytes(repeat, reader.bytes()?)?);
         }
         let length = Place::after(text);
         if self.read.code_points < length.code_points || self.read.bytes < length.bytes {
             return None;
         }
-        self.held.pass(text.get(text.len().checked_sub(held)?..)?, held);
+        self.held.push(text.get(text.len().checked_sub(held)?..)?, held);
         Some(())
     }
 }

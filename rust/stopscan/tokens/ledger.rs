@@ -1,6 +1,6 @@
 //! Which tokens of a stream have a part in the text that was emitted, and in which regions they count.
 
-use crate::tail::Tail;
+use std::collections::VecDeque;
 
 /// A queue with room for more tokens than this is freed when it is empty: a server has many streams, and most hold
 /// nothing.
@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     /// The token of the character at `settled`.
     pub(crate) token: usize,
     /// For each later token, where its text begins in that text, and its number.
-    pub(crate) starts: Tail<(usize, usize)>,
+    pub(crate) starts: VecDeque<(usize, usize)>,
     /// The tokens of each region, in sets with regions.
     pub(crate) tally: Option<Box<Tally>>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Tally {
     /// The last token some of whose text has gone out.
     pub(crate) settled: usize,
     /// The tokens behind `counted`, as runs: the last token of each run, and the region of the run.
-    pub(crate) waiting: Tail<(usize, u32)>,
+    pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
 impl Ledger {
@@ -45,9 +45,13 @@ impl Ledger {
 
     /// Begins a step.
     pub(crate) fn begin(&mut self) {
-        self.starts.begin(SPARE);
-        if let Some(tally) = &mut self.tally {
-            tally.waiting.begin(SPARE);
+        if self.starts.is_empty() {
+            self.starts.shrink_to(SPARE);
+        }
+        if let Some(tally) = &mut self.tally
+            && tally.waiting.is_empty()
+        {
+            tally.waiting.shrink_to(SPARE);
         }
     }
 
@@ -55,8 +59,8 @@ impl Ledger {
     pub(crate) fn read(&mut self, code_points: usize, token: usize) {
         if self.read == self.settled {
             (self.read, self.settled, self.token) = (0, 0, token);
-        } else if self.starts.last().map_or(self.token, |last| last.1) != token {
-            self.starts.push((self.read, token));
+        } else if self.starts.back().map_or(self.token, |last| last.1) != token {
+            self.starts.push_back((self.read, token));
         }
         self.read += code_points;
     }
@@ -72,9 +76,9 @@ impl Ledger {
     /// Notes that the next `code_points` of the text were emitted, or taken out.
     pub(crate) fn settle(&mut self, code_points: usize) {
         self.settled += code_points;
-        while let Some(&(_, token)) = self.starts.first().filter(|next| next.0 < self.settled) {
+        while let Some(&(_, token)) = self.starts.front().filter(|next| next.0 < self.settled) {
             self.token = token;
-            self.starts.let_go(1);
+            self.starts.pop_front();
         }
         if let Some(tally) = &mut self.tally {
             tally.settle(self.token);
@@ -117,9 +121,9 @@ impl Tally {
 
     /// Adds the tokens up to `last`. Their last characters lie in `region`.
     fn add(&mut self, last: usize, region: u32) {
-        match self.waiting.last_mut() {
+        match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,
-            _ => self.waiting.push((last, region)),
+            _ => self.waiting.push_back((last, region)),
         }
         self.settle(self.settled);
     }
@@ -127,14 +131,14 @@ impl Tally {
     /// Counts the tokens up to `token`, as far as they were added.
     fn settle(&mut self, token: usize) {
         self.settled = token;
-        while let Some(&(last, region)) = self.waiting.first().filter(|_| self.counted < token) {
+        while let Some(&(last, region)) = self.waiting.front().filter(|_| self.counted < token) {
             let counted = last.min(token);
             if let Some(count) = self.counts.get_mut(region as usize) {
                 *count += counted - self.counted;
             }
             self.counted = counted;
             if counted == last {
-                self.waiting.let_go(1);
+                self.waiting.pop_front();
             }
         }
     }

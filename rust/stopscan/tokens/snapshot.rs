@@ -1,12 +1,13 @@
 //! The state of a stream of tokens as bytes: that of its text, its decoder, and which tokens its text is of.
 
+use std::collections::VecDeque;
+
 use super::decoder::{Decode, Decoder};
 use super::ledger::{Ledger, Tally};
 use super::options::{EndReason, Finish};
 use super::stream::{Decoded, TokenStream};
 use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
 use crate::stream::{Emit, Stream};
-use crate::tail::Tail;
 
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     fn fingerprint(&self) -> Fingerprint {
@@ -32,7 +33,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
     pub fn try_restore(&mut self, snapshot: &Snapshot) -> Result<Result<(), SnapshotError>, D::Error> {
         let mut error = None;
         let own = self.fingerprint();
-        let state = snapshot.read(|reader| {
+        let state = snapshot.decode(|reader| {
             let stream = Stream::from_bytes(&self.decoded.stream.set, reader)?;
             let ledger = Ledger::from_bytes(reader, &self.decoded.ledger)?;
             let finish = read_finish(reader)?;
@@ -110,7 +111,7 @@ impl Ledger {
         if kept > seen || token > seen || settled > read {
             return None;
         }
-        let mut starts = Tail::default();
+        let mut starts = VecDeque::default();
         let mut before = (settled, token);
         for _ in 0..reader.count()? {
             let packed = reader.number()?;
@@ -119,7 +120,7 @@ impl Ledger {
             if before.0 > read || before.1 > seen {
                 return None;
             }
-            starts.push(before);
+            starts.push_back(before);
         }
         let tally = match &like.tally {
             None => None,
@@ -134,12 +135,12 @@ impl Tally {
         let mut number = || reader.number().filter(|&number| number <= seen);
         let (counted, settled) = (number()?, number()?);
         let counts = (0..regions).map(|_| number()).collect::<Option<Vec<_>>>()?;
-        let mut waiting = Tail::default();
+        let mut waiting = VecDeque::default();
         let mut before = counted;
         for _ in 0..reader.count()? {
             let last = reader.number().filter(|&last| before < last && last <= seen)?;
             let region = reader.number().filter(|&region| region <= regions)?;
-            waiting.push((last, (region as u32).wrapping_sub(1)));
+            waiting.push_back((last, (region as u32).wrapping_sub(1)));
             before = last;
         }
         Some(Tally { counts, counted, settled, waiting })

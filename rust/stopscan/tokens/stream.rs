@@ -192,7 +192,7 @@ impl<E: Emit> TokenStream<E> {
         let Decoded { options, end_bits, stream, ledger, finish, .. } = &mut self.decoded;
         let last = options.max_tokens.is_some_and(|max| ledger.seen + 1 >= max);
         let ends = *end_bits & end_bit(id) != 0 && options.is_end(id);
-        let plain = !last && !ends && finish.is_none() && self.decoder.is_plain(id) && stream.beside.is_none();
+        let plain = !last && !ends && finish.is_none() && self.decoder.is_plain(id) && stream.history.is_none();
         let fed = plain && stream.feed_plain(self.decoder.vocabulary.text(id), true).is_some();
         if fed {
             self.skip_tokens(1);

@@ -1,33 +1,22 @@
 //! The spelling of bytes as characters that byte-level vocabularies have since GPT-2.
 
-/// The bytes that stand for themselves as characters.
-fn is_printable(byte: u8) -> bool {
-    matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF)
-}
-
-/// The byte for which each of the first characters stands. The bytes that are not printable come from U+0100 on, in
-/// order.
-fn table() -> [Option<u8>; 512] {
-    let mut table = [None; 512];
-    let mut next = 0x100;
-    for byte in 0..=u8::MAX {
-        let character = if is_printable(byte) {
-            byte as usize
-        } else {
-            next += 1;
-            next - 1
-        };
-        table[character] = Some(byte);
-    }
-    table
-}
-
-/// Reads spelled tokens.
+/// Reads spelled tokens: the byte for which each of the first characters stands.
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {
+    /// Printable bytes stand for themselves. The others come from U+0100 on, in order.
     pub(crate) fn new() -> Spelling {
-        Spelling(table())
+        let mut table = [None; 512];
+        let mut next = 0x100;
+        for byte in 0..=u8::MAX {
+            if matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF) {
+                table[byte as usize] = Some(byte);
+            } else {
+                table[next] = Some(byte);
+                next += 1;
+            }
+        }
+        Spelling(table)
     }
 
     /// The bytes that `token` spells, or its own if a character of it spells none.

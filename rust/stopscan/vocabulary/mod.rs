@@ -1,12 +1,9 @@
 //! What each token id stands for.
 
-use std::collections::TryReserveError;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::automaton::Words;
-use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT};
-use crate::room;
+use crate::automaton::{Automaton, Config, DENSE_LIMIT, ROOT, Words};
 
 mod builder;
 pub(crate) mod byte_level;
@@ -80,7 +77,7 @@ struct Table {
     special: OnceLock<Automaton>,
 }
 
-/// What there is to know about a token before its bytes: a set of flags.
+/// The flags of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TokenKind(u8);
 
@@ -247,32 +244,19 @@ impl Vocabulary {
         self.0.has_firsts
     }
 
-    /// Whether a special token has a part in a text that is not one itself.
+    /// Whether `text` contains the text of a special token, and is not the text of one itself.
     pub(crate) fn spells_with_special(&self, text: &str) -> bool {
-        let automaton = match self.0.special.get() {
-            Some(automaton) => automaton,
-            None => match self.special_texts() {
-                Ok(automaton) => self.0.special.get_or_init(|| automaton),
-                Err(_) => return self.special().any(|special| special != text && text.contains(special)),
-            },
-        };
+        let automaton = self.0.special.get_or_init(|| {
+            let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));
+            let texts = (0..self.len() as u32).filter(special).map(|id| self.text(id));
+            let mut texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+            texts.sort_unstable();
+            texts.dedup();
+            let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
+            Automaton::new(Words::new(&texts, &[], [].into_iter()), &[], config).0
+        });
         let is_one = automaton.words().iter().any(|special| special == text);
-        !is_one && automaton.read(&mut { ROOT }, text, true).is_some()
-    }
-
-    fn special_texts(&self) -> Result<Automaton, TryReserveError> {
-        let mut texts = room::list(self.special().count())?;
-        texts.extend(self.special());
-        texts.sort_unstable();
-        texts.dedup();
-        let config = Config { holds_markers: false, dense_limit: DENSE_LIMIT };
-        Ok(Automaton::new(Words::new(&texts, &[], [].into_iter())?, &[], config)?.0)
-    }
-
-    /// The texts of the special tokens that have any.
-    fn special(&self) -> impl Iterator<Item = &str> {
-        let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));
-        (0..self.len() as u32).filter(special).map(|id| self.text(id)).filter(|text| !text.is_empty())
+        !is_one && automaton.scan(&mut { ROOT }, text, true).is_some()
     }
 
     #[doc(hidden)]

@@ -16,16 +16,16 @@ from stopscan.segments import Segmenter, keep
 
 GRAPH = {"answer": {"<think>": "reasoning", "<call>": keep("call")}, "reasoning": {"</think>": "answer"}, "call": {}}
 
-# What tests/rust/snapshots.rs has as version 2, of the same set.
-VERSION_2 = bytes([2, 71, 40, 238, 158, 85, 136, 132, 48, 0, 0, 0, 23, 24, 0, 0, 1, 4, 191, 143, 162, 80])
+# What tests/rust/snapshots.rs has as version 3, of the same set.
+VERSION_3 = bytes([3, 156, 138, 207, 187, 248, 190, 6, 27, 0, 0, 0, 23, 24, 0, 0, 1, 4, 115, 200, 29, 140])
 
 
-def test_version_2_is_that_of_rust() -> None:
+def test_version_3_is_that_of_rust() -> None:
     scanner = StopScanner(StopSet(["END", "\n\nHuman:"], protect=[("<think>", "</think>")]))
     assert scanner.feed("<think>END</think>é\n\nHu") == "<think>END</think>é"
-    assert scanner.snapshot() == VERSION_2
+    assert scanner.snapshot() == VERSION_3
     other = StopScanner(scanner.stops)
-    other.restore(VERSION_2)
+    other.restore(VERSION_3)
     assert (other.held, other.feed("man: Hi"), other.match and other.match.offset) == ("\n\nHu", "", 19)
 
 

@@ -12,7 +12,6 @@ const MOST_IDS: u32 = 1 << 24;
 pub(super) struct File {
     #[serde(default)]
     pub(super) added_tokens: Vec<Added>,
-    #[serde(default)]
     pub(super) decoder: Option<Step>,
     pub(super) model: Model,
 }
@@ -32,15 +31,12 @@ pub(super) struct Step {
     pub(super) kind: String,
     #[serde(default)]
     pub(super) decoders: Vec<Step>,
-    #[serde(default)]
     pub(super) pattern: Option<Pattern>,
     #[serde(default)]
     pub(super) content: String,
     #[serde(default)]
     pub(super) replacement: String,
-    #[serde(default)]
     pub(super) prepend_scheme: Option<String>,
-    #[serde(default)]
     pub(super) add_prefix_space: Option<bool>,
     #[serde(default)]
     pub(super) start: usize,
@@ -51,7 +47,7 @@ pub(super) struct Step {
 #[derive(Deserialize)]
 pub(super) struct Pattern {
     /// None if it is a regular expression.
-    #[serde(rename = "String", default)]
+    #[serde(rename = "String")]
     pub(super) literal: Option<String>,
 }
 
