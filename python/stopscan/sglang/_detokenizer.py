@@ -20,7 +20,7 @@ def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[st
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # Nobody knows whose a row without a new token is. sglang may begin with it, and makes no text of it.
+    # A row without a new token has no text, whosever it is. sglang may begin to decode a request with it.
     theirs = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(theirs, (yield (manager, _part(recv, theirs))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]

@@ -72,15 +72,15 @@ class Stops:
         req.customized_info = {**(req.customized_info or {}), KEY: self.texts}
 
     def read(self, req: Any) -> None:
-        """Reads the tokens that are new and through which sglang lets the request go, and says which stop ended it.
-        This is all that a step costs, so it is kept short."""
+        """Reads the new tokens, up to the one at which sglang ends the request, and says which stop ended it. This is
+        all that a step costs, so it is kept short."""
         scanner, texts, ids = self._scanner, self.texts, req.output_ids
         last = len(ids) if req.finished_len is None else req.finished_len
         if texts is None:
             return
         if scanner is None:
             texts += [""] * (last - len(texts))
-            if req.finished():
+            if req.finished() and not isinstance(req.finished_reason, FINISH_ABORT):
                 self._close(req, self._decoded(req, ids[:last]))
             return
         if len(texts) > last:  # retraction of a request of embeddings begins anew

@@ -272,7 +272,7 @@ def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
 
 
 @pytest.mark.parametrize("asked", [{"stop_regex": ["E[A-Z]D"]}, {"custom_params": {"stopscan_protect": ["<", ">"]}}])
-@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("at", range(1, 24))
 def test_a_stream_that_sglang_cannot_keep_ends_with_an_error(
     host: Host, forgiving: Failures, at: int, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -280,7 +280,7 @@ def test_a_stream_that_sglang_cannot_keep_ends_with_an_error(
     with installed(hooks(Defaults(), forgiving)):
         texts, reason, _ = host.run({"r": (host.ids(["a", "b", "E", "ND", "a"]), {"stop": ["END"], **asked})})["r"]
     assert "ab".startswith("".join(texts))
-    assert (reason["type"], reason["status_code"]) == ("abort", 500)
+    assert (reason["type"], reason.get("status_code")) == ("abort", 500) if forgiving.count else ("stop", None)
 
 
 @pytest.mark.parametrize("params", [{"stop_regex": ["(a+)+b"]}, {"custom_params": {"stopscan_patterns": ["E"]}}])
