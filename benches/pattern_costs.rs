@@ -31,7 +31,7 @@ const LARGE: [&str; 8] = [
     r"(?:[a-z]{1,30} ){20}!",
 ];
 /// What takes the parser long.
-const PARSED: [&str; 14] = [
+const PARSED: [&str; 15] = [
     "a.",
     "(?i)k",
     "[ac]",
@@ -45,6 +45,7 @@ const PARSED: [&str; 14] = [
     "(a)",
     "a{3}",
     "[[:alpha:]]",
+    "(?i)[[:^alpha:]k]",
     "[^a]?",
 ];
 const ATOMS: [&str; 14] = [
