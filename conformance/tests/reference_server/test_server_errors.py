@@ -100,7 +100,7 @@ REFUSED = [
     (
         "/v1/chat/completions",
         {"messages": CHAT, "protect": ["<x>"]},
-        "protect: '<x>' is neither a name, one of ('reasoning', 'tool_call'), nor has it a closing marker",
+        "protect '<x>' is neither a name, one of ('reasoning', 'tool_call'), nor has it a closing marker",
     ),
     ("/v1/chat/completions", {"messages": CHAT, "protect": 5}, "protect: Input should be a valid array"),
     (
