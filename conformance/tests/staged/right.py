@@ -238,19 +238,7 @@ EMPTY = {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": Non
 
 
 def with_an_empty_one(data: Any) -> Any:
-    return [{**data, **EMPTY}, data]
-
-
-async def counts_in_each(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """What was used so far, and all of it at the end."""
-    number = 0
-    async for data in source:
-        if with_choices(data):
-            used = {"prompt_tokens": 1, "completion_tokens": number, "total_tokens": number + 1}
-            yield {**data, "usage": used}
-            number += 1
-        else:
-            yield data
+    return [data] if last_choice(data) else [data, {**data, **EMPTY}]
 
 
 async def reason_in_the_last(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -530,7 +518,6 @@ RIGHT = [
     unusual("the first content is null", CHAT, events=first(with_choices, put(None, "choices", 0, "delta", "content"))),
     unusual("the last content is empty", CHAT, events=every(last_choice, put("", "choices", 0, "delta", "content"))),
     unusual("empty deltas between", CHAT, events=every(with_choices, with_an_empty_one)),
-    unusual("usage in each chunk", (CHAT, COMPLETIONS), events=counts_in_each),
     unusual("the first chunk has no choices", (CHAT, COMPLETIONS), events=first(with_choices, before(PROMPT_FILTER))),
     unusual("filters in each choice", (CHAT, COMPLETIONS), whole_answer=filtered, events=every(with_choices, filtered)),
     unusual("no prompt_eval_count", (OLLAMA_CHAT, OLLAMA), whole_answer=lose("prompt_eval_count"),
