@@ -188,11 +188,12 @@ class Generated:
         """What came just before: a client that goes away, or a request that is wrong."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            held = script("paced").at(1, 5, 1100) + "#"
+            # It begins with the last character of the first token: text is held as soon as some has come.
+            held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
             await leave(server, api, replace(left.request, stops=stops), 3)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.06)  # until the server knows
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
             stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])

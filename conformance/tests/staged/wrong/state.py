@@ -412,7 +412,7 @@ WRONG = [
           stops=AfterARefusal(with_refused)),
     wrong("a refusal turns stops off", "anthropic-whole-after-broken", "text",
           stops=AfterARefusal(lambda refused, stops: [])),
-    wrong("equal requests share an answer", "openai-chat-whole-company-12", "text", chunks=merged(but(), late=True)),
+    wrong("equal requests share an answer", "openai-chat-whole-company-64", "text", chunks=merged(but(), late=True)),
     wrong("answers are cached without their stops", "openai-chat-stream-with-and-without-stops-in-turn", "text",
           chunks=cached(but("stops"))),
     wrong("answers are cached without their stops in Anthropic", "anthropic-whole-with-and-without-stops-in-turn",

@@ -319,26 +319,15 @@ def far_cut(tokens: int) -> Make:
     return FarCut
 
 
-def equal_hold(*, late: bool = False) -> Make:
-    """If as much is held after a token as before, nothing seems to be new: what became safe is lost, or late."""
+class EqualHold(Around):
+    """If as much is held after a token as before, nothing seems to be new: what became safe is lost."""
 
-    class EqualHold(Around):
-        held = 0
-        owed = ""
+    held = 0
 
-        def read(self, text: str) -> str:
-            before, out = self.held, self.inner.feed(text)
-            self.held += len(text) - len(out)
-            if self.held == before and before and out and self.inner.match is None:
-                self.owed += out if late else ""
-                return ""
-            owed, self.owed = self.owed, ""
-            return owed + out
-
-        def flush(self) -> str:
-            return self.owed + self.inner.flush()
-
-    return EqualHold
+    def read(self, text: str) -> str:
+        before, out = self.held, self.inner.feed(text)
+        self.held += len(text) - len(out)
+        return "" if self.held == before and before and out and self.inner.match is None else out
 
 
 def without_mark() -> Any:
@@ -568,11 +557,9 @@ WRONG = [
     wrong("text is cut where the token begins from 200 tokens on",
           "openai-chat-stream-script-wide-deep+place-300+skip-5+length-4", "text", scanner=far_cut(200)),
     wrong("what is safe is lost where as much is held", "openai-chat-stream-released-and-held", "text",
-          scanner=equal_hold()),
+          scanner=EqualHold),
     wrong("what is safe is lost where as much is held in Ollama", "ollama-generate-stream-released-and-held", "text",
-          scanner=equal_hold()),
-    wrong("what is safe is late where as much is held", "openai-chat-stream-pace-while-held", "late",
-          scanner=equal_hold(late=True)),
+          scanner=EqualHold),
     wrong("U+FEFF is a byte order mark", "openai-chat-stream-feff-first", "text", decoder=without_mark),
     wrong("U+FEFF is a byte order mark in Ollama", "ollama-chat-whole-feff-first", "text", decoder=without_mark),
     wrong("U+FEFF is lost", "anthropic-stream-feff-no-stop", "text",
