@@ -271,7 +271,7 @@ class Body:
         framing, machine = self._framing, self._machine
         assert framing is not None
         if payload and machine is None and self._strict:
-            raise TypeError(f"no event of an API that is known here: {payload[:40]!r}")
+            raise TypeError(f"not an event of a known API: {payload[:40]!r}")
         if framing.fails(frame):
             return self.broken() + framing.out(frame)
         if machine is None:

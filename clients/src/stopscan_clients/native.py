@@ -43,7 +43,7 @@ assert set(LIMITS) == set(get_args(Name))
 def limits_of(api: str) -> Limit:
     """Returns the limits of the API. Raises ``ValueError`` that lists the APIs if it is none of them."""
     if api not in LIMITS:
-        raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+        raise ValueError(f"unknown api {api!r}; known are {', '.join(LIMITS)}")
     return LIMITS[api]
 
 

@@ -108,7 +108,7 @@ def echoed_in(body: Any) -> Callable[[int], int]:
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):
         raise ValueError(
-            "echo with a prompt of token ids: nobody tells here where the prompt ends and the answer begins"
+            "echo with a prompt of token ids does not work with stops: it is not known where the prompt ends"
         )
     each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
     return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
@@ -132,7 +132,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     for name in OF_TOKENS:
         if f"stopscan.{name}" in told:
             raise ValueError(
-                f"stopscan.{name} cannot be kept here, where tokens are not seen: give it to the server, in the "
+                f"stopscan.{name} works on tokens, which are not visible here; pass it to the server in the "
                 "server's own field"
             )
     stops = get(body, *at)
@@ -165,10 +165,10 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
     names, pairs = read_protect(protect or [], (*NAMES, *there))
     for name in names:
         if name not in there:
-            raise ValueError(f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions")
+            raise ValueError(f"stopscan.protect: unknown region {name!r}; give pairs of markers, or stopscan.regions")
     if names and (stop_in is not None or pairs):
         other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
-        raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
+        raise ValueError(f"stopscan.protect cannot be combined with {other} if it names regions")
     count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
     if count > limits.regions:
         raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")

@@ -318,7 +318,7 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
     kind = event.get("type")
     if kind in ("error", *PINGS) or (not isinstance(kind, str) and any(name in event for name in NEUTRAL)):
         return None
-    raise TypeError(f"no event of an API that is known here: {described(event)}")
+    raise TypeError(f"not an event of a known API: {described(event)}")
 
 
 def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
@@ -329,7 +329,7 @@ def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
     """
     found = next((api for api in ANSWERS if any(has(answer, sign) for sign in api.answers)), None)
     if found is None and not has_no_text(answer):
-        raise TypeError(f"no answer of an API that is known here: {described(answer)}")
+        raise TypeError(f"not an answer of a known API: {described(answer)}")
     return found and _spelled(found, answer)
 
 

@@ -235,10 +235,10 @@ def scan_events(
     'END'
     """
     if not hasattr(events, "__iter__"):
-        hint = "use ascan_events" if hasattr(events, "__aiter__") else "it is no iterable of events"
+        hint = "use ascan_events" if hasattr(events, "__aiter__") else "it is not an iterable of events"
         raise TypeError(f"scan_events cannot read {type(events).__name__}: {hint}")
     if isinstance(events, Mapping | str | bytes):
-        raise TypeError(f"scan_events reads an iterable of events, not one {type(events).__name__}")
+        raise TypeError(f"scan_events needs an iterable of events, not a {type(events).__name__}")
     options = _options(stop, include_stop, drain, region, choices)
     return EventStream(events, options)
 
@@ -262,7 +262,7 @@ def ascan_events(
     ...         return "".join([event["choices"][0]["delta"].get("content") or "" async for event in stream])
     """
     if not hasattr(events, "__aiter__"):
-        hint = "await it first" if isawaitable(events) else "it is no async iterable of events"
+        hint = "await it first" if isawaitable(events) else "it is not an async iterable of events"
         raise TypeError(f"ascan_events cannot read {type(events).__name__}: {hint}")
     options = _options(stop, include_stop, drain, region, choices)
     return AsyncEventStream(events, options)
@@ -290,7 +290,7 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
     check_flags(include_stop=include_stop, drain=drain)
     if choices is not None and (type(choices) is not int or choices < 1):
         raise (ValueError if type(choices) is int else TypeError)(
-            f"choices must be a number from 1 on, not {choices!r}"
+            f"choices must be a positive integer, not {choices!r}"
         )
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)

@@ -42,7 +42,7 @@ def package_of(request: Any) -> Any:
         package = cls.__module__.partition(".")[0]
         if package.startswith("httpx"):
             return sys.modules[package]
-    raise TypeError(f"{type(request).__name__} is no request of httpx or httpx2")
+    raise TypeError(f"expected a request of httpx or httpx2, got {type(request).__name__}")
 
 
 class _Transport:
@@ -73,7 +73,7 @@ class _Transport:
         if on_match is not None and not callable(on_match):
             raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
         if transport is not None and not hasattr(transport, self._HANDLE):
-            raise TypeError(f"transport must have {self._HANDLE}, and {type(transport).__name__} has not")
+            raise TypeError(f"transport has no {self._HANDLE}: {type(transport).__name__}")
         self._options = Options(StopSet(stop), include_stop, drain)
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
@@ -113,7 +113,7 @@ class _Transport:
             if not self._strict or not (whole or media in MEDIA or asked.streamed):
                 return response
             body.ended = True
-            body.error = TypeError(f"an answer with the encoding {unknown!r} cannot be read for stops")
+            body.error = TypeError(f"cannot find stops in an answer with the content-encoding {unknown!r}")
         if not whole:
             plain = all(name in DECODED[:2] for name in encodings)
             return self._response(request, response, body, plain)

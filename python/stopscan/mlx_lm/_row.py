@@ -42,7 +42,7 @@ class BatchRow(Row[Any]):
         """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere. Raises
         ``ValueError`` if a response was not asked for: its text would be lost."""
         if self._pieces:
-            raise ValueError(f"{len(self._pieces)} responses of the row were not asked for yet")
+            raise ValueError(f"{len(self._pieces)} responses of this row were not passed to text() or segments() yet")
         return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
@@ -69,7 +69,7 @@ class BatchRow(Row[Any]):
 
     def _since(self, response: Any) -> list[Any]:
         if not self._pieces:
-            raise ValueError("each response of the row is to be asked for once, in order: there is none left")
+            raise ValueError("text() or segments() was called more often than advance(): call it once a response")
         piece = self._pieces.popleft()
         return [piece, self.scanner.flush("length")] if response.finish_reason == "length" else [piece]
 

@@ -97,7 +97,7 @@ class _ResponseGenerator(server.ResponseGenerator):
                 self._logged, regions = tokenizer, described(checkpoint_of(tokenizer).graph)
                 logging.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
             if failures.off:
-                raise ValueError("stopscan has failed and is off: of its options only `stop` is left")
+                raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
             # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
@@ -231,7 +231,7 @@ class _HTTPServer(ThreadingHTTPServer):
 
 def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the defaults of requests, and these:")
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="mlx_lm.server's options, and these:")
     add_defaults(parser)
     own = own_arguments(parser)
     try:

@@ -39,10 +39,10 @@ class Options:
         self._start: dict[str, Any]
         if isinstance(stop, SegmentSet | Mapping):
             if protect or start_protected is not None:
-                raise ValueError("protect and start_protected: a SegmentSet has stop_in and region for it")
+                raise ValueError("protect and start_protected do not go with a SegmentSet; use its stop_in and region")
             self.stops, self._start = SegmentSet(stop), {"region": region}
         elif region is not None:
-            raise ValueError("region: only a SegmentSet has regions")
+            raise ValueError("region needs a SegmentSet as the stop")
         else:
             self.stops = self._checkpoint.stops(StopSet(stop), protect)
             self._start = {"start_protected": start_protected}

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
-REUSED = "a Stops is for one generation: make one for each"
-NO_CRITERION = "a Stops is more than a streamer: pass it in stopping_criteria too"
+REUSED = "a Stops serves one generation: make a new one for each"
+NO_CRITERION = "a Stops cannot only be the streamer: pass it in stopping_criteria too"
 
 
 class Stops(StoppingCriteria, BaseStreamer):
@@ -181,7 +181,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         Reading ``segments`` ends the rows that still run, with "length".
         """
         if not self.tells_segments:
-            raise RuntimeError("there are segments only with a SegmentSet as the stop")
+            raise RuntimeError("segments needs a SegmentSet as the stop")
         return [row.segments for row in self._results()]  # type: ignore[attr-defined]
 
     @property
@@ -271,7 +271,7 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     def _results(self) -> list[TextRow]:
         if self._beams:
-            raise RuntimeError("after a beam search, trim(sequences) says which of the beams are the results")
+            raise RuntimeError("after a beam search, call trim(sequences) first: it finds which beams are results")
         self.close("length")
         for row in self._rows:
             row.end("length")

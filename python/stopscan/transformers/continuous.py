@@ -59,7 +59,7 @@ class _Request(Row[Any]):
         ``ValueError`` if an output was not asked for: its text would be lost."""
         with self._lock:
             if any(self._pieces):
-                raise ValueError("the text of the last output was not asked for yet")
+                raise ValueError("the text of the last output was not read yet: read it before the next one")
             return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:

@@ -85,11 +85,11 @@ class Outcome:
         for index, texts in theirs.texts.items():
             mine = self.texts.get(index, [""])
             if mine[-1] != texts[-1] or not all(map(mine[-1].startswith, mine)):
-                return f"the text {mine[-1]!r} instead of {texts[-1]!r}"
+                return f"the text {mine[-1]!r} instead of vLLM's {texts[-1]!r}"
             if any(len(ours) < len(text) for ours, text in zip(mine, texts, strict=False)):
-                return f"the text comes as {mine}, later than {texts}"
+                return f"the text comes in {mine}, later than vLLM's {texts}"
         if (self.ends, self.left) != (theirs.ends, theirs.left):
-            return f"it ends with {(self.ends, self.left)} instead of {(theirs.ends, theirs.left)}"
+            return f"the answers end with {(self.ends, self.left)} instead of vLLM's {(theirs.ends, theirs.left)}"
         return None
 
     def as_expected(self, expected: tuple[str, str, str | None]) -> str | None:
