@@ -1,4 +1,4 @@
-"""Exact stops for sglang, through its own plugins: ``STOPSCAN_SGLANG=1`` in the server's environment is all."""
+"""Exact stops for sglang, through its own plugins: set ``STOPSCAN_SGLANG=1`` in the server's environment."""
 
 from stopscan.sglang._plugin import register
 
