@@ -21,7 +21,7 @@ FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
 TOLD, ADDED = "__stopscan_told", "__stopscan_added"
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
 LAST_TOKENS = 8
-OFF = "stop_regex, regions and stopscan's options are off here, because stopscan failed repeatedly"
+OFF = "stop_regex, regions and stopscan's options are switched off, because stopscan failed repeatedly"
 
 
 class Model:

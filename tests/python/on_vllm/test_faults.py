@@ -342,5 +342,5 @@ def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     _install._adapter.failures.count = 10**9
     assert run(marked, tokens, chat.to_sampling_params(40, {})).stop_reason == "END"
     monkeypatch.setattr(chat, "vllm_xargs", {"stopscan_protect": ["reasoning"]})
-    with pytest.raises(VLLMValidationError, match="stopscan_protect is off here"):
+    with pytest.raises(VLLMValidationError, match="stopscan_protect is switched off"):
         chat.to_sampling_params(40, {})
