@@ -133,3 +133,13 @@ VERSION_3 = bytes.fromhex(
     "035ba8e129bfd6155f0000000708020000000331323a05020202030205000031323a060303000501040404"
     "000201060100000001000000000100008d02bfc1"
 )
+
+
+def test_added_tokens_that_are_not_special_are_text() -> None:
+    reciter = Reciter({"think": ["<think>", "E", "ND", "</think>", "a", "END"]})
+    with TemporaryDirectory() as directory:
+        tokenizer = Tokenizer.from_file(str(reciter.write(directory) / "tokenizer.json"))
+    stops = StopSet("END", protect=[("<think>", "</think>")])
+    scanner = TokenScanner(tokenizer, stops)
+    assert emitted(scanner, reciter.token_ids("think")) == "<think>END</think>a"
+    assert scanner.finish == stopped(19)
