@@ -133,9 +133,7 @@ class Body:
         if self._framing is None:
             if self._raw:
                 return data
-            goes_on = (
-                self._head[:1] == b"{" and b"\n" not in data
-            )  # whether it is an event or an answer shows at the end of its line
+            goes_on = self._head[:1] == b"{" and b"\n" not in data  # the end of its line shows whether it is an event
             self._head += data
             if len(self._head) > LIMIT:
                 raise ValueError(f"the answer has more than {LIMIT:,} bytes")

@@ -131,10 +131,7 @@ class _Transport:
     def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
-        from urllib.request import (
-            getproxies,
-            proxy_bypass,
-        )  # late: scan_events does not need it, and httpx has loaded it
+        from urllib.request import getproxies, proxy_bypass  # late: scan_events works without it
 
         host, proxies, package = request.url.host, getproxies(), package_of(request)
         proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
@@ -173,7 +170,8 @@ class _Transport:
 
 
 def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
-    """Returns an error of the transport itself in the API's form, with a header that stops the official clients' retries."""
+    """Returns an error of the transport itself in the API's form, with a header that stops the official clients'
+    retries."""
     content = json.dumps(error_body(route.errors if route is not None else "openai", message, status)).encode()
     headers = {"content-type": "application/json", "content-length": str(len(content)), "x-should-retry": "false"}
     package = package_of(request)
@@ -181,7 +179,8 @@ def error_response(request: Any, route: Any, message: str, status: int = 400) ->
 
 
 class _Stream:
-    """The stream of a response. ``_stream_of`` makes it a subclass of the package's own stream class, which is required."""
+    """The stream of a response. ``_stream_of`` makes it a subclass of the package's own stream class, which is
+    required."""
 
     def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
         self._response, self._body, self._plain, self._content = response, body, plain, content
@@ -237,8 +236,8 @@ def _stream_of(base: Any) -> Any:
 def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
     """Returns the HTTP/2 connection of a response's stream, the request and the number of the stream.
 
-    Reads private fields of httpcore 1.0 and httpcore2 2.16. Returns ``None`` for any other stream, and if these packages
-    have changed.
+    Reads private fields of httpcore 1.0 and httpcore2 2.16. Returns ``None`` for any other stream, and if these
+    packages have changed.
     """
     for _ in range(8):
         connection = getattr(stream, "_connection", None)
@@ -270,7 +269,8 @@ class StopTransport(_Transport, _SyncBase):
       the object ``stopscan`` of its body.
     - An answer names its stop in the fields of its API. ``response.extensions["stopscan"]`` is a live mapping of choice
       to ``StopMatch``. ``on_match(choice, match)`` is called for each match.
-    - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads to the end for the usage.
+    - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads to the end for the
+      usage.
     - ``transport`` sends the requests. The default is the package's own, with the proxies of the environment.
     - ``api`` is the API whose limits hold for the stops that are sent to the server, if the answer is not a stream. The
       default is the API of the route.
