@@ -1,4 +1,4 @@
-"""``python -m stopscan_clients.proxy UPSTREAM``: exact stops before any server."""
+"""``python -m stopscan_clients.proxy UPSTREAM``: runs the proxy in front of any server."""
 
 from __future__ import annotations
 
