@@ -23,13 +23,7 @@ CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_
 
 
 def register() -> None:
-    """Registers stopscan's hooks, all or none, if ``STOPSCAN_SGLANG`` asks for it. sglang calls ``register`` in its
-    engine, scheduler, detokenizer and data-parallel processes.
-
-    With ``1``, the process ends if stopscan does not work with this sglang. With ``optional``, it logs a warning and
-    goes on without stopscan. The exception is a ``SystemExit``, because sglang ignores other exceptions of plugins: it
-    would go on with hooks in only some of its processes.
-    """
+    """Does the work of ``stopscan.sglang.register``, which imports this module only when it is called."""
     asked = ""
     try:
         asked = switch("STOPSCAN_SGLANG")
