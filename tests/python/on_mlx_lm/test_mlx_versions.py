@@ -91,5 +91,5 @@ def test_the_server_checks_when_it_is_imported(monkeypatch: pytest.MonkeyPatch) 
     from stopscan.mlx_lm import server as ours
 
     monkeypatch.delattr(server.APIHandler, "generate_response")
-    with pytest.raises(ImportError, match="generate_response in mlx_lm.server.APIHandler"):
+    with pytest.raises(ImportError, match=r"generate_response in mlx_lm.server.APIHandler"):
         importlib.reload(ours)
