@@ -1,9 +1,9 @@
-"""Writes the repository's address into what a release publishes, the library, the clients and the kit: `project.urls`,
-the crate's fields, the links of the READMEs.
+"""Writes the repository's address into the packages of a release: `project.urls`, the fields of the crate, and the
+links in the READMEs of the library, the clients and the kit.
 
 python ci/addresses.py https://host/owner/name v0.1.0
 
-The checkout has no address, so that a fork is no copy of somebody's links. The release workflow knows where it runs.
+The checkout has no address, so that a fork does not link to another repository. The release workflow knows its own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ RELATIVE = re.compile(r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)")
 
 
 def absolute(markdown: str, address: str, tag: str, folder: str) -> str:
-    """A package index shows a README alone: its links lead to the files of the tag, and its images to their bytes."""
+    """Returns a README whose relative links lead to the files of the tag, because a package index shows only the
+    README."""
 
     def link(found: re.Match[str]) -> str:
         image, text, path = found.groups()
@@ -29,7 +30,7 @@ def absolute(markdown: str, address: str, tag: str, folder: str) -> str:
 
 
 def with_urls(project: str, address: str, tag: str, folder: str) -> str:
-    """A pyproject.toml with the table `project.urls`."""
+    """Returns the text of a pyproject.toml with the table `project.urls`."""
     pages = {
         "Documentation": f"blob/{tag}/{folder}README.md",
         "Source": f"tree/{tag}/{folder}",

@@ -1,9 +1,9 @@
-"""Fails if a package imports another's private names, or one that stands above it. `python ci/check_imports.py`.
+"""Fails if a package imports a private name of another package, or a package above it. `python ci/check_imports.py`.
 
-A name that begins with `_` is for its own package: the directory below `stopscan`, `stopscan_clients` or
-`stopscan_conformance` that has it. Arrows go one way: adapters -> engines -> regions -> segments and tokens -> the
-compiled module. The clients use the library's public names, and the library knows nothing of them. The kit uses nothing
-of ours.
+A name that begins with `_` is private to its package, a directory below `stopscan`, `stopscan_clients` or
+`stopscan_conformance`. Imports go in one direction: adapters -> engines -> regions -> segments and tokens -> the
+compiled module. The clients import only public names of the library, the library does not import the clients, and the
+kit imports neither.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 SOURCES = [ROOT / "python", ROOT / "clients" / "src", ROOT / "conformance" / "src"]
 OURS = {"stopscan", "stopscan_clients", "stopscan_conformance"}
 
-# What each package of the library may import of it. Modules directly below `stopscan` have no row: all may import them.
+# The packages of the library that each of its packages may import. All may import the modules directly below
+# `stopscan`.
 ADAPTERS = ("engines", "finish", "regions", "segments", "tokens")
 MAY_IMPORT = {
     "finish": (),
@@ -30,12 +31,12 @@ MAY_IMPORT = {
     "transformers": ADAPTERS,
     "vllm": ADAPTERS,
 }
-# Private to the library as a whole: the compiled module, and what streams of text and of segments share.
+# Private modules that all of the library may import: the compiled module, and the common code of the async streams.
 SHARED = {"stopscan._stopscan", "stopscan._async_stream"}
 
 
 def imported(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
-    """The line and the full name of everything that a module imports."""
+    """Yields the line and the full name of each import of a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
@@ -46,7 +47,7 @@ def imported(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
 
 
 def home(name: str) -> str:
-    """The package of a module or name: `stopscan.regions` of `stopscan.regions._names.NAMES`."""
+    """Returns the package of a module or name: `stopscan.regions` for `stopscan.regions._names.NAMES`."""
     top, *rest = name.split(".")
     package = next(iter(rest), "")
     has_package = any((source / top / package).is_dir() for source in SOURCES) if package else False

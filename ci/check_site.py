@@ -1,4 +1,5 @@
-"""Opens the built site in Chromium: code as in the source, links that lead somewhere, both palettes, a phone, search.
+"""Checks the built site in Chromium: code as in the source, links, contrast in both palettes, the width of a phone,
+search.
 
 mkdocs build --strict && python ci/check_site.py
 """
@@ -51,14 +52,14 @@ def served() -> Iterator[str]:
 
 
 def pages() -> dict[str, Path]:
-    """The site's path of each page, and the file that it comes from."""
+    """Returns the source file of each page by its path on the site."""
     found = {f"{page.stem}.html": page for page in sorted((ROOT / "docs").glob("*.md"))}
     found |= {f"repository/{name}.html": ROOT / f"{name}.md" for name in ("DESIGN", "CONTRIBUTING", "CHANGELOG")}
     return found | {"index.html": ROOT / "README.md"}
 
 
 def code(source: str) -> list[str]:
-    """The code of a Markdown page, spans and blocks in their order."""
+    """Returns the code spans and code blocks of a Markdown page, in order."""
     found: list[str] = []
     for token in MarkdownIt("commonmark").enable("table").parse(source):
         for part in token.children or [token]:
@@ -68,7 +69,7 @@ def code(source: str) -> list[str]:
 
 
 def contrast(front: list[float], back: list[float]) -> float:
-    """The ratio of two colours' luminances, after WCAG 2.2."""
+    """Returns the contrast ratio of two colours as WCAG 2.2 defines it."""
 
     def luminance(colour: list[float]) -> float:
         parts = [part / 255 for part in colour[:3]]

@@ -1,4 +1,4 @@
-"""Checks a built wheel: small, nothing but the package in it, and no dependency unless an extra asks for it."""
+"""Checks that a built wheel is small, contains only the package, and has no dependencies outside of extras."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zipfile
 from email.parser import Parser
 from pathlib import Path, PurePosixPath
 
-LIMIT_BYTES = 1_000_000  # packed with level 9, as CI and the release do
+LIMIT_BYTES = 1_000_000  # for a wheel packed with level 9, as in CI and releases
 EXPECTED = {"stopscan/__init__.py", "stopscan/__main__.py", "stopscan/_stopscan.pyi", "stopscan/py.typed"}
-SUFFIXES = {".py", ".pyi", ".so", ".pyd", ".typed"}  # no data: the vectors and stagings are the kit's
+SUFFIXES = {".py", ".pyi", ".so", ".pyd", ".typed"}  # no data files: those belong to the kit
 
 
 def faults(wheel: Path) -> list[str]:
-    """What is wrong with the wheel, a line each."""
+    """Returns the problems of the wheel, one line each."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         sboms = [name for name in archive.namelist() if ".dist-info/sboms/" in name]

@@ -1,8 +1,9 @@
-# Sourced by the scripts ci/*-env: a cached environment outside of the checkout, made once, with this checkout's wheel in it.
-#   begin NAME FILE…   names the environment, waits for other runs, and prints nothing but what `finish` prints
-#   if stale; then …   true if there is no environment yet, or one of the FILEs changed since: a new one is there, empty
-#   made               notes that the environment has all that it needs
-#   finish PATH…       installs this checkout's wheel, and PATHs, and prints the environment's path
+# Functions for the scripts ci/*-env, which source this file. They make a cached environment outside of the checkout, and install
+# this checkout's wheel into it.
+#   begin NAME FILE…   names the environment, waits for other runs, and reserves standard output for `finish`
+#   if stale; then …   true if the environment is missing or one of the FILEs has changed. It is then made anew, and is empty
+#   made               marks the environment as complete
+#   finish PATH…       installs this checkout's wheel and the PATHs, and prints the path of the environment
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${STOPSCAN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stopscan}
@@ -24,7 +25,7 @@ stale() {
   python3 -m venv "$env"
 }
 
-# The stamp is written last, so that an installation cut short, or made by another version of a script, starts again.
+# The stamp is written last, so that an interrupted installation, or one by another version of a script, starts again.
 made() { printf '%s\n' "$stamp" >"$env/stamp"; }
 
 finish() {
@@ -32,5 +33,5 @@ finish() {
   printf '%s\n' "$env" >&3
 }
 
-# purelib ENVIRONMENT: where its packages are.
+# purelib ENVIRONMENT: prints the folder of its packages.
 purelib() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }

@@ -1,4 +1,5 @@
-"""The reference: types from the stubs, docstrings from the compiled core, examples as blocks of code."""
+"""A griffe extension for the API reference: adds the docstrings of the compiled core to its stubs, and formats
+examples."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ CORE = "stopscan._stopscan."
 
 class Examples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """The stubs have the types of the core and no docstrings, and the core the docstrings."""
+        """Adds the docstrings of the core, which its stubs do not have, and makes examples code blocks."""
         if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
             obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:
-            # Not as the site's markup, which would read the brackets of an example as links.
+            # As a code block: otherwise Markdown would read the brackets of an example as links.
             obj.docstring.value = EXAMPLE.sub(
                 lambda block: f"```pycon\n{block[0].rstrip()}\n```\n", obj.docstring.value
             )
 
     def on_class_members(self, *, cls: Class, **_: Any) -> None:
-        """The core makes its objects in `__new__`; a reader looks for what a class is called with."""
+        """Shows `__new__` of a class of the core as `__init__`, where readers look for the arguments."""
         if cls.path.startswith(CORE):
             take_in(cls, cls)
             cls.bases = [base for base in cls.bases if not str(base).startswith("_")]
@@ -38,7 +39,7 @@ class Examples(Extension):
 
 
 def take_in(cls: Class, owner: Class) -> None:
-    """The stubs say once, in bases that the core does not have, what several classes have."""
+    """Copies the members of the bases that exist only in the stubs into the classes that have them."""
     for base in map(str, owner.bases):
         shared = owner.parent.members.get(base.partition("[")[0])
         if isinstance(shared, Class):
@@ -49,7 +50,7 @@ def take_in(cls: Class, owner: Class) -> None:
 
 
 def documented(path: str) -> str:
-    """The docstring of the object itself: an attribute without one has its type's."""
+    """Returns the docstring of the object itself, and not that of its type, which `__doc__` also finds."""
     found: Any = locate(path)
     text = getattr(found, "__doc__", None) or ""
     return "" if text == type(found).__doc__ else text

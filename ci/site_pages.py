@@ -1,4 +1,4 @@
-"""What mkdocs does not find in docs/: README.md is the first page, and what pages link to comes along."""
+"""Adds files outside of docs/ to the site: README.md as the first page, and the files to which pages link."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Links lead into the repository. The tests read the packages after a language; the site cannot."""
+    """Makes links to files of the repository work, and removes the names of packages after a code block's language."""
     if not page.file.src_uri.startswith("repository/"):
         markdown = LINK.sub(r"](repository/\1", markdown)
     return FENCE.sub(r"```\1", markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """A table's source writes `\\|` for a pipe, in code too; Markdown's own renderer leaves the backslash in code."""
+    """Removes the backslash before a pipe in the code of tables, which Markdown's renderer leaves there."""
     return CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)

@@ -4,7 +4,7 @@
 
 `--check` changes nothing, and fails if the stub differs. A test runs it.
 
-A class of the stub that the module lacks is the base of several classes, and has the docstrings that these share.
+A class that exists only in the stub is a base of several classes, and gets the docstrings that these share.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Documented = ast.ClassDef | ast.FunctionDef
 
 
 def docstring(name: str, owners: list[object]) -> str | None:
-    """The docstring of `name`, if all of its owners have the same one, which is no default of Python's."""
+    """Returns the docstring of `name` if all owners have the same one, and it is not a default of Python."""
     found = {inspect.getdoc(inspect.getattr_static(owner, name, None)) for owner in owners}
     (text,) = found if len(found) == 1 else (None,)
     return text if text and not (name.startswith("__") and name.endswith("__")) else None
 
 
 def documented(tree: ast.Module) -> Iterator[tuple[Documented, str]]:
-    """Each definition with its docstring."""
+    """Yields each definition with its docstring."""
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     heirs: dict[str, list[object]] = {name: [] for name in classes}
 
@@ -56,7 +56,7 @@ def documented(tree: ast.Module) -> Iterator[tuple[Documented, str]]:
 
 
 def written(text: str, indent: str) -> list[str]:
-    """A docstring as lines of the stub."""
+    """Returns a docstring as lines of the stub."""
     mark = 'r"""' if "\\" in text else '"""'
     first, *rest = text.splitlines()
     lines = [f"{indent}{mark}{first}", *(f"{indent}{line}".rstrip() for line in rest)]
@@ -82,7 +82,7 @@ def with_docstrings(stub: str) -> str:
 
 
 def _decorators(node: ast.stmt) -> int:
-    """How many lines of decorators stand above a statement."""
+    """Returns the number of lines of decorators above a statement."""
     decorators = getattr(node, "decorator_list", [])
     return node.lineno - decorators[0].lineno if decorators else 0
 

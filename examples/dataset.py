@@ -2,10 +2,10 @@
 
     pip install '.[examples]' 'ray[data]' datasets && python examples/dataset.py --rows 20000 --workers 2
 
-A `StopSet` pickles, and so does the `Vocabulary` of a tokenizer: an engine takes them to its workers as they are. The
-functions `cut_…` get a batch and return it with the answer and its match as columns. A row is some text of Python's
-manual, as text and as token ids of a real tokenizer, most with a stop somewhere. Printed are seconds on one worker and
-on several, whose results are compared, beside `str.split` at each stop.
+A `StopSet` and the `Vocabulary` of a tokenizer can be pickled, so Ray and `datasets` send them to their workers. The
+functions `cut_…` take a batch, and return it with the answer and its match as columns. A row has some text of Python's
+manual, as text and as token ids of a real tokenizer. Most rows have a stop. The example prints the seconds on one
+worker and on several, compares their results, and shows `str.split` at each stop for comparison.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Cut = Callable[[pa.Table], pa.Table]
 
 
 def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
-    """The batch with `answer`, `text` before its stop, and with `matched_stop` and `offset`, null where none fired."""
+    """Returns the batch with `answer`, the text before the stop, and with `matched_stop` and `offset`, null without a
+    stop."""
     cuts = list(map(stops.truncate, batch["text"].to_pylist()))
     return with_columns(
         batch,
@@ -44,7 +45,7 @@ def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
 
 
 def cut_token_ids(batch: pa.Table, stops: StopSet, vocabulary: Vocabulary) -> pa.Table:
-    """The same of `token_ids`, with `tokens_kept`: where to cut the ids, and what goes with them."""
+    """Does the same with `token_ids`. `tokens_kept` is the number of ids, and of logprobs and the like, to keep."""
     cuts = list(finished(batch["token_ids"].to_pylist(), stops, vocabulary))
     return with_columns(
         batch,
@@ -64,7 +65,7 @@ def finished(rows: list[list[int]], stops: StopSet, vocabulary: Vocabulary) -> I
 
 
 def split_texts(batch: pa.Table, stops: list[str]) -> pa.Table:
-    """What evaluations do: it says neither which stop it was nor where, and takes the stop that begins first."""
+    """Cuts as most evaluation code does: at the stop that begins first, without telling which stop it was, or where."""
     answers = []
     for text in batch["text"].to_pylist():
         for stop in stops:
@@ -106,7 +107,7 @@ ENGINES = {"without an engine": without_engine, "datasets": with_datasets, "Ray 
 
 
 def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
-    """Rows that differ in their text, their stop and its place; one in five has none."""
+    """Returns rows with different texts, stops and places of the stop. One row in five has no stop."""
     draw = random.Random(1)
     manual = tokenizer.encode("\n\n".join(topics.values())).ids
     stops = [tokenizer.encode(stop).ids for stop in STOPS] + [[]]
@@ -119,7 +120,7 @@ def generated(tokenizer: Tokenizer, rows: int) -> pa.Table:
 
 
 def timed(run: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
-    """The second run's seconds, and its result: the first one starts processes."""
+    """Returns the seconds of a second run and its result. The first run also starts processes."""
     run()
     start = perf_counter()
     result = run()

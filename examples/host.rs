@@ -1,12 +1,12 @@
-//! A token loop as the router of an LLM gateway has it, around a `StopScanner`: `cargo run --example host`.
+//! The token loop of an LLM gateway's router, with a `StopScanner`: `cargo run --example host`.
 //!
-//! The router decodes token ids itself. A request has hidden stops, which are cut from the answer, and visible ones,
-//! which stay; both may be strings or token ids. After each token the router sends what is safe, and at the end it
-//! reports which stop matched, in the user's own list.
+//! The router decodes token ids itself. A request has hidden stops, which are cut from the answer, and visible stops,
+//! which stay in it. Both may be strings or token ids. After each token the router sends the safe text. At the end it
+//! reports which stop of the user's list matched.
 
 use stopscan::{StopScanner, StopSet, StopSetError};
 
-/// What a request says about stops.
+/// The stops of a request.
 #[derive(Default)]
 struct StopConfig {
     stop: Vec<String>,
@@ -18,15 +18,15 @@ struct StopConfig {
 /// What the router does after a token.
 #[derive(Debug, PartialEq)]
 enum Step {
-    /// Send this; it may be empty, while text is held.
+    /// Send this text. It may be empty while text is held.
     Text(String),
-    /// Send this, report the stop, and end the request in the engine.
+    /// Send this text, report the stop, and end the request in the engine.
     Stopped { text: String, matched: Matched },
 }
 
 #[derive(Debug, PartialEq)]
 enum Matched {
-    /// A stop string: its place in the list it came from, and where it begins in the text, in bytes.
+    /// A stop string: its index in its list, and where it begins in the text, in bytes.
     Sequence {
         index: usize,
         byte_offset: usize,
@@ -34,7 +34,7 @@ enum Matched {
     Token(u32),
 }
 
-/// The stops of one stream. `decode` is the router's own incremental decoder: the text that a token completes.
+/// The stops of one stream. `decode`, the router's incremental decoder, returns the text that a token completes.
 struct StopDecoder<D> {
     config: StopConfig,
     decode: D,
@@ -49,7 +49,7 @@ impl<D: FnMut(u32) -> String> StopDecoder<D> {
 
     fn step(&mut self, token_id: u32) -> Step {
         if self.config.stop_token_ids.contains(&token_id) {
-            // A hidden stop token is never text, and no stop goes on behind it.
+            // A hidden stop token is not part of the text, and no stop continues after it.
             return Step::Stopped { text: self.flush(), matched: Matched::Token(token_id) };
         }
         let delta = (self.decode)(token_id);
@@ -57,7 +57,7 @@ impl<D: FnMut(u32) -> String> StopDecoder<D> {
             let text = self.scanner.bypass(&delta).text.to_owned();
             return Step::Stopped { text, matched: Matched::Token(token_id) };
         }
-        // Text and match come in one value: neither needs the scanner again.
+        // One value has both the text and the match.
         let output = self.scanner.feed(&delta);
         let text = output.text.to_owned();
         match output.stop_match {
@@ -69,7 +69,7 @@ impl<D: FnMut(u32) -> String> StopDecoder<D> {
         }
     }
 
-    /// The held text, at the end by EOS or length.
+    /// Returns the held text. Call it if the stream ends by EOS or length.
     fn flush(&mut self) -> String {
         self.scanner.flush().text.to_owned()
     }
@@ -101,7 +101,7 @@ fn main() -> Result<(), StopSetError> {
 mod tests {
     use super::*;
 
-    /// The text of all tokens, and what stopped the stream.
+    /// Returns the text of all tokens, and the stop that ended the stream.
     fn run(config: StopConfig) -> (String, Option<Matched>) {
         let mut decoder = StopDecoder::new(config, decode).unwrap();
         let mut sent = String::new();
@@ -153,7 +153,7 @@ mod tests {
         let config = StopConfig { stop: strings(&["42"]), ..StopConfig::default() };
         let mut decoder = StopDecoder::new(config, decode).unwrap();
         assert_eq!(decoder.step(3), Step::Text(" ".into()));
-        // A draft model's token that the model does not accept: the scanner is what it was.
+        // The model rejects a draft model's token, so the scanner goes back to its earlier state.
         let before = decoder.scanner.clone();
         assert!(matches!(decoder.step(4), Step::Stopped { .. }));
         decoder.scanner = before;

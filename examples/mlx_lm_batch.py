@@ -1,6 +1,7 @@
-"""A batch whose rows are taken out by hand, with mlx-lm 0.31 and later: a row leaves as soon as it has a finish.
+"""A batch of mlx-lm 0.31 or later. The loop removes a row as soon as it has a finish.
 
-From mlx-lm 0.32 on, a ``RowScanner`` can be the row's ``stop_sequences`` instead, and the row leaves by itself.
+With mlx-lm 0.32 or later, you can pass a ``RowScanner`` as the row's ``stop_sequences`` instead, and mlx-lm removes the
+row.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stopscan_conformance.reciter import Reciter
 
 
 def answers(model: Any, tokenizer: Any, asked: list[tuple[str, list[str]]], max_tokens: int = 100) -> list[Any]:
-    """Anthropic's messages for prompts with their stops, generated together."""
+    """Generates answers to prompts with their stops in one batch. Returns them as Anthropic's messages."""
     with closing(BatchGenerator(model)) as generator:
         prompts = [tokenizer.encode(prompt) for prompt, _ in asked]
         uids = generator.insert(prompts, [max_tokens] * len(prompts))
@@ -35,7 +36,7 @@ def answers(model: Any, tokenizer: Any, asked: list[tuple[str, list[str]]], max_
                 texts[response.uid] += row.feed(response.token)  # safe to send
                 if row.finish is not None:
                     running.remove(response.uid)
-                    if response.finish_reason is None:  # at the limit it has left by itself
+                    if response.finish_reason is None:  # at the limit, mlx-lm removes the row
                         generator.remove([response.uid])
     return [
         {

@@ -1,6 +1,6 @@
-"""A scheduler that detokenizes itself, with mlx-lm 0.31 and later: what it decoded goes through a ``StopScanner``.
+"""A scheduler with a detokenizer of its own, for mlx-lm 0.31 or later. A ``StopScanner`` reads the decoded text.
 
-Its text is that of its own detokenizer; with ``RowScanner`` (see ``mlx_lm_batch.py``) it needs none.
+With ``RowScanner`` (see ``mlx_lm_batch.py``) a scheduler needs no detokenizer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stopscan_conformance.reciter import Reciter
 
 
 class Request:
-    """One row: what its detokenizer and its scanner still withhold, and why it ended."""
+    """One row: its detokenizer and its scanner, with the text that they hold, and why the row ended."""
 
     def __init__(self, tokenizer: Any, stop: list[str]) -> None:
         self._eos_token_ids = tokenizer.eos_token_ids
@@ -28,7 +28,7 @@ class Request:
         self.finish: Finish | None = None
 
     def take(self, token: int, at_limit: bool) -> str:
-        """The text that is safe to send now that ``token`` came."""
+        """Returns the text that is safe to send after ``token``."""
         at_eos = token in self._eos_token_ids
         if not at_eos:
             self._detokenizer.add_token(token)
@@ -36,14 +36,14 @@ class Request:
             self._detokenizer.finalize()
         text = self._scanner.feed(self._detokenizer.last_segment)
         if at_eos or at_limit:
-            text += self._scanner.flush()  # it did not become a stop
+            text += self._scanner.flush()  # the held text did not become a stop
         if self._scanner.match or at_eos or at_limit:
             self.finish = Finish.of(self._scanner.match, "eos" if at_eos else "length")
         return text
 
 
 class Scheduler:
-    """Steps all requests at once; those that end leave the batch before the next step."""
+    """Steps all requests at once. A request that ends leaves the batch before the next step."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
@@ -51,7 +51,7 @@ class Scheduler:
         self._running: dict[int, Request] = {}
 
     def add(self, prompt: str, stop: list[str], max_tokens: int = 100) -> int:
-        request = Request(self._tokenizer, stop)  # first: bad stops raise here
+        request = Request(self._tokenizer, stop)  # first, because bad stops raise here
         (uid,) = self._generator.insert([self._tokenizer.encode(prompt)], [max_tokens])
         self._running[uid] = request
         return uid
@@ -61,11 +61,11 @@ class Scheduler:
             self._generator.remove([uid])
 
     def run(self) -> Iterator[tuple[int, Any]]:
-        """Numbers of requests, each with an event of Anthropic's messages, until none is left."""
+        """Yields the number of a request and an event of Anthropic's messages, until all requests have ended."""
         while self._running:
             for response in self._generator.next_generated():
                 if (request := self._running.get(response.uid)) is None:
-                    continue  # it was aborted within this step
+                    continue  # it was aborted in this step
                 if text := request.take(response.token, response.finish_reason == "length"):
                     delta = {"type": "text_delta", "text": text}
                     yield response.uid, {"type": "content_block_delta", "index": 0, "delta": delta}

@@ -1,4 +1,4 @@
-"""One stream at a time around mlx-lm's own loop, 0.29 and later: the events of Anthropic's messages, to the stop."""
+"""Streams one answer from the loop of mlx-lm 0.29 or later, as events of Anthropic's messages, up to the stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from stopscan_conformance.reciter import Reciter
 
 
 def events(model: Any, tokenizer: Any, prompt: str, stop: list[str], max_tokens: int = 100) -> Iterator[Any]:
-    """The events with the answer's text and its end. Closing them, or the stop, closes mlx-lm's loop."""
+    """Yields the events with the text of the answer and its end. A stop closes mlx-lm's loop, and so does closing the
+    generator."""
     row = RowScanner(tokenizer, stop, max_tokens=max_tokens, prompt=prompt)
     with closing(mlx_lm.stream_generate(model, tokenizer, prompt, max_tokens=max_tokens)) as responses:
         for response in responses:

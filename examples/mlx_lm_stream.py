@@ -1,4 +1,5 @@
-"""Streams what a model writes up to a stop, and says what ended it; by default a tiny model that recites a script.
+"""Streams the answer of a model up to a stop, and prints why it ended. The default is a tiny model that recites a
+script.
 
 python examples/mlx_lm_stream.py [MODEL PROMPT STOP ...]
 """
@@ -19,7 +20,7 @@ def main() -> None:
         if len(sys.argv) > 1:
             path, prompt, *stops = sys.argv[1:]
         else:
-            # It writes "1, 2, 3 hello world 4 ...", the stop in three tokens: "3 hel", "lo wor", "ld 4".
+            # It writes "1, 2, 3 hello world 4 ...", with the stop in three tokens: "3 hel", "lo wor", "ld 4".
             path, prompt, stops = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
         model, tokenizer = mlx_lm.load(path)
     protect = "reasoning" if tokenizer.has_thinking else ()

@@ -1,8 +1,8 @@
-"""A small server to copy: OpenAI's chat completions and Anthropic's messages, streamed and whole, with exact stops.
+"""A small server to copy, with exact stops: OpenAI's chat completions and Anthropic's messages, streamed and whole.
 
     pip install stopscan starlette uvicorn && uvicorn server:app --port 8000
 
-Its model repeats what it is told: yours goes into the first three functions. docs/server.md walks through this file.
+Its model repeats the prompt: put your own model into the first three functions. docs/server.md walks through this file.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ ANTHROPIC = {"answer": "text", "reasoning": "thinking"}
 
 
 async def model(prompt: str, body: Json) -> AsyncGenerator[str, None]:
-    """Yields the text of each token. Your model goes here; `body` has the temperature and whatever else was asked."""
+    """Yields the text of each token. Your model goes here. `body` is the request, with the temperature and other
+    options."""
     for word in re.findall(r"\s*\S+", f"<think>They say: {prompt}</think>You say: {prompt}"):
         await asyncio.sleep(0.02)
         yield word
 
 
 def prompt_of(body: Json) -> str:
-    """Returns what the model reads. Your chat template goes here, with Anthropic's `system` and with tools."""
+    """Returns the prompt for the model. Your chat template goes here, with Anthropic's `system` and with tools."""
     content = body["messages"][-1]["content"] or ""
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
@@ -59,7 +60,8 @@ class Answer:
         self.id, self.created, self.model = uuid4().hex, int(time.time()), body.get("model") or "echo"
         prompt = prompt_of(body)
         self.tokens, self.prompt_tokens, self._max_tokens = 0, count_tokens(prompt), max_tokens
-        # Stops fire in the answer alone. When one fires, `asplit` closes `_limited`, and so the model's generator.
+        # Stops fire only in the answer. When a stop fires, `asplit` closes `_limited`, which closes the model's
+        # generator.
         stops = SegmentSet(MARKERS, stop=stop, stop_in=["answer"])
         self.segments = asplit(self._limited(request, model(prompt, body)), stops)
 
@@ -165,7 +167,7 @@ PATHS: dict[str, Any] = {"/v1/chat/completions": Chat(), "/v1/messages": Message
 
 async def endpoint(request: Request) -> Response:
     api = PATHS[request.url.path]
-    try:  # before anything is generated, so that a bad request is a 400
+    try:  # before the generation, so that a bad request is answered with a 400
         body = json.loads(await request.body())
         limit = next((body[name] for name in api.limits if body.get(name) is not None), 4096)
         if type(limit) is not int or limit < 1:
@@ -180,7 +182,7 @@ async def endpoint(request: Request) -> Response:
 
 
 async def guarded(api: Any, answer: Answer, events: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yields the events, and closes the generation however they end. If the model fails, the last event says so."""
+    """Yields the events, and closes the generation in any case. If the model fails, the last event is an error."""
     async with aclosing(answer.segments):
         try:
             async for event in events:

@@ -1,7 +1,7 @@
 """Streams real prose and code through a real tokenizer's decoder and a StopScanner.
 
-The text is the Python manual's page on `pass` and the source of `json.scanner`; the vocabulary is one that the
-package litellm ships. Safe text appears as it becomes safe; the summary follows on standard error.
+The text is the Python manual's page on `pass` and the source of `json.scanner`. The vocabulary is from the package
+litellm. The example prints text as soon as it is safe, and a summary on standard error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def real_tokenizer() -> Tokenizer:
 
 
 def deltas(tokenizer: Tokenizer, text: str) -> Iterator[str]:
-    """The text of each token, as a generator loop decodes it: half characters wait for the other half."""
+    """Yields the text of each token, as a generator loop decodes it: an incomplete character waits for its other
+    bytes."""
     stream = DecodeStream(skip_special_tokens=True)
     for token_id in tokenizer.encode(text).ids:
         yield stream.step(tokenizer, token_id) or ""

@@ -1,4 +1,5 @@
-"""Streams what a model writes up to a stop, and says what ended it; by default a tiny model that recites a script.
+"""Streams the answer of a model up to a stop, and prints why it ended. The default is a tiny model that recites a
+script.
 
 python examples/transformers_generate.py [MODEL PROMPT STOP ...]
 """
@@ -20,7 +21,7 @@ def main() -> None:
         if len(sys.argv) > 1:
             path, prompt, *stop = sys.argv[1:]
         else:
-            # It writes "1, 2, 3 hello world 4 ...", the stop in three tokens: "3 hel", "lo wor", "ld 4".
+            # It writes "1, 2, 3 hello world 4 ...", with the stop in three tokens: "3 hel", "lo wor", "ld 4".
             path, prompt, stop = str(Reciter().write(directory)), "[count]", ["hello world", "6"]
         model, tokenizer = AutoModelForCausalLM.from_pretrained(path), AutoTokenizer.from_pretrained(path)
     streamer = TextIteratorStreamer(tokenizer)
@@ -31,7 +32,7 @@ def main() -> None:
             inputs = tokenizer(prompt, return_tensors="pt")
             model.generate(**inputs, max_new_tokens=500, stopping_criteria=[stops], streamer=stops)
         finally:
-            stops.close()  # after an error, so that the reader does not wait for ever
+            stops.close()  # so that the reader does not wait for ever after an error
 
     thread = Thread(target=generate)
     thread.start()

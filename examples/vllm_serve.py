@@ -1,10 +1,11 @@
-"""`vllm serve` without and with stopscan: what a streaming client has received after each token.
+"""Compares `vllm serve` without and with stopscan: prints the text that a streaming client has received after each
+token.
 
     "$(ci/vllm-env)/bin/python" examples/vllm_serve.py
 
-No code of yours changes: `STOPSCAN_VLLM=1` in the server's environment switches the plugin on. The model is a tiny one
-that recites a text, so that it runs on any CPU; the official openai client asks for a stop of 19 characters, and then
-for one that also occurs in the model's reasoning.
+You change no code: `STOPSCAN_VLLM=1` in the server's environment switches the plugin on. The model is a tiny one that
+recites a text, so that it runs on any CPU. The official openai client asks for a stop of 19 characters, and then for a
+stop that also occurs in the model's reasoning.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ RECITER = Reciter()
 
 @contextmanager
 def serve(model: str, **environment: str) -> Iterator[OpenAI]:
-    """A client of `vllm serve`, once it answers."""
+    """Starts `vllm serve`, and yields a client when the server answers."""
     options = ["--enforce-eager", "--dtype", "float32", "--max-model-len", "512", "--gpu-memory-utilization", "0.1"]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -60,7 +61,7 @@ def answers(client: OpenAI) -> bool:
 
 
 def stream(client: OpenAI, model: str) -> list[str]:
-    """The text that came with each token, as far as the stop."""
+    """Returns the text that came with each token, up to the stop."""
     chunks = client.completions.create(
         model=model,
         prompt=RECITER.prompt("late"),
@@ -79,7 +80,7 @@ def stream(client: OpenAI, model: str) -> list[str]:
 
 
 def think(client: OpenAI, model: str) -> str:
-    """An answer whose stop occurs in its reasoning first."""
+    """Returns an answer whose stop also occurs in its reasoning."""
     answer = client.chat.completions.create(
         model=model,
         messages=[{"role": "user", "content": RECITER.prompt("think")}],

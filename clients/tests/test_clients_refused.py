@@ -32,7 +32,7 @@ def test_objects_of_clients_are_refused_and_the_error_says_what_to_use() -> None
 
 
 def test_text_generation_of_tgi_is_no_api_that_is_known() -> None:
-    with pytest.raises(TypeError, match="no event of an API"):
+    with pytest.raises(TypeError, match="not an event of a known API"):
         next(scan_events([{"index": 0, "token": {"id": 1, "text": "x"}}], "END"))
 
 
@@ -51,7 +51,7 @@ def test_options_of_a_wrong_type(options: Any, words: str) -> None:
             scan()
     with pytest.raises(ValueError, match="choices must be"):
         scan_events([], "END", choices=0)
-    with pytest.raises(TypeError, match="not one dict"):
+    with pytest.raises(TypeError, match="not a dict"):
         scan_events({}, "END")
 
 
@@ -94,10 +94,10 @@ def test_ascan_events_takes_choices_too() -> None:
     ("call", "words"),
     [
         (lambda: scan_events(ascan_events(AsyncSource(), "x"), "END"), "use ascan_events"),
-        (lambda: scan_events(7, "END"), "no iterable of events"),
-        (lambda: ascan_events([], "END"), "no async iterable of events"),
+        (lambda: scan_events(7, "END"), "not an iterable of events"),
+        (lambda: ascan_events([], "END"), "not an async iterable of events"),
         (lambda: next(scan_events(["one"], "END")), "builtins.str is not a dict"),
-        (lambda: next(scan_events([{"type": ["text"]}], "END")), "no event of an API"),
+        (lambda: next(scan_events([{"type": ["text"]}], "END")), "not an event of a known API"),
         (lambda: next(scan_events([b"data: {}"], "END")), "builtins.bytes is not a dict"),
         (lambda: next(scan_events([{"delta": "x"}], "END")), "'delta'"),
         (lambda: next(scan_events([{"message": "Not Found"}], "END")), "'message'"),

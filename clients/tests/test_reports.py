@@ -350,7 +350,7 @@ def test_llama_cpp_its_own_completion_is_a_row() -> None:
     "path", ["/generate", "/generate_stream", "/v1/chat", "/v1beta/interactions", "/v1/conversations"]
 )
 def test_a_stream_that_no_row_knows_is_an_error_and_not_silence(path: str) -> None:
-    with pytest.raises(TypeError, match="no event of an API that is known here"):
+    with pytest.raises(TypeError, match="not an event of a known API"):
         Answer(path, {"stream": True}, sse([{"text": "one END", "meta_info": {}}]), "END")
 
 
@@ -373,7 +373,7 @@ def test_an_encoding_that_cannot_be_read_is_told() -> None:
         return httpx.Response(200, headers=headers, stream=httpx.ByteStream(b"\x1f\x9d"))
 
     with httpx.Client(transport=StopTransport("END", transport=httpx.MockTransport(handler))) as client:
-        with pytest.raises(TypeError, match="the encoding 'compress' cannot be read"):
+        with pytest.raises(TypeError, match="the content-encoding 'compress'"):
             client.post(f"http://api{CHAT}", json={"stream": True})
         answer = client.post(f"http://api{MESSAGES}", json={"stop_sequences": ["x"]})
         assert (answer.status_code, answer.json()["type"]) == (502, "error")

@@ -72,8 +72,8 @@ BAD_STOPS: list[tuple[str, Any, str, Any]] = [
     (CHAT, {"stop": 5}, "stop must be", lambda body: body["error"]["message"]),
     (CHAT, {"stop": ["a", 5]}, "stop must be a string or a list of strings", lambda body: body["error"]["message"]),
     (CHAT, {"stopscan": {"patterns": ["("]}}, r"\(", lambda body: body["error"]["message"]),
-    (CHAT, {"stopscan": {"stop_token_ids": [5]}}, "stop_token_ids cannot be kept here", lambda body: body["error"]),
-    (CHAT, {"stopscan": {"min_tokens": 5}}, "min_tokens cannot be kept here", lambda body: body["error"]),
+    (CHAT, {"stopscan": {"stop_token_ids": [5]}}, "stop_token_ids works on tokens", lambda body: body["error"]),
+    (CHAT, {"stopscan": {"min_tokens": 5}}, "min_tokens works on tokens", lambda body: body["error"]),
     (CHAT, {"stopscan": []}, "object", lambda body: body["error"]["message"]),
     (
         CHAT,

@@ -226,7 +226,7 @@ def test_responses_a_file_that_is_cited_without_a_place_in_the_text_stays() -> N
     ],
 )
 def test_what_is_refused(response: Any) -> None:
-    with pytest.raises(TypeError, match=r"no answer of an API|is not a dict"):
+    with pytest.raises(TypeError, match=r"not an answer of a known API|is not a dict"):
         truncate_response(response, "END")
 
 

@@ -69,7 +69,7 @@ def test_an_api_that_takes_lists_only_is_asked_for_nothing_else() -> None:
 
 
 def test_unknown_api() -> None:
-    with pytest.raises(ValueError, match=re.escape("unknown API 'openai'; there are openai-chat, ")):
+    with pytest.raises(ValueError, match=re.escape("unknown API 'openai'; known are openai-chat, ")):
         cases("openai")
 
 

@@ -71,7 +71,7 @@ def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: 
 def test_what_is_no_url_is_a_usage_error(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         run(url)
-    assert f"error: {url} is no URL of a server, such as http://127.0.0.1:8000" in capsys.readouterr().err
+    assert f"error: {url} is not the URL of a server, such as http://127.0.0.1:8000" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api != "generate"])  # which names no model
@@ -84,7 +84,7 @@ def test_wrong_model(staged_url: str, api: str, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize("api", [api for api in APIS if not api.startswith("harmony")])
 def test_api_key(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"{staged_url}/locked", "--model", "reciter", api=api) == 2
-    assert "/locked wants another API key: " in capsys.readouterr().err
+    assert "/locked refuses the API key: " in capsys.readouterr().err
     assert run(f"{staged_url}/locked", "--api-key", "secret", api=api) == 0
 
 

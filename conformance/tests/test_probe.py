@@ -84,8 +84,8 @@ def test_what_needs_what_a_server_cannot_is_not_judged(staged_url: str) -> None:
     [
         (answered(error="late", timed_out=True), TimeoutError, f"{URL} is slow: openai-chat did not recite 26 tokens"),
         (answered(status=None, error="reset"), ConnectionError, f"{URL} is down: openai-chat: reset"),
-        (answered(status=401, error="401: key"), RuntimeError, f"{URL} wants another API key: openai-chat: 401: key"),
-        (answered(status=403, error="403: key"), RuntimeError, f"{URL} wants another API key: openai-chat: 403: key"),
+        (answered(status=401, error="401: key"), RuntimeError, f"{URL} refuses the API key: openai-chat: 401: key"),
+        (answered(status=403, error="403: key"), RuntimeError, f"{URL} refuses the API key: openai-chat: 403: key"),
         (answered("ab"), RuntimeError, "openai-chat answered 'ab'"),
         (answered("Hello"), RuntimeError, "asked for 'abcdef.*', openai-chat answered 'Hello'"),
         (answered("", body="x" * 300), RuntimeError, "openai-chat answered 'x{200}'$"),
@@ -124,7 +124,7 @@ def test_channels_that_are_not_told_apart_are_not_supported(monkeypatch: pytest.
     ("answer", "error"),
     [
         (answered(status=None, error="reset"), "is down: openai-chat: reset"),
-        (answered(status=401, error="401"), "wants another API key: openai-chat: 401"),
+        (answered(status=401, error="401"), "refuses the API key: openai-chat: 401"),
         (answered(error="late", timed_out=True), "is slow: openai-chat did not recite 26 tokens in 3 s"),
     ],
 )

@@ -201,7 +201,7 @@ def test_bad_scripts_and_tokens() -> None:
     with pytest.raises(ValueError, match="script 'one': piece 1 is empty"):
         Reciter({"one": ["a", ""]})
     for named, culprit in ((["<x>", "<x>"], "<x>"), ([""], ""), ([EOS], EOS), (["[one]"], "[one]")):
-        with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, named twice")):
+        with pytest.raises(ValueError, match=re.escape(f"token {culprit!r} is empty, given twice")):
             Reciter({"one": ["a"]}, special_tokens=named)
 
 

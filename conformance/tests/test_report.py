@@ -215,7 +215,7 @@ def test_what_the_baseline_knows_is_counted_and_not_told(tmp_path: Path) -> None
     assert str(suite[0][0].attrib["message"]).startswith("known: no")
 
 
-@pytest.mark.parametrize(("content", "told"), [("{", "is no JSON: "), ("[]", "was not written by --json"),
+@pytest.mark.parametrize(("content", "told"), [("{", "is not JSON: "), ("[]", "was not written by --json"),
                                                ('{"results": [1]}', "was not written by --json")])  # fmt: skip
 def test_a_baseline_that_is_none(tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "known.json").write_text(content)
@@ -265,7 +265,9 @@ def test_a_kill_while_writing_keeps_what_was_written(
 
 @pytest.mark.parametrize("glob", ["split", "anthropic-stream-split", "spl*"])
 def test_a_case_without_its_api_gets_a_hint(glob: str) -> None:
-    told = f"--only {glob} names no promise, no topic and no case; a case is named API/NAME, such as anthropic/split"
+    told = (
+        f"--only {glob} does not name a promise, a topic or a case; a case is named API/NAME, such as anthropic/split"
+    )
     with pytest.raises(ValueError, match=re.escape(told)):
         chosen(EVERY, ["rules", glob])
 

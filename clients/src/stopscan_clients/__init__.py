@@ -1,4 +1,5 @@
-"""Exact stops for APIs that refuse, ignore or limit ``stop``: transports for httpx, and functions of dicts."""
+"""Exact stops for APIs that refuse, ignore or limit ``stop``: transports for httpx, and functions for events that are
+dicts."""
 
 from stopscan_clients._version import __version__
 from stopscan_clients.native import native_stops

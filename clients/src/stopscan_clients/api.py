@@ -1,4 +1,5 @@
-"""What one row of the table says of an API. The machine reads rows and knows no API by its name."""
+"""``Api``: the description of an API as one row of a table. The machine reads only the row, and has no code for one
+API."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from stopscan_clients.paths import Path, dotted, get, has, items, leaves
 
 @dataclass(frozen=True)
 class Text:
-    """Where an event, or a choice in it, has text: a string, or a list of pieces of which some are text."""
+    """Where an event, or a choice in it, has text: a string, or a list of pieces, some of which are text."""
 
     path: str
     when: Mapping[str, str] = field(default_factory=dict)
@@ -26,36 +27,36 @@ class Text:
 
     @cached_property
     def conditions(self) -> tuple[tuple[Path, str], ...]:
-        """What else must hold in an event of the kind."""
+        """The other fields that an event must have, by path, with their values."""
         return tuple((dotted(path), value) for path, value in self.when.items() if path != "type")
 
 
 class Run(NamedTuple):
-    """A text that an event brings: several neighbouring pieces count as one."""
+    """A text in an event. Neighbouring pieces of text are one run."""
 
     paths: tuple[Path, ...]
     text: str
-    ended: bool  # a call, or other content, comes behind it
+    ended: bool  # a call or other content follows, which ends the text
 
 
 class Ref(str):
-    """In the template of an event: the fact of this name in its place."""
+    """A reference in the template of an event: it is replaced by the fact of this name."""
 
 
 class Memory:
-    """What a stream has said of itself, for the events that end it. An API may have a memory of its own."""
+    """The facts of a stream that its closing events repeat, such as the usage. An API may have a subclass."""
 
     def __init__(self, api: Api) -> None:
         self.api = api
         self.facts: dict[str, Any] = dict(api.default)
 
     def place(self, event: Any) -> Path:
-        """Returns the part of the message to which an event belongs, as far as the event says so."""
+        """Returns the place of the part to which an event belongs, as far as the event tells."""
         inner = self.api.inner(event)
         return tuple([value for name in self.api.places if type(value := get(inner, name)) is int])
 
     def learn(self, event: Any, kind: str) -> None:
-        """Remembers what the events that end the message say again."""
+        """Remembers the facts of an event that the closing events repeat."""
         if kind in self.api.deltas:
             return
         for name, (paths, counts) in self.api.known.items():
@@ -68,7 +69,7 @@ class Memory:
                     self.facts[name] = value
 
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        """Returns the event of a template, with facts in the place of references. A field without its fact is left
+        """Returns the event of a template, with references replaced by facts. A reference without a fact is left
         out."""
         return self._filled(template, {**self.facts, **facts})
 
@@ -87,64 +88,64 @@ class Memory:
         return out
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns more facts for the events that end the message at this part."""
+        """Returns further facts for the events that end the message at this part."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
     name: str
-    # Which events and answers are the API's.
-    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key; one that ends with a dot or dash is a beginning
-    signs: tuple[str, ...] = ()  # or what an event has, where events have no type
-    answers: tuple[str, ...] = ()  # what a whole answer has
+    # How to recognize the events and answers of the API.
+    kinds: tuple[str, ...] = ()  # values of ``type``, or the only key; one that ends with ``.`` or ``-`` is a prefix
+    signs: tuple[str, ...] = ()  # for events without a type: fields that an event has (``has``)
+    answers: tuple[str, ...] = ()  # fields that a whole answer has (``has``)
     kind_is_key: bool = False  # an event is a dict with its kind as the only key
     # Where an event has text.
-    each: str | None = None  # the list of choices; "" where the event is its only one; None where events have kinds
+    each: str | None = None  # the list of choices; "" if the event is the only choice; None if events have kinds
     texts: tuple[Text, ...] = ()
     is_text: Callable[[Any], bool] = lambda piece: bool(get(piece, "type") == "text")
     is_content: Callable[[Any], bool] = lambda piece: False  # a piece that ends the text before it
     calls: tuple[str, ...] = ()
     # What ends a text.
-    words: tuple[str, ...] = ()  # where a choice says that it ends
-    finished: Callable[[Any], Any] | None = None  # and whether what it says there means that
-    final: bool = True  # and no text of the choice follows such a word
-    # Kinds that begin a part; what says that it is one of text.
+    words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
+    finished: Callable[[Any], Any] | None = None  # returns ``None`` if such a field does not mean an end
+    final: bool = True  # no text of the choice follows its end
+    # Kinds that begin a part, with the field, and its values, that make it a part of text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
-    ends: tuple[str, ...] = ()  # kinds that end the parts of their place
+    ends: tuple[str, ...] = ()  # kinds that end the parts at their place
     over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that say texts again, and where
-    # What else says something of the text. Paths are those in a choice, or in an event with a kind.
+    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that repeat texts, and where
+    # Other fields that depend on the text. Paths are those in a choice, or in an event with a kind.
     beside: Beside = NOTHING
-    copies: tuple[str, ...] = ()  # says the text again: goes as soon as the text is another
-    event_drops: tuple[str, ...] = ()  # goes at a stop, in the event around the choices
-    usage: tuple[str, ...] = ()  # what an event says of the whole stream; a made event has none of it
-    silent: tuple[str, ...] = ()  # says nothing of the text, whatever it has
+    copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
+    event_drops: tuple[str, ...] = ()  # fields beside the choices that are dropped at a stop
+    usage: tuple[str, ...] = ()  # fields about the whole stream; an event made here leaves them out
+    silent: tuple[str, ...] = ()  # fields that do not depend on the text
     # What a stop writes.
     write: Callable[[Finish], Any]
-    keeps: tuple[str, ...] = ()  # what a choice that is made of another one has of it
-    goes_on: Mapping[str, Any] = field(default_factory=dict)  # and what it says until it ends
-    text_at: str = ""  # where it has its text
-    without_text: tuple[str, Any] | None = None  # what it has in the place of a text, and where
-    places: tuple[str, ...] = ()  # the numbers of an event's place
-    piece: Mapping[str, Any] = field(default_factory=dict)  # an event that brings held text, where events have kinds
-    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # and those that end the message: the level that each ends
-    # A fact for ``Ref``: where events say it, and which of its fields count, as a regular expression.
+    keeps: tuple[str, ...] = ()  # fields that a made choice takes over
+    goes_on: Mapping[str, Any] = field(default_factory=dict)  # their values until the choice ends
+    text_at: str = ""  # the path of its text
+    without_text: tuple[str, Any] | None = None  # the path and value that it has instead of an empty text
+    places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
+    piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
+    closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # templates of closing events, with the level they end
+    # Facts for ``Ref``: where events have them, and a regular expression for the fields that are used.
     known: Mapping[str, tuple[tuple[str, ...], str]] = field(default_factory=dict)
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
-    whole: tuple[str, str] = ("", "")  # a key that a choice has in the place of another
-    answer: str = ""  # where an answer without choices has its pieces of text: ``*`` is each element of a list
+    whole: tuple[str, str] = ("", "")  # a key of a stream's choices, and the key of an answer's choices instead
+    answer: str = ""  # the path of the pieces of text if there are no choices; ``*`` is each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # the piece in which a stop fired
-    # What the objects around that piece say then, if they say anything.
+    # Fields of the objects around that piece, and their values after a stop. Only existing fields are set.
     settled: Mapping[str, Any] = field(default_factory=dict)
     # Requests.
     stops: str = "stop"
-    choices: tuple[str, ...] = ("n",)  # how many it asks for
+    choices: tuple[str, ...] = ("n",)  # fields with the number of choices
     done: bool = False  # its server-sent events end with ``[DONE]``
-    limits: str = "openai"  # of ``native_stops``
+    limits: str = "openai"  # the name for ``native_stops``
     errors: str = "openai"
 
     def kind(self, event: Any) -> str | None:
@@ -152,7 +153,7 @@ class Api:
         return kind if isinstance(kind, str) else None
 
     def inner(self, event: Any) -> Any:
-        """The fields of an event with a kind."""
+        """Returns the object with the fields of an event with a kind."""
         return next(iter(event.values()), None) if self.kind_is_key else event
 
     @cached_property
@@ -165,13 +166,13 @@ class Api:
 
     @cached_property
     def texts_of(self) -> Mapping[Any, tuple[Text, ...]]:
-        """By the kind of an event: where it may have text."""
+        """By the kind of an event: the places at which it may have text."""
         kinds = [text.at[0] if self.kind_is_key else text.when.get("type") for text in self.texts]
         return {kind: tuple(t for t, k in zip(self.texts, kinds, strict=True) if k == kind) for kind in kinds}
 
     @cached_property
     def deltas(self) -> frozenset[Any]:
-        """The kinds that bring text and no news."""
+        """The kinds that bring only text."""
         return frozenset(self.texts_of) - frozenset(self.opens)
 
     @cached_property
@@ -180,7 +181,7 @@ class Api:
 
     @cached_property
     def of_answers(self) -> Api:
-        """The row for whole answers, whose choices have another key in the place of one."""
+        """The row for whole answers, whose choices have ``message`` instead of ``delta``."""
         old, new = self.whole
         return replace(respelled(self, lambda key: new if key == old else key), copies=()) if old else self
 
@@ -196,14 +197,15 @@ class Api:
         return items(event.get(self.each)) if self.each else [event]
 
     def goes(self, piece: Any, behind: bool) -> bool:
-        """Returns whether a piece of a list goes at a stop: an empty text, and all that the answer says behind it."""
+        """Returns whether a piece of a list is dropped at a stop: an empty text, or a piece of the answer after the
+        stop."""
         if not isinstance(piece, dict):
             return False
         text = self.is_text(piece)
         return (text and not piece.get("text")) or (behind and (text or self.is_content(piece)))
 
     def texts_in(self, tree: Any, path: Path) -> Iterator[tuple[Path, str]]:
-        """Yields the texts of the pieces at the end of a path, and where each piece is."""
+        """Yields the path and the text of each piece of text at a path."""
         for at, piece in leaves(tree, path):
             if self.is_text(piece) and isinstance(get(piece, "text"), str):
                 yield at, piece["text"]
@@ -253,7 +255,7 @@ def _calls(value: Any) -> bool:
     return any(map(is_call, value)) if isinstance(value, list) else is_call(value)
 
 
-# What a row says of requests, and in words of its own.
+# Fields of a row that are not respelled: those about requests, and names.
 SPELLED_ONCE = {"name", "kinds", "stops", "choices", "limits", "errors", "whole"}
 
 

@@ -1,4 +1,4 @@
-"""The fields beside a text that say something of it, and how each of them is cut with the text."""
+"""Cuts the fields that describe a text, such as logprobs and citations, together with the text."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any, TypeAlias
 
 from stopscan_clients.paths import Path, dotted, get, items, put, without, without_all
 
-Token: TypeAlias = tuple[int, Any]  # where it begins in the text, in code points, and what the API says of it
+Token: TypeAlias = tuple[int, Any]  # where it begins in the text, in code points, and its entry
 
-# A field that no row knows is dropped if it has the text behind a stop, and that has so many characters: less stands in
-# many a field by chance.
+# An unknown field is dropped at a stop if it contains the text after the stop, and that text has at least this many
+# characters: a shorter text is in many fields by chance.
 COPY = 8
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Entries for the tokens of a text: a list at ``path``, or parallel lists (``columns``) in the object there.
-    Without a path there are none.
+    """Where the entries for the tokens of a text are: a list at ``path``, or parallel lists (``columns``) in the object
+    there. An empty path means that there are none.
 
-    A token goes out with the first of its characters.
+    The entry of a token is sent with the first of its characters.
     """
 
     path: str = ""
     columns: tuple[str, ...] = ()
-    offsets: str = ""  # the column that says where each token begins, from any zero
+    offsets: str = ""  # the column with the offset of each token, counted from any start
     single: bool = False  # one entry instead of a list
-    null_if_empty: str = ""  # a path that becomes null if no entry is left
+    null_if_empty: str = ""  # the path of a field that becomes null if no entry is left
 
     def of(self, unit: Any) -> Any:
-        """Returns what the unit has there, ``None`` for nothing."""
+        """Returns the entries in the unit as the API wrote them, or ``None``."""
         return get(unit, *dotted(self.path)) if self.path else None
 
     def read(self, unit: Any, text: str) -> list[Token]:
-        """Returns the entries, each with the place in the text where its token begins."""
+        """Returns the entries, each with the offset in the text at which its token begins."""
         value = self.of(unit)
         if not value:
             return []
@@ -48,13 +48,13 @@ class Tokens:
             begin, length = _spelled(row[0] if self.columns else row, place)
             if i < len(told) and type(told[i]) is int and type(told[0]) is int:
                 begin = told[i] - told[0]
-            # Special tokens and half characters spell more than is in the text.
+            # The entries of special tokens and of incomplete characters spell more than the text has.
             tokens.append((max(0, min(begin, len(text) - 1)), row))
             place += length
         return tokens
 
     def write(self, unit: Any, rows: list[Any]) -> Any:
-        """Returns the unit with these entries. A unit without entries of its own stays as it is."""
+        """Returns the unit with these entries. A unit without entries is returned unchanged."""
         path, value = dotted(self.path), self.of(unit)
         if value is None:
             return unit
@@ -72,8 +72,8 @@ NO_TOKENS = Tokens()
 
 
 def _spelled(entry: Any, place: int) -> tuple[int, int]:
-    """Returns where the token begins, and how many characters begin in it. ``bytes`` counts before ``token``, which
-    cannot spell half a character: such a token begins where the character does."""
+    """Returns where the token begins, and how many characters begin in it. Uses ``bytes`` if there are any: ``token``
+    cannot spell an incomplete character. A token in the middle of a character begins where the character begins."""
     raw = [byte for byte in items(get(entry, "bytes")) if isinstance(byte, int)]
     if raw:
         begun = sum(byte & 0xC0 != 0x80 for byte in raw)
@@ -84,16 +84,16 @@ def _spelled(entry: Any, place: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Spans:
-    """A list of remarks, each of which says where in the text it ends. Those that end behind the stop are left out, and
-    so are all that do not say where they end, unless ``lenient``."""
+    """A list of remarks on spans of the text, such as citations. Remarks that end after the stop are removed, and also
+    those without an end, unless ``lenient``."""
 
     path: str
-    end: tuple[str, ...]  # where a remark may say it
+    end: tuple[str, ...]  # the paths of its end
     in_bytes: bool = False
     lenient: bool = False
 
     def cut(self, unit: Any, text: str) -> Any:
-        """Returns the unit with the remarks that end in the text, the very unit if all of them do."""
+        """Returns the unit with the remarks that end in the text, or the unit itself if all of them do."""
         path = dotted(self.path)
         remarks = get(unit, *path)
         if not isinstance(remarks, list):
@@ -110,14 +110,15 @@ class Spans:
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside a text: entries for its tokens, remarks, and fields that go at a stop."""
+    """The fields beside a text: the entries of its tokens, remarks, and fields that are dropped at a stop."""
 
     tokens: Tokens = NO_TOKENS
     spans: tuple[Spans, ...] = ()
     drops: tuple[str, ...] = ()
 
     def cut(self, tree: Any, text: str) -> Any:
-        """Returns the tree as it is beside the text up to a stop, but for the tokens."""
+        """Returns the tree with its remarks and fields cut to the text up to a stop. Leaves the tokens to
+        ``cut_tokens``."""
         tree = without_all(tree, self.drops)
         for spans in self.spans:
             tree = spans.cut(tree, text)
@@ -132,10 +133,10 @@ NOTHING = Beside()
 
 
 def without_copies(tree: Any, behind: str, along: Path | None, known: Collection[str] = ()) -> Any:
-    """Returns the tree without the fields that have all of the text behind a stop, the very tree if there are none.
+    """Returns the tree without the fields that contain the text after a stop, or the tree itself if there are none.
 
-    The value at the end of ``along`` is the text itself and stays, and so do the fields ``known`` in the objects that
-    lead there, which say nothing of the text. ``None`` leads nowhere.
+    ``along`` is the path of the text itself, which stays; ``None`` if there is none. The fields ``known`` in the
+    objects on that path also stay, because they do not depend on the text.
     """
     if len(behind) < COPY:
         return tree
@@ -161,7 +162,7 @@ def _kept(tree: Any, behind: str, along: Path | None, known: Collection[str]) ->
         return tree if len(out) == len(tree) and all(out[name] is tree[name] for name in out) else out
     if isinstance(tree, list):
         at = along[0] if along else None
-        # The elements before the text are pieces of the answer themselves.
+        # The elements before the text are earlier pieces of the answer, and stay.
         rows = [
             value
             if type(at) is int and i < at

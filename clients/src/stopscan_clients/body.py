@@ -1,4 +1,4 @@
-"""The body of an answer on its way to the client, without the waiting: bytes in, bytes out."""
+"""Finds the stops in the body of an answer: ``Body`` takes bytes and returns bytes, and does no I/O."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DONE = b"[DONE]"
 
 
 def loads(data: bytes | None) -> Any:
-    """Returns the JSON, ``None`` for what is none."""
+    """Returns the parsed JSON, or ``None`` if the data is not JSON."""
     try:
         return None if data is None else json.loads(data)
     except (RecursionError, ValueError):
@@ -39,17 +39,20 @@ def media_of(response: Any) -> str:
 
 
 class Alike:
-    """The bytes of an event before and behind its text. The next event that has them is equal but for its text."""
+    """Fast path for events that differ only in their text: the bytes of an event before and after its text.
 
-    TRIES = 5  # events that may teach nothing: their ids or numbers differ
+    An event with the same bytes around its text needs no parsing.
+    """
+
+    TRIES = 5  # give up after this many events whose ids or numbers differ
 
     def __init__(self, tries: int) -> None:
-        self.part: Part | None = None  # to which such an event brings text
+        self.part: Part | None = None  # the part to which the text of these events belongs
         self._before = self._behind = b""
         self._tries = tries
 
     def learn(self, frame: bytes, event: Any, framing: Lines, machine: Machine) -> None:
-        """Remembers the bytes around the text of an event that the machine has given back as it was."""
+        """Remembers the bytes around the text of an event that the machine has returned unchanged."""
         sole = machine.sole(event) if self._tries > 0 else None
         self._tries, self.part = self._tries - 1, None
         if sole is None:
@@ -62,7 +65,7 @@ class Alike:
                 self.part, self._before, self._behind = machine.current, before + b'"', b'"' + behind
 
     def text(self, frame: bytes) -> str | None:
-        """Returns the text of a frame that is alike, ``None`` for any other."""
+        """Returns the text of a frame that differs only in its text, ``None`` for any other."""
         begin, end = len(self._before), len(frame) - len(self._behind)
         if begin >= end or not frame.endswith(self._behind) or not frame.startswith(self._before):
             return None
@@ -79,18 +82,19 @@ class Alike:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a request says of its answer, and what is to be sent in its place."""
+    """The options of a request, and the bodies to send to the server instead of its own."""
 
     options: Options
     streamed: bool = False
     own: bool = False  # the request itself has stops
-    body: bytes | None = None  # goes on in the place of the request's own, if it is not ``None``
-    bare: bytes | None = None  # and this, if the server refuses the stops in it
+    body: bytes | None = None  # sent instead of the request's own body; ``None`` keeps that
+    bare: bytes | None = None  # sent if the server refuses the stops in ``body``
 
 
 class Body:
-    """``feed`` returns what comes out for a piece of the body, ``end`` what comes when it has ended, ``whole`` what
-    becomes of all of it. ``told`` gives that, tells of new matches, and raises behind it what went wrong."""
+    """The body of one answer. ``feed`` takes a piece of it, ``end`` its end, ``whole`` all of it at once; each returns
+    the bytes for the client. ``told`` yields them, calls ``on_match`` for new matches, and raises ``error`` after
+    them."""
 
     def __init__(
         self,
@@ -101,26 +105,26 @@ class Body:
         fast: bool = True,
     ) -> None:
         self.matches: dict[int, StopMatch] = {}
-        self.error: Exception | None = None  # what has gone wrong: it is raised behind all that comes out
-        self.ended = False  # nothing more of the body is wanted
-        self.over = False  # it has been read to its end
+        self.error: Exception | None = None  # raised after the last bytes
+        self.ended = False  # stops have ended the answer, so the rest is not needed
+        self.over = False  # the body was read to its end
         self._asked, self._options, self._on_match = asked, asked.options, on_match
         self._strict = strict and len(asked.options.stops) > 0
         self._streamed = asked.streamed or media in MEDIA
-        self._head = bytearray()  # of a body whose form is not known yet
-        self._one = False  # it is one answer
-        self._raw = False  # it passes as it is
+        self._head = bytearray()  # the beginning of a body whose framing is not known yet
+        self._one = False  # the body is one whole answer
+        self._raw = False  # the body passes unchanged
         self._framing: Lines | None = Aws() if MEDIA.get(media) is Aws else None
         self._machine: Machine | None = None
         self._alike = Alike(Alike.TRIES if fast else 0)
-        self._calm = False  # the last event was alike, or may have been: nothing is held, nothing waits
-        self._rest = bytearray()  # of the framing: the beginning of a frame
-        self._frames: dict[int, tuple[Any, bytes]] = {}  # of events that the machine has not given back
+        self._calm = False  # the fast path may be tried: nothing is held, and no event waits
+        self._rest = bytearray()  # the beginning of a frame, shared with the framing
+        self._frames: dict[int, tuple[Any, bytes]] = {}  # the frames of events that the machine still holds
         self._told: set[int] = set()
 
     def feed(self, data: bytes) -> bytes:
         if self._calm and not self._rest:
-            out = self._fast(data)  # most pieces are one frame
+            out = self._fast(data)  # most pieces are exactly one frame
             if out is not None:
                 return out
         return self._split(data)
@@ -129,10 +133,10 @@ class Body:
         if self._framing is None:
             if self._raw:
                 return data
-            goes_on = self._head[:1] == b"{" and b"\n" not in data  # what it is, the end of its line tells
+            goes_on = self._head[:1] == b"{" and b"\n" not in data  # the end of its line shows whether it is an event
             self._head += data
             if len(self._head) > LIMIT:
-                raise ValueError(f"an answer of more than {LIMIT:,} bytes")
+                raise ValueError(f"the answer has more than {LIMIT:,} bytes")
             if self._one or goes_on:
                 return b""
             framing = sniffed(bytes(self._head), self._streamed)
@@ -170,7 +174,7 @@ class Body:
         return out + gap + left + (b"" if self.ended else framing.closing(False))
 
     def whole(self, data: bytes) -> bytes:
-        """What becomes of an answer that has come at once."""
+        """Returns a whole answer up to its stop."""
         self.over = True
         framing = sniffed(data, self._streamed, ended=True)
         if not isinstance(framing, str):
@@ -193,11 +197,11 @@ class Body:
         return data if left is answer else dumps(left)
 
     def broken(self) -> bytes:
-        """What comes where the body has broken off."""
+        """Returns the held text as events, for a body that has broken off."""
         return self._written(self._machine.end(None)) if self._machine is not None else b""
 
     def failed(self, error: Any) -> bytes:
-        """What tells the client so: an error as the last event, if the body has events."""
+        """Returns an error as the last event, or nothing if the body has no events."""
         return self._framing.failed(error) if self._framing is not None else b""
 
     def told(self, out: bytes) -> Iterator[bytes]:
@@ -215,10 +219,10 @@ class Body:
             try:
                 raise wrong
             finally:
-                del wrong  # or its traceback would keep the answer
+                del wrong  # otherwise its traceback would keep the answer in memory
 
     def _fast(self, frame: bytes) -> bytes | None:
-        """What comes out for a frame that is alike; ``None`` for any other."""
+        """Returns the output for a frame that differs only in its text, ``None`` for any other."""
         text, part = self._alike.text(frame), self._alike.part
         if not text or part is None:
             return None
@@ -267,11 +271,11 @@ class Body:
         return self._written(out)
 
     def _other(self, frame: bytes, payload: bytes | None) -> bytes:
-        """What comes out for a frame that has no event: a comment, a last word, AWS's exception."""
+        """Returns the output for a frame without an event, such as a comment or AWS's exception."""
         framing, machine = self._framing, self._machine
         assert framing is not None
         if payload and machine is None and self._strict:
-            raise TypeError(f"no event of an API that is known here: {payload[:40]!r}")
+            raise TypeError(f"not an event of a known API: {payload[:40]!r}")
         if framing.fails(frame):
             return self.broken() + framing.out(frame)
         if machine is None:
@@ -281,11 +285,11 @@ class Body:
         return self._written(machine.passes(other))
 
     def _left(self, confirms: bool) -> bytes:
-        """What the machine has left when the source has ended."""
+        """Returns the events that the machine still holds when the source has ended."""
         return self._written(self._machine.end(confirms)) if self._machine is not None else b""
 
     def _written(self, events: list[tuple[Any, Any]]) -> bytes:
-        """The events as bytes: those that the API sent as it sent them, be it later."""
+        """Returns the events as bytes. An unchanged event keeps the bytes in which it came."""
         framing, machine = self._framing, self._machine
         assert framing is not None
         assert machine is not None
@@ -306,14 +310,18 @@ class Body:
 
 
 def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | Literal["more", "one", "raw"]:
-    """Returns how the events stand in a body that begins so: servers label them as they like. ``"more"`` if more must
-    come to tell, ``"one"`` for one answer, ``"raw"`` for what cannot be read here."""
+    """Returns the framing of a body that begins with ``head``. The content type is not used, since many servers get it
+    wrong.
+
+    Returns ``"more"`` if ``head`` is too short to tell, ``"one"`` for one whole answer, and ``"raw"`` for a body that
+    cannot be read here.
+    """
     head = head.removeprefix(BOM).lstrip()
     if not ended and (BOM.startswith(head) or any(start.startswith(head) for start in SSE[:-1])):
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"[") and streamed:  # else it is one answer of another service
+    if head.startswith(b"[") and streamed:  # otherwise it is the answer of another service
         return Array
     if not head.startswith(b"{"):
         return "raw"

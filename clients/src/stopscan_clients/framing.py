@@ -1,4 +1,5 @@
-"""How events stand in the bytes of a body: server-sent events, lines of JSON, a JSON array, AWS's event stream."""
+"""Reads and writes the framing of events in a body: server-sent events, lines of JSON, a JSON array, AWS's event
+stream."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Any
 
-LIMIT = 1 << 26  # bytes of an event that has not ended
+LIMIT = 1 << 26  # the most bytes of one event
 END = rb"(?:\r\n|\n|\r(?!\n))"
 BLANK_LINE = re.compile(END + END)
 BOM = b"\xef\xbb\xbf"
@@ -21,19 +22,19 @@ def dumps(event: Any) -> bytes:
 
 
 class Lines:
-    """A JSON object a line. The other framings say what is different."""
+    """Lines with one JSON object each. The other framings override what differs."""
 
-    gap = b"\n"  # what ends a frame
-    as_read = True  # a frame that is not touched goes out as it came
+    gap = b"\n"  # the end of a frame
+    as_read = True  # an unchanged frame is written as it came
 
     def __init__(self) -> None:
         self.rest = bytearray()  # the beginning of a frame that has not ended
-        self._seen = 0  # where in it the search for its end goes on
+        self._seen = 0  # where in `rest` to continue the search for its end
 
     def split(self, data: bytes) -> list[bytes]:
-        """Returns the frames that the next piece of the body ends."""
+        """Returns the frames that the next piece of the body completes."""
         if not self.rest and data.find(b"\n") == len(data) - 1:
-            return [data]  # most pieces
+            return [data]  # the usual case
         begin = len(self.rest)
         self.rest += data
         return self._taken(begin + match.end() for match in re.finditer(b"\n", data))
@@ -49,34 +50,34 @@ class Lines:
         return frames
 
     def payload(self, frame: bytes) -> bytes | None:
-        """The JSON of a frame, ``None`` if it has none."""
+        """Returns the JSON of a frame, or ``None`` if the frame has none."""
         return frame.strip() or None
 
     def changed(self, frame: bytes, event: Any) -> bytes:
-        """The frame with another event."""
+        """Returns the frame with another event in it."""
         return self.made(event)
 
     def made(self, event: Any) -> bytes:
         return dumps(event) + b"\n"
 
     def out(self, frame: bytes) -> bytes:
-        """What is written for a frame, with what stands between it and the one before."""
+        """Returns the bytes to write for a frame, with the separator before it."""
         return frame
 
     def fails(self, frame: bytes) -> bool:
-        """Whether a frame without an event says that the stream has failed."""
+        """Returns whether a frame without an event says that the stream has failed."""
         return False
 
     def tail(self) -> bytes:
-        """What is left of the body when it has ended, if that is no frame."""
+        """Returns the rest of a body that has ended, if the rest is not a frame."""
         return bytes(self.rest)
 
     def closing(self, done: bool) -> bytes:
-        """What ends the body. ``done``: the API has a last word that is no event."""
+        """Returns the end of a body. ``done``: the API ends its streams with ``[DONE]``."""
         return b""
 
     def failed(self, error: Any) -> bytes:
-        """What is written when the body breaks off: an error as its last event."""
+        """Returns an error as the last event, for a body that breaks off."""
         return self.out(self.made(error))
 
 
@@ -84,20 +85,20 @@ class Sse(Lines):
     """Server-sent events, as the HTML standard reads them."""
 
     gap = b"\n\n"
-    named = False  # whether events say their type beside their data
+    named = False  # whether frames have `event:` lines
 
     def split(self, data: bytes) -> list[bytes]:
         if not self.rest and data[-2:] == b"\n\n" and data.find(b"\n\n") == len(data) - 2 and b"\r" not in data:
             return [data]
         self.rest += data
-        until = len(self.rest) - self.rest.endswith(b"\r")  # perhaps half of CR LF
+        until = len(self.rest) - self.rest.endswith(b"\r")  # the CR may be half of CR LF
         frames = self._taken([match.end() for match in BLANK_LINE.finditer(self.rest, self._seen, until)])
         self._seen = max(0, len(self.rest) - 3)
         return frames
 
     def payload(self, frame: bytes) -> bytes | None:
         if frame.startswith(b"data: ") and frame.find(b"\n") == len(frame) - 2 and b"\r" not in frame:
-            return frame[6:-2]  # most frames
+            return frame[6:-2]  # the usual case
         lines = frame.removeprefix(BOM).splitlines()
         self.named = self.named or any(line.startswith(b"event:") for line in lines)
         data = [line[5:].removeprefix(b" ") for line in lines if line.startswith(b"data:")]
@@ -116,7 +117,7 @@ class Sse(Lines):
 
 
 class Array(Lines):
-    """A JSON array that comes element by element, as Gemini's without ``alt=sse``."""
+    """A JSON array with one event as each element, as in Gemini's streams without ``alt=sse``."""
 
     as_read = False
     MARK = re.compile(rb'["\\{}\[\]]')
@@ -135,7 +136,7 @@ class Array(Lines):
             place = mark.end()
             char = mark[0]
             if self._quoted:
-                place += char == b"\\"  # and the character behind it
+                place += char == b"\\"  # skip the escaped character
                 self._quoted = char != b'"'
             elif char == b'"':
                 self._quoted = True
@@ -160,7 +161,7 @@ class Array(Lines):
 
     def tail(self) -> bytes:
         left = bytes(self.rest).rstrip()
-        self._open = not left.endswith(b"]")  # broken off
+        self._open = not left.endswith(b"]")  # the body broke off
         return left if self._open else left[:-1]
 
     def closing(self, done: bool) -> bytes:
@@ -173,12 +174,13 @@ class Array(Lines):
         return super().failed(error) + b"]"
 
 
-# The sizes of a header's values by their type; strings and bytes say theirs.
+# The sizes of header values by type. Values that are strings or bytes begin with their size.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 
 
 class Aws(Lines):
-    """Converse's events, or InvokeModel's chunks, each of which has an event of the model's own API."""
+    """AWS's event stream: the events of Converse, or the chunks of InvokeModel, which contain events of the model's
+    API."""
 
     as_read = False
 
@@ -221,11 +223,11 @@ class Aws(Lines):
         headers = {":exception-type": "internalServerException", ":content-type": "application/json"}
         return _message({**headers, ":message-type": "exception"}, dumps(error))
 
-    _like = b""  # a message whose headers new ones have
+    _like = b""  # the last message, whose headers are copied into new ones
 
 
 def _parts(frame: bytes) -> tuple[dict[str, str], bytes]:
-    """The headers that are strings, and the payload."""
+    """Returns the string headers and the payload of a message."""
     if len(frame) < 16:
         return {}, b""
     total, length = struct.unpack_from(">II", frame)

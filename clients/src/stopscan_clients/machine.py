@@ -1,8 +1,8 @@
-"""The one machine: it makes of a stream's events those that its reader gets. It reads a row of the table, works on
-parsed JSON, and knows nothing of bytes, connections, or of any API.
+"""The state machine that cuts a stream of events at stops. It works on parsed JSON, does no I/O, and takes everything
+about an API from its row of the table.
 
-What comes out is a list of pairs: an event, and the event of the source that it is or was cut from, ``None`` for an
-event that the machine has made.
+Its methods return a list of pairs: an event for the reader, and the event of the source that it is or was cut from. The
+second is ``None`` for an event that the machine has made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def clean(text: str) -> str:
 
 
 def is_error(event: Any) -> bool:
-    """Returns whether this is an event of a stream that has failed."""
+    """Returns whether the event reports that the stream has failed."""
     return event.get("type") == "error" or (bool(event.get("error")) and not event.get("choices"))
 
 
@@ -44,14 +44,14 @@ def check_flags(**flags: Any) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """What a stream or an answer is cut by."""
+    """The stops and options by which a stream or an answer is cut."""
 
     stops: StopSet
     include_stop: bool = False
     drain: bool = False
-    begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options that say where the text begins
-    choices: int = 1  # how many are expected
-    echoed: Callable[[int], int] = lambda index: 0  # with how many characters of the prompt a choice begins
+    begin: Mapping[str, Any] = field(default_factory=dict)  # the scanner's options for the region at the start
+    choices: int = 1  # the number of choices that are expected
+    echoed: Callable[[int], int] = lambda index: 0  # the number of characters of the prompt at the start of a choice
 
     def scanner(self) -> StopScanner:
         return StopScanner(self.stops, include_stop=self.include_stop, **self.begin)
@@ -61,27 +61,27 @@ class Options:
 
 
 class Part:
-    """One text of a stream: a choice's, a content block's. It has the text that is held, with its tokens."""
+    """One text of a stream: that of a choice or of a content block. Has the held text and the tokens of it."""
 
     def __init__(self, place: Path, options: Options) -> None:
-        self.place = place  # the choice, and where in its message
+        self.place = place  # the choice, and the place in its message
         self.scanner = options.scanner()
         self.match: StopMatch | None = None
         self.held = ""
-        self.said: list[str] = []  # what has gone out
-        self.rows: list[Any] = []  # and its tokens
-        self.event: Any = None  # which brought the last text, and its choice
+        self.said: list[str] = []  # the texts that were sent
+        self.rows: list[Any] = []  # and their tokens
+        self.event: Any = None  # the event with the last text, and (`unit`) its choice
         self.unit: Any = None
-        self.finished = False  # the API has said that it ends
-        self.behind = ""  # text that came behind the stop
-        self.unused = ""  # what followed the stop in the text that completed it
-        self.echoed = options.echoed(place[0])  # characters of the prompt that are still to come, and are not scanned
+        self.finished = False  # the API has ended the part
+        self.behind = ""  # the text after the stop
+        self.unused = ""  # the text after the stop in the piece that completed it
+        self.echoed = options.echoed(place[0])  # remaining characters of the prompt, which are not scanned
         self._shows_patterns = bool(options.include_stop and options.stops.patterns)
-        self._tokens: list[Token] = []  # of the held text, counted from its first character
+        self._tokens: list[Token] = []  # the tokens of the held text, with offsets in it
 
     @property
     def unsettled(self) -> bool:
-        """Whether the end of the text tells something: text is held, or a pattern that stays in the text waits."""
+        """Whether the end of the text matters: text is held, or a pattern waits for it."""
         if self.held or not self._shows_patterns or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()
@@ -89,12 +89,11 @@ class Part:
         return ended.match is not None
 
     def within(self, place: Path) -> bool:
-        """Returns whether an event with this place is of the part, as far as it says."""
+        """Returns whether an event with this place may belong to the part: one place is a prefix of the other."""
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        """Returns what is safe of the text, and the tokens that go with it. ``fed`` is what the scanner has given for
-        the text before."""
+        """Returns the safe text, and its tokens. If the scanner has read ``text`` already, ``fed`` is its result."""
         if fed is None and self.echoed:
             passed, text = text[: self.echoed], text[self.echoed :]
             self.echoed -= len(passed)
@@ -107,8 +106,8 @@ class Part:
         return self._out(safe, [token for begin, token in tokens if begin < len(safe)] if tokens else [])
 
     def flush(self, confirms: bool = True) -> tuple[str, list[Any]]:
-        """Returns the held text and its tokens. The end of a text confirms a pattern such as ``END$``; a break does
-        not."""
+        """Returns the held text and its tokens. ``confirms``: the text has really ended, which confirms a pattern such
+        as ``END$``, and did not break off."""
         tokens, self._tokens = self._tokens, []
         safe = self.scanner.flush() if confirms else self.scanner.bypass("")
         return self._out(safe, [token for _, token in tokens])
@@ -125,16 +124,16 @@ class Part:
 
 @dataclass(slots=True)
 class Unit:
-    """A choice of an event, or an event with a kind, and what is safe of its texts."""
+    """A choice of an event, or an event with a kind, with the safe part of each of its texts."""
 
     json: Any
     runs: list[Run]
     part: Part | None = None
     finished: bool = False
-    behind: bool = False  # its text is behind a stop
+    behind: bool = False  # its text is after a stop
     outs: list[str] = field(default_factory=list)
     rows: list[Any] = field(default_factory=list)
-    sent: list[Any] = field(default_factory=list)  # the tokens that came with it
+    sent: list[Any] = field(default_factory=list)  # the tokens in the event
 
     @property
     def text(self) -> str:
@@ -142,23 +141,24 @@ class Unit:
 
 
 class Machine:
-    """Events in, events out. Who feeds it closes the source when it has ``ended``."""
+    """Takes the events of a stream, and returns those for the reader. The caller closes the source when it has
+    ``ended``."""
 
     _PART = Part
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         self.api, self.options = api, options
         self.matches = {} if matches is None else matches
-        self.ended = False  # stops have fired, and no choice is left
+        self.ended = False  # stops have ended all choices
         self.parts: dict[Path, Part] = {}
-        self.current: Part | None = None  # to which the last event brought text
-        self._queue: Out = []  # events that wait
-        self._ending: Any = None  # what waits for the next event: parts that have text end, if none of it follows
-        self._left: dict[int, StopMatch] = {}  # stops whose closing events have not come out, as the source is read on
+        self.current: Part | None = None  # the part of the last text
+        self._queue: Out = []  # events that wait for later ones
+        self._ending: Any = None  # an end that waits: the next event shows whether more text of its parts follows
+        self._left: dict[int, StopMatch] = {}  # with `drain`: stops whose closing events were not sent yet
 
     @property
     def held(self) -> dict[int, str]:
-        """The text that each choice withholds."""
+        """The held text of each choice."""
         held: dict[int, str] = {}
         for (choice, *_), part in self.parts.items():
             if part.held:
@@ -167,12 +167,14 @@ class Machine:
 
     @property
     def waits(self) -> bool:
-        """Whether an event has not gone out."""
+        """Whether an event waits for later ones."""
         return bool(self._queue)
 
     def sole(self, event: Any) -> tuple[Path, str] | None:
-        """Returns where an event that was not touched has its text, and the text, if that is all that it says: of a
-        choice that goes on, without tokens, calls or news. ``None`` for any other event."""
+        """Returns the path of the text in an unchanged event, and the text, if the event brings nothing else.
+
+        Returns ``None`` if the event has several texts, tokens or calls, or begins or ends something.
+        """
         api, part = self.api, self.current
         if part is None or part.event is not event or part.match is not None or part.held or part.echoed:
             return None
@@ -185,15 +187,15 @@ class Machine:
         return ((api.each, 0) if api.each else ()) + runs[0].paths[0], runs[0].text
 
     def passes(self, other: Any) -> Out:
-        """Returns what comes out for what says nothing, such as a comment or a ping: it keeps its place."""
+        """Returns the output for a comment or a ping, which keeps its place among the events."""
         if not self._queue:
             return [(other, other)]
         self._queue.append((other, other))
         return []
 
     def feed(self, event: Any, fed: str | None = None) -> Out:
-        """Returns what comes out for the next event. ``fed`` is what the current part's scanner has given for its
-        text before."""
+        """Returns the output for the next event. If the current part's scanner has read its text already, ``fed`` is
+        the result."""
         if is_error(event):
             return [*self.end(None), (event, event)]
         if event.get("type") in PINGS:
@@ -204,9 +206,12 @@ class Machine:
         raise NotImplementedError
 
     def end(self, confirms: bool | None = False) -> Out:
-        """Returns what comes out when the source has ended: held text, and closing events that never came. An end that
-        the API has not announced, by a word or an event, need not be the end of the text: it confirms no stop.
-        ``None`` is the end of a source that has failed, which confirms none at all."""
+        """Returns the output when the source has ended: the held text, and closing events that did not come.
+
+        ``confirms``: the text has really ended, which confirms a pattern. With ``False``, only parts that the API has
+        ended are confirmed, because the stream may have broken off. ``None``: the source has failed, and nothing is
+        confirmed.
+        """
         out = self._resolved(set(), confirms is not None) if self._ending else []
         for part in [*self.parts.values()]:
             if part.place[0] not in self.matches and part.unsettled:
@@ -214,15 +219,16 @@ class Machine:
         return [*out, *self._released(), *self._owed()]
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        """What comes out for the event that waits: with the held text of its parts, but of those that go on."""
+        """Returns the output for the end that waits. The held text of its parts is added, except for parts that go
+        on."""
         raise NotImplementedError
 
     def _broken_off(self, part: Part, flushed: Out) -> Out:
-        """What comes out for a part without an end, whose held text has come out or had a stop in it."""
+        """Returns the output for a part that the API has not ended. ``flushed`` has its held text."""
         raise NotImplementedError
 
     def _owed(self) -> Out:
-        """The closing events of stops, where the source that is read on has ended without its own."""
+        """Returns closing events of stops, with `drain`, if the source has ended without its own."""
         raise NotImplementedError
 
     def _released(self) -> Out:
@@ -239,15 +245,15 @@ class Machine:
         return self.parts[place]
 
     def _scan(self, unit: Unit, part: Part, event: Any, early: Out, fed: str | None = None) -> None:
-        """Feeds the texts of a unit, up to the stop if one fires. Adds held text that comes before the event to
-        ``early``."""
+        """Feeds the texts of a unit to the part, up to a stop. Events with held text that must come before the event
+        are added to ``early``."""
         api = self.api
         unit.part = self.current = part
         tokens = api.beside.tokens.read(unit.json, unit.text)
         unit.sent = [row for _, row in tokens]
         if unit.text:
             part.event, part.unit = event, unit.json
-        elif not unit.runs and tokens and part.held:  # half a character behind held text: its tokens wait as well
+        elif not unit.runs and tokens and part.held:  # an incomplete character after held text: its tokens wait with it
             part.feed("", tokens)
         elif not unit.runs:
             unit.rows = unit.sent
@@ -269,7 +275,7 @@ class Machine:
                 break
 
     def _edited(self, unit: Unit) -> Any:
-        """The unit with the text that is safe; without what stands behind its text, if a stop fired in it."""
+        """Returns the unit with only its safe text. If a stop fired in it, everything after the stop is removed."""
         part, new, api = unit.part, unit.json, self.api
         assert part is not None
         if len(unit.outs) < len(unit.runs) or any(o != run.text for o, run in zip(unit.outs, unit.runs, strict=False)):
@@ -296,7 +302,7 @@ class Machine:
         return without_copies(new, part.behind, path, api.silent)
 
     def _bare(self, event: Any) -> Any:
-        """An event that goes out when a stop has fired, without what says the text behind it."""
+        """Returns an event that is sent after a stop, without the fields that contain the text after the stop."""
         event = without_all(event, self.api.event_drops)
         for part in self.parts.values():
             if part.behind and self.api.each != "":
@@ -305,12 +311,12 @@ class Machine:
         return event
 
     def _piece(self, part: Part, text: str, rows: list[Any]) -> Any:
-        """An event of its own that brings held text."""
+        """Returns a made event with held text."""
         raise NotImplementedError
 
 
 class Choices(Machine):
-    """A stream whose events bring the next text of one or more choices, and the word when a choice ends."""
+    """A stream whose events have the next text of one or more choices, and a field that says that a choice ends."""
 
     def _read(self, event: Any, fed: str | None) -> Out:
         api, out = self.api, []
@@ -355,7 +361,7 @@ class Choices(Machine):
         return [*self._given(event, units, early), *self._released()[1:]]
 
     def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
-        """What comes out for an event whose texts were fed."""
+        """Returns the output for an event whose texts were fed."""
         late: Out = []
         told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
         new = event
@@ -413,7 +419,7 @@ class Choices(Machine):
         return owed
 
     def _finish(self, part: Part) -> Any:
-        """An event of its own that ends a choice at its stop."""
+        """Returns a made event that ends a choice at its stop."""
         return self._piece(part, "", [], self.api.write(Finish.of(part.match)))
 
     def _piece(self, part: Part, text: str, rows: list[Any], says: Mapping[str, Any] = MappingProxyType({})) -> Any:
@@ -424,7 +430,7 @@ class Choices(Machine):
         return event if part.match is None else self._bare(event)
 
     def _made(self, unit: Any, text: str, rows: list[Any], whole: bool = False) -> Any:
-        """A choice that brings this text alone; ``whole`` if it also has what the event says of the stream."""
+        """Returns a made choice with this text. With ``whole``, the choice keeps the fields about the whole stream."""
         api = self.api
         made = {name: unit[name] for name in api.usage if name in unit} if whole else {}
         for keep in api.keeps:
@@ -444,13 +450,13 @@ class Choices(Machine):
 
 
 class Blocks(Machine):
-    """A stream whose events have kinds, and that brings one message in parts. A stop in one of them ends them all."""
+    """A stream of one message in parts, whose events have kinds. A stop in one part ends the message."""
 
     def __init__(self, api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> None:
         super().__init__(api, options, matches)
         self._memory = api.memory(api)
-        self._opened: set[Path] = set()  # places of which an event has gone out
-        self._opening: Path | None = None  # the place of the part that goes out with its first text
+        self._opened: set[Path] = set()  # the places of events that were sent
+        self._opening: Path | None = None  # the place of a part that is sent with its first text
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event) or ""
@@ -466,13 +472,13 @@ class Blocks(Machine):
         return [*out, *self._message(event, kind, place, runs, fed)]
 
     def _whole_place(self, place: Path) -> Path:
-        """The place of a part: a number that the API leaves out is 0."""
+        """Returns the whole place of a part. A number that the API leaves out is 0."""
         return (*place, *[0] * (len(self.api.places) - len(place)))
 
     def _message(self, event: Any, kind: Any, place: Path, runs: list[Run], fed: str | None) -> Out:
         api = self.api
         early: Out = []
-        if runs or kind in api.opens:  # another part's beginning ends those that hold text
+        if runs or kind in api.opens:  # the beginning of a part ends the other parts
             for part in self.parts.values():
                 if not part.within(place) and part.unsettled:
                     early += self._flushed(part)
@@ -508,8 +514,9 @@ class Blocks(Machine):
         return self._queued(kind, place, event, new, early, begins)
 
     def _queued(self, kind: Any, place: Path, event: Any, new: Any, early: Out, begins: bool) -> Out:
-        """An event that brings no text that is safe. One that ``begins`` a part of text waits for the first text, and
-        what says nothing of another part waits behind it."""
+        """Returns the output for an event without safe text. An event that ``begins`` a part of text waits for the
+        first text, so that a part that is empty at its stop is never sent. Later events that may belong to the part
+        wait too."""
         api, out = self.api, self._said(early)
         if self._queue:
             assert self._opening is not None
@@ -527,7 +534,7 @@ class Blocks(Machine):
         return [*out, (new, event)]
 
     def _said(self, early: Out) -> Out:
-        """Held text that has come out, behind the event that opens its part."""
+        """Returns the events with held text, after the waiting events that open their part."""
         return [*self._released(), *early] if early else []
 
     def _released(self) -> Out:
@@ -552,8 +559,8 @@ class Blocks(Machine):
         return [*self._released(), *early, *waits]
 
     def _stopped(self, part: Part, out: Out) -> Out:
-        """What comes out when a stop has fired: ``out``, and the closing events. A part whose stop came before any text
-        has never begun."""
+        """Returns the output at a stop: ``out`` and the closing events. If the stop came before any text of the part,
+        the events that open the part are dropped."""
         assert part.match is not None
         self.matches[0] = part.match
         if "".join(part.said):
@@ -568,7 +575,7 @@ class Blocks(Machine):
         return out + self._closings(part)
 
     def _closings(self, part: Part) -> Out:
-        """The API's own closing events, of what has begun, always from its templates."""
+        """Returns the closing events for everything that was opened, made from the templates of the API."""
         assert part.match is not None
         self.ended = True
         self._left.clear()
@@ -586,7 +593,7 @@ class Blocks(Machine):
         return {"item_id": item, "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
-        """Behind the stop, as the source is read on: the closing events, and then what is of no part."""
+        """Returns the output for an event after the stop, with `drain`: the closing events, and events of no part."""
         part = next(part for part in self.parts.values() if part.match is not None)
         part.behind += "".join(run.text for run in runs)
         if kind in self.api.over:
@@ -596,8 +603,11 @@ class Blocks(Machine):
         return [(self._bare(without_all(event, self.api.beside.drops)), event)]
 
     def _repeated(self, event: Any, kind: str, place: Path) -> Part | None:
-        """Returns the part of which the event says a text that no delta brought, with a stop in it: the deltas were
-        left out, or the stream is the rest of one. ``None`` if there is none."""
+        """Returns the part whose text is repeated in the event and has a stop that the deltas did not have, or
+        ``None``.
+
+        The deltas may be missing, or the stream may be the rest of an earlier one.
+        """
         for at, text in self.api.texts_in(event, dotted(self.api.repeats[kind])):
             part = self.part((0, *self._whole_place((*place, *(index for index in at if type(index) is int)))))
             if text == "".join(part.said) + part.held:
@@ -624,5 +634,5 @@ class Blocks(Machine):
 
 
 def machine_of(api: Api, options: Options, matches: dict[int, StopMatch] | None = None) -> Machine:
-    """Returns the machine for a stream of the API. ``matches`` is filled as stops fire."""
+    """Returns the machine for a stream of the API. It adds each stop that fires to ``matches``."""
     return (Blocks if api.each is None else Choices)(api, options, matches)

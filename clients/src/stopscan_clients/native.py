@@ -10,8 +10,8 @@ Name: TypeAlias = Literal[OpenAi, "anthropic", "gemini", "bedrock", "cohere", "o
 
 
 class Limit(NamedTuple):
-    most: int | None  # how many stops a request may have; None: no limit is documented
-    blank: bool  # whether a stop may be nothing but white space
+    most: int | None  # the most stops of a request; None: no limit is documented
+    blank: bool  # whether a stop may consist of white space
     source: str
 
 
@@ -41,21 +41,21 @@ assert set(LIMITS) == set(get_args(Name))
 
 
 def limits_of(api: str) -> Limit:
-    """Returns the limits of the API. Raises ``ValueError`` that lists the APIs if it is none of them."""
+    """Returns the limits of the API. Raises ``ValueError``, which lists the known APIs, for another name."""
     if api not in LIMITS:
-        raise ValueError(f"no limits are known of {api!r}; they are of {', '.join(LIMITS)}")
+        raise ValueError(f"unknown api {api!r}; known are {', '.join(LIMITS)}")
     return LIMITS[api]
 
 
 def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tuple[list[str], StopSet]:
-    """Returns a tuple: the stops to send to the API, and the ``StopSet`` of the stops that are left to scan for.
+    """Returns a tuple: the stops to send to the API, and the ``StopSet`` of the stops that remain to scan for.
 
-    For every text, the API's cut and a scan of the rest with that set together give the result of a scan for all stops.
+    The API's cut and a scan of its text with that set together give the result of a scan for all stops.
 
-    - A stop is left, although the API would take the stop, if the API would cut text in which another stop that is left
-      is found: ``"abc"`` is left if ``"b"`` is left.
-    - Patterns, visible stops and ``repeat`` are always left.
-    - With a pattern, a region or a ``repeat`` all stops are left, because nobody can say where those end.
+    - Patterns, visible stops and ``repeat`` always remain.
+    - A stop that the API would take remains if the API could cut text in which another remaining stop is found:
+      ``"abc"`` remains if ``"b"`` remains.
+    - All stops remain if there is a pattern, a region or a ``repeat``, because it is not known where their matches end.
 
     Raises ``ValueError`` for an API that is not in the table. The message lists the APIs.
 
@@ -68,9 +68,8 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
     stops = StopSet(stop)
     if stops.patterns or stops.protect or stops.regions or stops.repeat is not None:
         return [], stops
-    # Which of two stops ends a text where one has the other in it, servers decide by rules of their own: the first of
-    # the list (vLLM), the one that begins first (llama.cpp). So an API gets one of the two: the one that can fire, or
-    # the longer one.
+    # If one stop contains another, servers disagree about which of them ends the text: the first of the list (vLLM), or
+    # the one that begins first (llama.cpp). So the API gets only one of the two: the one that can fire, or the longer.
     able = [stop for stop in stops.stop if limit.blank or stop.strip()]
     able = [stop for stop in able if not any(other in stop[:-1] for other in stops.stop)]
     able = [stop for stop in able if not any(stop != other and stop in other for other in able)]
@@ -84,8 +83,11 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
 
 
 def _hides(native: str, other: str) -> bool:
-    """Whether an API that stops at ``native`` may cut text in which another stop completes first by rule 1: inside of
-    it, so that the other ends with a beginning of ``native``, or lies in it; or with it, and is longer."""
+    """Returns whether an API that stops at ``native`` may cut text that the stop ``other`` should end by rule 1.
+
+    That is so if ``other`` can complete inside ``native``, because it ends with a beginning of ``native`` or is
+    contained in it, or if both complete together and ``other`` is longer.
+    """
     if native in other[:-1]:
         return False  # the other never fires
     beginnings = (native[:length] for length in range(1, len(native)))

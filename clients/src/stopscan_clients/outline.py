@@ -1,5 +1,8 @@
-"""What Responses says of an answer: its events say each text four more times, whole, in what closes the text, its part,
-its item and the response. So the events that a stop makes need all that the stream has said."""
+"""The memory of a stream of OpenAI's Responses.
+
+Its closing events repeat the whole answer: the end of a text, of its part, of its item and of the response each contain
+the text again. So the closing events that are made at a stop need everything that the stream has said.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,19 @@ from typing import Any
 from stopscan_clients.api import Memory
 from stopscan_clients.paths import Path, get, items, put
 
-# What an event has: an item or a part by its kind without the last word, else the answer.
+# By the kind of an event without its last word: the field with the item or the part. Other events have the response.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 
 class Outline(Memory):
     def __init__(self, api: Any) -> None:
         super().__init__(api)
-        self._answer: Any = {"object": "response"}  # as far as it was said
-        self._numbers: dict[Any, int] = {}  # of items whose events have no index, as they came
+        self._answer: Any = {"object": "response"}  # the response so far
+        self._numbers: dict[Any, int] = {}  # items in the order of their first event, for events without an index
 
     def place(self, event: Any) -> Path:
-        """The indexes of the item and the part. llama.cpp says only of which item an event is (llama.cpp#20607)."""
+        """Returns the indexes of the item and the part. llama.cpp's events have only the id of the item
+        (llama.cpp#20607)."""
         index, part = event.get("output_index"), event.get("content_index")
         if type(index) is not int:
             names = event.get("item_id"), get(event, "item", "id"), get(event, "item", "call_id")
@@ -35,7 +39,7 @@ class Outline(Memory):
         number = event.get("sequence_number")
         if type(number) is int and kind not in self.api.over:
             self.facts["sequence_number"] = number
-        elif type(number) is int:  # of an event in whose place others come
+        elif type(number) is int:  # the last event of the message, which made events replace
             self.facts.setdefault("sequence_number", number - 1)
         name = NODES.get(kind.rpartition(".")[0], "response")
         node = event.get(name)
@@ -53,12 +57,12 @@ class Outline(Memory):
     def made(self, template: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         made = super().made(template, facts)
         number = self.facts.get("sequence_number")
-        if number is not None:  # held text has the number of the event in whose place it comes
+        if number is not None:  # a made delta takes the number of the event before which it comes
             made["sequence_number"] = self.facts["sequence_number"] = number + ("delta" not in template)
         return made
 
     def message(self, part: Any, opened: set[Path], write: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The part, its item and the response as they are at the stop."""
+        """Returns the part, its item and the response as they are at the stop."""
         _, item_at, part_at = part.place
         text = "".join(part.said)
         item = get(self._answer, "output", item_at) or {"type": "message", "role": "assistant"}
@@ -73,11 +77,11 @@ class Outline(Memory):
         answer = self.api.beside_answer.cut(self._answer, text)
         begun = [item] if text or (item_at,) in opened else []
         answer = {**answer, "output": _with(answer.get("output"), item_at, begun)}
-        if answer.get("error") is not None:  # behind the stop
+        if answer.get("error") is not None:  # an error after the stop
             answer["error"] = None
         return {"item_id": item_id, "part": told, "item": item, "response": {**answer, **write}}
 
 
 def _with(nodes: Any, count: int, last: list[Any]) -> list[Any]:
-    """The nodes before one, and that one."""
+    """Returns the first ``count`` nodes and ``last``."""
     return [*(node for node in items(nodes)[:count] if node is not None), *last]

@@ -1,15 +1,15 @@
-"""Functions that read and copy parsed JSON whose form nobody has promised."""
+"""Functions that read and copy parsed JSON of any shape, without raising for an unexpected one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
-Path: TypeAlias = tuple[Any, ...]  # of keys and list indexes
+Path: TypeAlias = tuple[Any, ...]  # keys and list indexes
 
 
 def get(tree: Any, *path: Any) -> Any:
-    """Returns what is at the end of a path of keys and list indexes, ``None`` if the path breaks off."""
+    """Returns the value at a path of keys and list indexes, or ``None`` if there is none."""
     for key in path:
         if isinstance(tree, dict):
             tree = tree.get(key)
@@ -21,7 +21,7 @@ def get(tree: Any, *path: Any) -> Any:
 
 
 def put(tree: Any, value: Any, *path: Any) -> Any:
-    """Returns the tree with another value at the end of a path. What lies beside the path is shared, not copied."""
+    """Returns a copy of the tree with another value at a path. Values that are not on the path are shared."""
     if not path:
         return value
     key, *rest = path
@@ -35,7 +35,7 @@ def put(tree: Any, value: Any, *path: Any) -> Any:
 
 
 def without(tree: Any, *path: Any) -> Any:
-    """Returns the tree without what is at the end of the path, the very tree if there is nothing."""
+    """Returns a copy of the tree without the value at a path, or the tree itself if there is none."""
     *above, key = path
     body = get(tree, *above)
     if not isinstance(body, dict) or key not in body:
@@ -44,7 +44,7 @@ def without(tree: Any, *path: Any) -> Any:
 
 
 def without_all(tree: Any, paths: Iterable[str]) -> Any:
-    """Returns the tree without what is at the ends of dotted paths."""
+    """Returns the tree without the values at dotted paths."""
     for path in paths:
         tree = without(tree, *dotted(path))
     return tree
@@ -61,13 +61,16 @@ def number(value: Any) -> int:
 
 
 def dotted(path: str) -> tuple[str, ...]:
-    """Returns the keys of a path such as ``"delta.content"``, none for the empty one."""
+    """Returns the keys of a path such as ``"delta.content"``. The empty path has none."""
     return tuple(path.split(".")) if path else ()
 
 
 def has(tree: Any, sign: str) -> bool:
-    """Returns whether the tree has something at a path such as ``choices.*.delta``: a list if the path ends with
-    ``[]``, or the value that stands behind ``=``. ``&`` joins two signs."""
+    """Returns whether the tree has a value at a path such as ``choices.*.delta``.
+
+    The value must be a list if the path ends with ``[]``, and equal to the text after ``=`` if there is one. ``&``
+    joins two signs that must both hold.
+    """
     if "&" in sign:
         return all(has(tree, one) for one in sign.split("&"))
     path, equals, value = sign.partition("=")
@@ -78,7 +81,7 @@ def has(tree: Any, sign: str) -> bool:
 
 
 def leaves(tree: Any, path: Path, at: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yields what is at the end of a path, in which ``*`` is each element of a list, with the path that leads there."""
+    """Yields the path and the value of each match of a path, in which ``*`` stands for each element of a list."""
     if not path:
         yield at, tree
         return

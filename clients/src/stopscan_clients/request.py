@@ -1,4 +1,4 @@
-"""What a request says of stops, and what of it goes on to the server."""
+"""Reads the stops of a request, and makes the body that is sent on to the server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from stopscan_clients.native import native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.rows import ANTHROPIC, BEDROCK, CHAT, COHERE, GEMINI, LLAMA, OLLAMA, RESPONSES, camel
 
-# Where a request has its stops, and how its errors look, its path tells. What its answer is, the answer tells.
+# By the path of a request: the API, for the field of its stops and the form of its errors. The form of the answer is
+# taken from the answer itself.
 ROUTES: list[tuple[re.Pattern[str], Api]] = [
     (re.compile(path), api)
     for path, api in (
@@ -40,14 +41,15 @@ STREAM_PATHS = re.compile(r"(:stream\w+|-stream)$")
 SIGNED = ("x-amz-date", "x-amz-content-sha256", "digest", "content-digest", "signature")
 NO_LIMITS = Limits(*[sys.maxsize] * 4)
 OF_TOKENS = ("stop_token_ids", "min_tokens")
-# What ``read_options`` reads for every server; and what is read here, since regions have names of their own.
+# `OPTIONS` are read by ``read_options``, as in every server. `REGIONS` are read here, because a request may define its
+# own regions.
 OPTIONS = ("patterns", "max_held", "include_stop", "start_protected", "repeat")
 REGIONS = ("regions", "stop_in", "protect")
 COUNTS = {dotted(path) for _, api in ROUTES for path in api.choices}
 
 
 def route_of(method: str, path: str) -> Api | None:
-    """Returns the row that says where a request has its stops and how its errors look, ``None`` for an unknown path."""
+    """Returns the row for the stops and errors of a request, or ``None`` for an unknown path."""
     return next((api for route, api in ROUTES if route.search(path)), None) if method == "POST" else None
 
 
@@ -60,10 +62,10 @@ def asked_in(
     signed: bool,
     limits: Limits = NO_LIMITS,
 ) -> Asked:
-    """Returns what a request asks, of a server that takes the stops of ``api``. ``limits`` are those of what the
-    request itself asks for.
+    """Returns the options of a request, and the body with the stops that a server of ``api`` can find itself.
 
-    Raises ``ValueError`` or ``TypeError`` for stops that cannot be: the message is for who sent them.
+    ``limits`` hold for the stops and options in the request. Raises ``ValueError`` or ``TypeError``, with a message for
+    the client, if they are wrong.
     """
     try:
         body = json.loads(content)
@@ -83,7 +85,7 @@ def asked_in(
     if signed or (not len(options.stops) and "stopscan" not in body):
         return asked
     rest = without(without(body, "stopscan"), *at)
-    if len(at) > 1 and get(rest, at[0]) == {}:  # it had nothing else
+    if len(at) > 1 and get(rest, at[0]) == {}:  # the object had only the stops
         rest = without(rest, at[0])
     if streamed or options.include_stop or route is None:
         return replace(asked, body=dumps(rest))
@@ -101,21 +103,21 @@ def choices_in(body: Any) -> int:
 
 
 def echoed_in(body: Any) -> Callable[[int], int]:
-    """Returns a function of a choice: with how many characters of its prompt a text completion begins."""
+    """Returns a function from the index of a choice to the number of characters of the prompt at its start (`echo`)."""
     prompts = get(body, "prompt")
     prompts = prompts if isinstance(prompts, list) else [prompts]
     if not get(body, "echo"):
         return lambda index: 0
     if not all(isinstance(prompt, str) for prompt in prompts):
         raise ValueError(
-            "echo with a prompt of token ids: nobody tells here where the prompt ends and the answer begins"
+            "echo with a prompt of token ids does not work with stops: it is not known where the prompt ends"
         )
     each = get(body, "n") if type(get(body, "n")) is int and get(body, "n") > 0 else 1
     return lambda index: len(prompts[index // each]) if index // each < len(prompts) else 0
 
 
 def in_camel_case(body: Any) -> Any:
-    """Returns a request to Gemini with the names of the wire for its configuration, whose JSON may have those of the
+    """Returns a request to Gemini with its configuration in camel case. Gemini also takes the snake case of the
     protocol buffers."""
     config = get(body, "generationConfig") or get(body, "generation_config")
     if not isinstance(config, dict):
@@ -132,7 +134,7 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
     for name in OF_TOKENS:
         if f"stopscan.{name}" in told:
             raise ValueError(
-                f"stopscan.{name} cannot be kept here, where tokens are not seen: give it to the server, in the "
+                f"stopscan.{name} works on tokens, which are not visible here; pass it to the server in the "
                 "server's own field"
             )
     stops = get(body, *at)
@@ -153,22 +155,23 @@ def _options(own: Options, at: tuple[str, ...], body: Any, limits: Limits) -> Op
         begin=own.begin if asked.start_protected is None else {"region": begins(made, "", asked.start_protected)},
         echoed=echoed_in(body if len(made) else None),
     )
-    options.scanner()  # a beginning that cannot be is the request's error, and not the stream's
+    options.scanner()  # raises now for a wrong region at the start, and not when the stream begins
     return options
 
 
 def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in: Any, protect: Any) -> StopSet:
-    """The transport's stops and the request's. An option of the request takes the place of the transport's."""
+    """Returns the stops of the transport and of the request together. An option of the request replaces the
+    transport's."""
     graph: Any = regions or own.regions or {}
-    states = graph if isinstance(graph, Mapping) else {}  # what is none, the set complains of
+    states = graph if isinstance(graph, Mapping) else {}  # `StopSet` raises for anything else
     there = list(dict.fromkeys(state.partition("/")[0] for state in states))
     names, pairs = read_protect(protect or [], (*NAMES, *there))
     for name in names:
         if name not in there:
-            raise ValueError(f"stopscan.protect: no region {name!r} is known here; give pairs of markers, or regions")
+            raise ValueError(f"stopscan.protect: unknown region {name!r}; give pairs of markers, or stopscan.regions")
     if names and (stop_in is not None or pairs):
         other = "stopscan.stop_in" if pairs == [] else "pairs of markers"
-        raise ValueError(f"stopscan.protect and {other} exclude each other where protect names regions")
+        raise ValueError(f"stopscan.protect cannot be combined with {other} if it names regions")
     count, size = len(states if regions else ()) + len(pairs), len(json.dumps([regions, pairs]))
     if count > limits.regions:
         raise ValueError(f"stopscan has {count} regions; the limit is {limits.regions}")
@@ -191,7 +194,7 @@ def _merged(own: StopSet, asked: StopSet, limits: Limits, regions: Any, stop_in:
 
 
 def error_body(form: str, message: str, status: int = 400) -> dict[str, Any]:
-    """Returns an error as the API writes it."""
+    """Returns an error in the form of the API."""
     if form == "anthropic":
         kind = "invalid_request_error" if status < 500 else "api_error"
         return {"type": "error", "error": {"type": kind, "message": message}}

@@ -1,4 +1,4 @@
-"""The table: one row for each API."""
+"""The table of APIs, with one row (``Api``) for each, and the choice of the row for an event or an answer."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ CHAT = Api(
     each="choices",
     texts=(Text("delta.content"),),
     calls=("delta.tool_calls", "delta.function_call"),
-    words=("finish_reason", "finishReason"),  # Gemini's route has said the second
+    words=("finish_reason", "finishReason"),  # the second was seen in Gemini's OpenAI route
     finished=from_openai,
     beside=Beside(
         Tokens("logprobs.content", null_if_empty="logprobs"),
         (Spans("delta.annotations", URL_CITATIONS),),
-        # Behind a stop nothing calls. `token_ids` and `stop_reason` are vLLM's.
+        # There are no calls after a stop. `token_ids` and `stop_reason` are vLLM's.
         ("delta.tool_calls", "delta.function_call", "delta.parsed", "token_ids", "stop_reason"),
     ),
-    copies=("message",),  # Perplexity's text so far
-    event_drops=("__verbose",),  # llama.cpp's
+    copies=("message",),  # Perplexity repeats the text so far in it
+    event_drops=("__verbose",),  # a field of llama.cpp
     usage=("usage", "timings"),
     silent=REASONING,
     write=to_openai,
@@ -96,8 +96,8 @@ ANTHROPIC = Api(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # what a `message_delta` may have
-    default={"usage": {"output_tokens": 0}},  # the schema wants a number, also where `message_start` is missing
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # those of a `message_delta`
+    default={"usage": {"output_tokens": 0}},  # the schema requires it, also if `message_start` is missing
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
     stops="stop_sequences",
@@ -115,7 +115,7 @@ BEDROCK = Api(
     ends=("contentBlockStop",),
     over=("messageStop",),
     places=("contentBlockIndex",),
-    beside=Beside(drops=("metadata.trace",)),  # a guardrail's
+    beside=Beside(drops=("metadata.trace",)),  # of a guardrail
     beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=to_bedrock,
@@ -162,7 +162,7 @@ COHERE = Api(
 
 
 def to_response(finish: Finish) -> dict[str, Any]:
-    """The status, and the stop in the field that servers have for chat: Responses has none."""
+    """Returns the status, and the stop in the field that servers have in chat: Responses has no field for it."""
     named = {} if finish.matched_stop is None else {"matched_stop": finish.matched_stop}
     return {**to_responses(finish), **named}
 
@@ -207,7 +207,7 @@ RESPONSES = Api(
     limits="responses",
 )
 
-# What is said of a part's text, or of a thought. Anything else in a part is content, and ends the text before it.
+# The fields of a part of text or of thought. A part with any other field is content, and ends the text before it.
 REMARKS = {"text", "thought", "thought_signature", "thoughtSignature", "part_metadata", "partMetadata"}
 
 GROUNDING = (
@@ -249,7 +249,7 @@ def camel(key: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-# Its Python client's `model_dump` has another spelling than the wire.
+# `model_dump` of Gemini's Python client spells the keys in another way than the HTTP API.
 GEMINI_PYTHON = replace(
     respelled(GEMINI, snake),
     name="gemini_python",
@@ -269,7 +269,7 @@ def _ollama(name: str, text: str, calls: tuple[str, ...], role: tuple[str, ...])
         calls=calls,
         words=("done",),
         finished=from_ollama,
-        beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # the ids of all that was generated
+        beside=Beside(Tokens("logprobs"), drops=(*calls, "context")),  # `context` has the ids of all tokens
         usage=COUNTS,
         silent=REASONING,
         write=to_ollama,
@@ -285,7 +285,7 @@ OLLAMA = _ollama("ollama", "message.content", ("message.tool_calls",), ("message
 GENERATE = _ollama("generate", "response", (), ())
 
 LLAMA = Api(
-    name="llama.cpp",  # its own /completion
+    name="llama.cpp",  # llama.cpp's own /completion
     signs=("content&stop",),
     answers=("content&stop",),
     each="",
@@ -303,12 +303,12 @@ LLAMA = Api(
 TABLE = (ANTHROPIC, COHERE, RESPONSES, CHAT, COMPLETIONS, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA, BEDROCK)
 ANSWERS = (RESPONSES, BEDROCK, ANTHROPIC, CHAT, COMPLETIONS, COHERE, GEMINI, GEMINI_PYTHON, OLLAMA, GENERATE, LLAMA)
 PINGS = ("ping", "keepalive")
-# Fields of events that tell no API: errors, and chunks without choices of OpenAI and Azure.
+# Fields of events from which the API cannot be told: errors, and chunks of OpenAI and Azure without choices.
 NEUTRAL = ("error", "choices", "usage", "done")
 
 
 def api_of_event(event: Mapping[str, Any]) -> Api | None:
-    """Returns the row of an event, ``None`` if a later event must tell.
+    """Returns the row of an event, or ``None`` if the event does not show its API but a later event may.
 
     Raises ``TypeError`` for an event that no row knows.
     """
@@ -318,23 +318,23 @@ def api_of_event(event: Mapping[str, Any]) -> Api | None:
     kind = event.get("type")
     if kind in ("error", *PINGS) or (not isinstance(kind, str) and any(name in event for name in NEUTRAL)):
         return None
-    raise TypeError(f"no event of an API that is known here: {described(event)}")
+    raise TypeError(f"not an event of a known API: {described(event)}")
 
 
 def api_of_answer(answer: Mapping[str, Any]) -> Api | None:
-    """Returns the row of a whole answer, ``None`` if the answer has no text to cut: an error of MiniMax, a call of
-    Cohere.
+    """Returns the row of a whole answer, or ``None`` if it has no text to cut, such as MiniMax's errors and Cohere's
+    calls.
 
     Raises ``TypeError`` for an answer that no row knows.
     """
     found = next((api for api in ANSWERS if any(has(answer, sign) for sign in api.answers)), None)
     if found is None and not has_no_text(answer):
-        raise TypeError(f"no answer of an API that is known here: {described(answer)}")
+        raise TypeError(f"not an answer of a known API: {described(answer)}")
     return found and _spelled(found, answer)
 
 
 def _spelled(api: Api, told: Mapping[str, Any]) -> Api:
-    """The row for the spelling of Gemini's names."""
+    """Returns the row for the spelling of Gemini's keys in the event or answer."""
     if api is not GEMINI:
         return api
     names = [*told, *(name for one in items(told.get("candidates")) if isinstance(one, dict) for name in one)]
@@ -346,7 +346,7 @@ def has_no_text(answer: Mapping[str, Any]) -> bool:
 
 
 def described(value: Any) -> str:
-    """Returns what the value is, for an error."""
+    """Returns a short description of the value, for an error message."""
     if not isinstance(value, dict):
         return f"{type(value).__module__}.{type(value).__qualname__}"
     kind = f" of type {value['type']!r}" if isinstance(value.get("type"), str) else ""

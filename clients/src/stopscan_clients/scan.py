@@ -1,4 +1,4 @@
-"""Stops in streams of dicts: boto3's events, anyone's parsed lines."""
+"""Stops in streams and answers that are dicts, such as boto3's events or parsed lines of JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stopscan_clients.rows import api_of_answer, api_of_event
 from stopscan_clients.steps import at_once, run, settled
 from stopscan_clients.whole import cut
 
-E = TypeVar("E", bound=Mapping[str, Any])  # the caller's own type of an event, a dict
+E = TypeVar("E", bound=Mapping[str, Any])  # the caller's type of events
 BUSY = "the stream is in use by another thread or task"
 
 
 def instead(value: Any) -> str:
-    """Returns what to use for something that is not a dict."""
+    """Returns the message for a value that is not a dict, which says what to use instead."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     return (
         f"{kind} is not a dict: give its client a StopTransport (http_client=httpx.Client(transport=...)), "
@@ -29,7 +29,7 @@ def instead(value: Any) -> str:
 
 
 class _Events(Generic[E]):
-    """What both streams share: all but the waiting."""
+    """The common code of both streams. Only the waiting differs."""
 
     _CLOSERS: ClassVar[tuple[str, ...]]  # the methods that close a source
 
@@ -38,25 +38,26 @@ class _Events(Generic[E]):
         self._machine: Machine | None = None
         self._matches: dict[int, StopMatch] = {}
         self._ready: deque[Any] = deque()
-        self._turn = [None]  # who takes it may read or close; a list's pop is atomic
-        self._closing = False  # a stop has ended the stream, and the source is not closed yet
+        self._turn = [None]  # the right to read or close, as a list, because `pop` is atomic
+        self._closing = False  # a stop has ended the stream, and the source must be closed
         self._closed = False
-        self._over: Exception | None = None  # comes after the events that are ready: the source has no more for us
+        self._over: Exception | None = None  # raised after the events that are ready
 
     @property
     def matches(self) -> Mapping[int, StopMatch]:
-        """The stops that have fired, by choice: a live mapping. The offset is in the text of the choice, or of the
-        content part or block."""
+        """A live mapping of choice to the ``StopMatch`` that fired in it. Offsets count in the text of the choice, or
+        of the content part or block."""
         return MappingProxyType(self._matches)
 
     @property
     def held(self) -> dict[int, str]:
-        """The text that each choice withholds."""
+        """The held text of each choice."""
         return {} if self._machine is None else self._machine.held
 
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. One that cannot be, such as a list's iterator, goes on behind a stop."""
+        """Whether the source has a method to close it. A source without one, such as an iterator of a list, is only
+        left."""
         return any(self._closer(source) is not None for source in (self._iterator, self._source))
 
     def __repr__(self) -> str:
@@ -64,8 +65,8 @@ class _Events(Generic[E]):
         return f"<{type(self).__name__} {state}, matches={self._matches}>"
 
     def _feed(self, event: Any) -> None:
-        """Makes ready what comes out for an event."""
-        if type(event) is not dict:  # a client's own may be a dict whose attributes are a copy
+        """Adds the output for an event to the events that are ready."""
+        if type(event) is not dict:  # not a subclass: a client's events may be dicts with copies in attributes
             raise TypeError(instead(event))
         if self._machine is None:
             api = api_of_event(event) if len(self._options.stops) else None
@@ -77,7 +78,8 @@ class _Events(Generic[E]):
         self._closing = self._machine.ended and not self._options.drain
 
     def _failed(self, error: Exception) -> None:
-        """The source has ended, or failed: that is raised at once, but after a stop behind the events that are left."""
+        """Handles the end or an error of the source. An error is raised at once; after a stop, after the events that
+        are ready."""
         ends = isinstance(error, StopAsyncIteration)
         if not (ends or self._matches):
             raise error
@@ -104,10 +106,10 @@ class _Events(Generic[E]):
             return self._ready.popleft()
 
     async def _after_stop(self) -> None:
-        # A cancellation leaves the events ready and the source to be closed with the next step.
+        # If this is cancelled, the next step closes the source and yields the events that are ready.
         try:
             await self._shut()
-        except Exception as error:  # the text before the stop comes first
+        except Exception as error:  # raised after the text before the stop
             self._over = error
         else:
             self._over = StopAsyncIteration()
@@ -150,7 +152,7 @@ class _Events(Generic[E]):
 
 
 class EventStream(_Events[E], Iterator[E]):
-    """The events of a stream up to a stop: an iterator and a context manager. ``scan_events`` makes it."""
+    """An iterator over the events of a stream up to a stop, and a context manager. ``scan_events`` makes it."""
 
     _CLOSERS = ("close",)
 
@@ -166,11 +168,11 @@ class EventStream(_Events[E], Iterator[E]):
         return event
 
     def close(self) -> None:
-        """Closes the source, as a stop does. The stream ends with the events that are ready. Held text stays in
+        """Closes the source, as a stop does. The stream ends after the events that are ready. Held text stays in
         ``held``.
 
-        If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
-        The ``RuntimeError`` while another thread is in the stream is such an error.
+        Raises the error of the source if it cannot be closed, and ``RuntimeError`` while another thread uses the
+        stream. The stream then goes on, and can be closed again.
         """
         run(self._leave())
 
@@ -195,7 +197,7 @@ class AsyncEventStream(_Events[E], AsyncIterator[E]):
         return event
 
     async def aclose(self) -> None:
-        """The async twin of ``EventStream.close``: the error is that of another task in the stream."""
+        """The async twin of ``EventStream.close``. Raises ``RuntimeError`` while another task uses the stream."""
         await self._leave()
 
     async def __aenter__(self) -> AsyncEventStream[E]:
@@ -217,15 +219,15 @@ def scan_events(
 ) -> EventStream[E]:
     """Returns an iterator of the same events up to a stop in the assistant's text, with ``matches``.
 
-    - ``events`` is an iterable of dicts: boto3's stream, or lines that you have parsed. Objects of a client are a
-      ``TypeError``: give the client a ``StopTransport``.
-    - When stops have ended all choices, the source is closed, so the server generates no more. The closing events of
-      the API follow. ``drain=True`` reads the rest of the source for the usage, and gives out nothing else.
-    - ``choices`` is how many choices the request has asked for, 1 if you do not say.
-    - An event that is not changed is the same object. An event that is cut is a copy.
+    - ``events`` is an iterable of dicts: boto3's stream, or parsed lines of JSON. Objects of a client library are a
+      ``TypeError``: give the client a ``StopTransport`` instead.
+    - When stops have ended all choices, the source is closed, so that the server stops generating, and the closing
+      events of the API follow. ``drain=True`` reads the rest of the source instead, and yields only the usage of it.
+    - ``choices`` is the number of choices that the request asks for. The default is 1.
+    - An unchanged event is the same object. A cut event is a copy.
     - Text that may be the beginning of a stop is held. Its event comes with less text or no text. The rest comes later,
       at the latest before the event that closes its part.
-    - If the source raises, the error reaches the caller, and ``held`` has the held text.
+    - If the source raises, the error is raised here, and ``held`` has the held text.
 
     >>> chunks = [{"choices": [{"index": 0, "delta": {"content": text}}]} for text in ["one E", "ND", "two"]]
     >>> stream = scan_events(chunks, "END")
@@ -235,10 +237,10 @@ def scan_events(
     'END'
     """
     if not hasattr(events, "__iter__"):
-        hint = "use ascan_events" if hasattr(events, "__aiter__") else "it is no iterable of events"
+        hint = "use ascan_events" if hasattr(events, "__aiter__") else "it is not an iterable of events"
         raise TypeError(f"scan_events cannot read {type(events).__name__}: {hint}")
     if isinstance(events, Mapping | str | bytes):
-        raise TypeError(f"scan_events reads an iterable of events, not one {type(events).__name__}")
+        raise TypeError(f"scan_events needs an iterable of events, not a {type(events).__name__}")
     options = _options(stop, include_stop, drain, region, choices)
     return EventStream(events, options)
 
@@ -255,23 +257,23 @@ def ascan_events(
 ) -> AsyncEventStream[E]:
     """Returns an async iterator of the events up to a stop, as ``scan_events`` does.
 
-    If a step is cancelled, no event is lost: the events that were ready come with the next step.
+    If a step is cancelled, no event is lost: the next step yields the events that were ready.
 
     >>> async def text(events):
     ...     async with ascan_events(events, "Observation:") as stream:
     ...         return "".join([event["choices"][0]["delta"].get("content") or "" async for event in stream])
     """
     if not hasattr(events, "__aiter__"):
-        hint = "await it first" if isawaitable(events) else "it is no async iterable of events"
+        hint = "await it first" if isawaitable(events) else "it is not an async iterable of events"
         raise TypeError(f"ascan_events cannot read {type(events).__name__}: {hint}")
     options = _options(stop, include_stop, drain, region, choices)
     return AsyncEventStream(events, options)
 
 
 def truncate_response(response: E, stop: StopSet | str | Iterable[str] | None, /, *, include_stop: bool = False) -> E:
-    """Returns a whole answer up to the stop, the very dict if there is none.
+    """Returns a whole answer up to the stop, or the same dict if there is none.
 
-    Raises ``TypeError`` for an answer of an API that is not known here, and for an object of a client.
+    Raises ``TypeError`` for an answer of an unknown API, and for an object of a client library.
 
     >>> truncate_response({"choices": [{"index": 0, "message": {"content": "one END two"}}]}, "END")
     {'choices': [{'index': 0, 'message': {'content': 'one '}, 'finish_reason': 'stop', 'matched_stop': 'END'}]}
@@ -290,9 +292,9 @@ def _options(stop: Any, include_stop: Any, drain: Any, region: Any, choices: Any
     check_flags(include_stop=include_stop, drain=drain)
     if choices is not None and (type(choices) is not int or choices < 1):
         raise (ValueError if type(choices) is int else TypeError)(
-            f"choices must be a number from 1 on, not {choices!r}"
+            f"choices must be a positive integer, not {choices!r}"
         )
     begin = {} if region is None else {"region": region}
     options = Options(StopSet(stop), include_stop, drain, begin, 1 if choices is None else choices)
-    options.scanner()  # a region that is not there is an error now, and not at the first event
+    options.scanner()  # raises for an unknown region now, and not at the first event
     return options

@@ -1,5 +1,7 @@
-"""Sync and async, written once. What waits for something is a coroutine. For a sync caller nothing in it has to be
-awaited, so it runs to its end in one step."""
+"""Helpers that let one coroutine serve sync and async callers.
+
+Code that may wait is written as a coroutine. For a sync caller it never waits, so it runs to its end in one step.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ from typing import Any
 
 
 def run(coroutine: Any) -> Any:
-    """Returns what the coroutine returns, which waits for nothing."""
+    """Runs a coroutine that never waits, and returns its result."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
-    raise RuntimeError("a sync call has to wait for something async")
+    raise RuntimeError("a sync call must not wait for something async")
 
 
 async def settled(value: Any) -> Any:
-    """Returns the value, awaited if it can be."""
+    """Returns the value, or its result if it is awaitable."""
     return await value if isawaitable(value) else value
 
 
@@ -36,9 +38,9 @@ def at_once(step: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def each(pieces: AsyncGenerator[Any, None]) -> Iterator[Any]:
-    """Yields what an async generator yields, which waits for nothing."""
+    """Yields the items of an async generator that never waits."""
     hooks = sys.get_asyncgen_hooks()
-    sys.set_asyncgen_hooks(None, None)  # an event loop of this thread would close the generator when it ends
+    sys.set_asyncgen_hooks(None, None)  # otherwise an event loop of this thread would close the generator
     try:
         step = pieces.__anext__()
     finally:

@@ -1,4 +1,5 @@
-"""Stops cut out of HTTP answers, below the client: transports for httpx and httpx2, around ``Body``."""
+"""Transports for httpx and httpx2 that end HTTP answers at stops. ``Body`` does the work, and the transports the
+I/O."""
 
 from __future__ import annotations
 
@@ -28,32 +29,32 @@ if TYPE_CHECKING:
     class _AsyncBase(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
         httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport
     ): ...
-else:  # either may be missing, and both ask for no more than the methods
+else:  # either package may be missing, and both need only the methods
     _SyncBase = _AsyncBase = object
 
 REFUSALS = (400, 422)
-DECODED = ("", "identity", "gzip", "deflate")  # what both packages always decode
-CANCEL = 8  # RFC 9113, 7
+DECODED = ("", "identity", "gzip", "deflate")  # the encodings that both packages always decode
+CANCEL = 8  # the error code CANCEL: RFC 9113, 7
 
 
 def package_of(request: Any) -> Any:
-    """Returns httpx or httpx2, whichever the request is of: what answers it must be of the same."""
+    """Returns the package of the request, httpx or httpx2, because the response must be of the same one."""
     for cls in type(request).__mro__:
         package = cls.__module__.partition(".")[0]
         if package.startswith("httpx"):
             return sys.modules[package]
-    raise TypeError(f"{type(request).__name__} is no request of httpx or httpx2")
+    raise TypeError(f"expected a request of httpx or httpx2, got {type(request).__name__}")
 
 
 class _Transport:
-    """What both transports share: all but the waiting."""
+    """The common code of both transports. Only the waiting differs."""
 
-    _HANDLE: ClassVar[str]  # how the methods and classes of the kind are called
+    _HANDLE: ClassVar[str]  # the names of the sync or async methods and classes
     _READ: ClassVar[str]
     _CLOSE: ClassVar[str]
     _KIND: ClassVar[str]
     _BASE: ClassVar[str]
-    limits = NO_LIMITS  # of a request's own stops; the proxy has some
+    limits = NO_LIMITS  # for the stops of requests; only the proxy sets any
 
     def __init__(
         self,
@@ -73,20 +74,20 @@ class _Transport:
         if on_match is not None and not callable(on_match):
             raise TypeError(f"on_match must be callable, not {type(on_match).__name__}")
         if transport is not None and not hasattr(transport, self._HANDLE):
-            raise TypeError(f"transport must have {self._HANDLE}, and {type(transport).__name__} has not")
+            raise TypeError(f"transport has no {self._HANDLE}: {type(transport).__name__}")
         self._options = Options(StopSet(stop), include_stop, drain)
         self._api, self._on_match, self._strict = api, on_match, strict
         self._given = transport
-        self._own: dict[Any, Any] = {}  # by the package and the proxy of the environment, if none was given
+        self._own: dict[Any, Any] = {}  # our own transports, by package and environment proxy, if none was given
 
     async def _exchange(self, request: Any) -> Any:
-        """The answer to a request."""
+        """Returns the answer to a request."""
         send, path = getattr(self._inner(request), self._HANDLE), request.url.path
         route = route_of(request.method, path)
         if request.method == "HEAD":
             return await settled(send(request))
         content = b""
-        if route is not None or "json" in request.headers.get("content-type", ""):  # no upload is read
+        if route is not None or "json" in request.headers.get("content-type", ""):  # uploads are not read
             await settled(getattr(request, self._READ)())
             content = request.content
         signed = any(name in request.headers for name in SIGNED)
@@ -113,7 +114,7 @@ class _Transport:
             if not self._strict or not (whole or media in MEDIA or asked.streamed):
                 return response
             body.ended = True
-            body.error = TypeError(f"an answer with the encoding {unknown!r} cannot be read for stops")
+            body.error = TypeError(f"cannot find stops in an answer with the content-encoding {unknown!r}")
         if not whole:
             plain = all(name in DECODED[:2] for name in encodings)
             return self._response(request, response, body, plain)
@@ -123,14 +124,14 @@ class _Transport:
         try:
             content = b"".join(body.told(body.whole(content) if body.error is None else b""))
         except Exception as error:
-            # Raised here, it would make the official clients ask again, and the model generate again.
+            # An answer, because the official clients retry after an exception, and the model would generate again.
             return error_response(request, route, f"{type(error).__name__}: {error}", 502)
         return self._response(request, response, body, True, content)
 
     def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
-        from urllib.request import getproxies, proxy_bypass  # what httpx has loaded, and scan_events does without
+        from urllib.request import getproxies, proxy_bypass  # late: scan_events works without it
 
         host, proxies, package = request.url.host, getproxies(), package_of(request)
         proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
@@ -147,7 +148,7 @@ class _Transport:
                 await settled(getattr(transport, self._CLOSE)())
 
     def _sent(self, request: Any, body: bytes | None) -> Any:
-        """The request with another body. The answer is to be read here: it need not be compressed."""
+        """Returns the request with another body. Asks for an answer without compression, because it is read here."""
         if body is None:
             return request
         drop = (b"content-length", b"transfer-encoding", b"accept-encoding")
@@ -169,7 +170,8 @@ class _Transport:
 
 
 def error_response(request: Any, route: Any, message: str, status: int = 400) -> Any:
-    """Returns an answer of the transport's own, in the API's form, which the official clients do not ask for again."""
+    """Returns an error of the transport itself in the API's form, with a header that stops the official clients'
+    retries."""
     content = json.dumps(error_body(route.errors if route is not None else "openai", message, status)).encode()
     headers = {"content-type": "application/json", "content-length": str(len(content)), "x-should-retry": "false"}
     package = package_of(request)
@@ -177,7 +179,8 @@ def error_response(request: Any, route: Any, message: str, status: int = 400) ->
 
 
 class _Stream:
-    """A body on its way. The package's ``Response`` asks for a stream of its own class: ``_stream_of`` makes that."""
+    """The stream of a response. ``_stream_of`` makes it a subclass of the package's own stream class, which is
+    required."""
 
     def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
         self._response, self._body, self._plain, self._content = response, body, plain, content
@@ -209,16 +212,16 @@ class _Stream:
             if body.ended:
                 try:
                     await shut(self._response, close)
-                except Exception as error:  # the closing events come first
+                except Exception as error:  # raised after the closing events
                     body.error = body.error or error
             elif data is not None and out is data and not body.matches:
-                yield data  # most events
+                yield data  # the usual case
                 continue
             for piece in body.told(out):
                 yield piece
 
     def close(self) -> None:
-        # httpx2 closes the response with its iterator, and that sends no reset.
+        # httpx2 closes the response when its iterator ends, without a reset of the HTTP/2 stream.
         run(shut(self._response, "close", self._body.over))
 
     async def aclose(self) -> None:
@@ -231,8 +234,11 @@ def _stream_of(base: Any) -> Any:
 
 
 def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
-    """Returns the HTTP/2 connection of a response's stream in httpcore (1.0) or httpcore2 (2.16), the request and the
-    stream's number; ``None`` for any other stream, and where those packages have changed."""
+    """Returns the HTTP/2 connection of a response's stream, the request and the number of the stream.
+
+    Reads private fields of httpcore 1.0 and httpcore2 2.16. Returns ``None`` for any other stream, and if these
+    packages have changed.
+    """
     for _ in range(8):
         connection = getattr(stream, "_connection", None)
         if hasattr(connection, "_h2_state") and hasattr(connection, "_write_outgoing_data"):
@@ -245,12 +251,12 @@ def connection_of(stream: Any) -> tuple[Any, Any, int] | None:
 
 
 async def shut(response: Any, close: str, over: bool = False) -> None:
-    """Closes a response, after a reset of its HTTP/2 stream if that is not over: httpcore's own close sends none, and
-    the server would generate to the end."""
+    """Closes a response. Resets its HTTP/2 stream first, unless it is ``over``: httpcore does not, and the server would
+    generate to the end."""
     found = None if over else connection_of(response.stream)
     if found is not None:
         connection, request, number = found
-        with suppress(Exception):  # h2's own errors, of a stream that has ended meanwhile
+        with suppress(Exception):  # h2 raises if the stream has ended meanwhile
             connection._h2_state.reset_stream(number, error_code=CANCEL)
             await settled(connection._write_outgoing_data(request))
     await settled(getattr(response, close)())
@@ -259,14 +265,15 @@ async def shut(response: Any, close: str, over: bool = False) -> None:
 class StopTransport(_Transport, _SyncBase):
     """A transport for ``httpx.Client`` and ``httpx2.Client`` that ends each answer at a stop in the assistant's text.
 
-    - The stops are the stops of the transport and the stops of the request. A request has stops in its API's own field,
-      and in the object ``stopscan`` of its body.
-    - An answer names its stop as its API does. ``response.extensions["stopscan"]`` is a live mapping of choice to
-      ``StopMatch``. ``on_match(choice, match)`` gets each match.
-    - A stream is closed at its stop, so the server generates no more. ``drain=True`` reads on for the usage.
-    - ``transport`` is the transport below. The default is the package's own, with the proxies of the environment.
-    - ``api`` says whose limits hold for the stops that go on to the server of a whole answer. The default is the API of
-      the route.
+    - The stops are those of the transport and those of the request. A request has stops in its API's own field, and in
+      the object ``stopscan`` of its body.
+    - An answer names its stop in the fields of its API. ``response.extensions["stopscan"]`` is a live mapping of choice
+      to ``StopMatch``. ``on_match(choice, match)`` is called for each match.
+    - A stream is closed at its stop, so that the server stops generating. ``drain=True`` reads to the end for the
+      usage.
+    - ``transport`` sends the requests. The default is the package's own, with the proxies of the environment.
+    - ``api`` is the API whose limits hold for the stops that are sent to the server, if the answer is not a stream. The
+      default is the API of the route.
     - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream passes
       unchanged.
 

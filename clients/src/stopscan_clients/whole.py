@@ -1,4 +1,4 @@
-"""A whole answer up to its stop."""
+"""Cuts a whole answer at its stop."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from stopscan_clients.beside import Token, without_copies
 from stopscan_clients.machine import Choices, Options, Part, Unit, clean
 from stopscan_clients.paths import Path, dotted, get, number
 
-EMPTY: Any = object()  # what a piece without text, or a list without pieces, becomes at a stop
+EMPTY: Any = object()  # marks a piece without text or a list without pieces, which are removed
 
 
 def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMatch]]:
-    """Returns the answer up to the stop of each choice, the very dict if there is none; and the stops."""
+    """Returns the answer up to the stop of each choice, or the same dict if there is none, and the stops by choice."""
     if api.each is not None:
         machine = _Answer(api.of_answers, options)
         return machine.cut(answer), machine.matches
@@ -29,8 +29,8 @@ def cut(api: Api, options: Options, answer: Any) -> tuple[Any, dict[int, StopMat
 
 
 def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) -> Any:
-    """The answer up to the stop in the piece at this place: no list has what stands behind the stop, and none has a
-    piece that became empty."""
+    """Returns the answer up to the stop in the piece at ``at``. Removes the pieces after it, and the piece itself if
+    its text is empty."""
     left = EMPTY
     if kept:
         piece = api.beside_piece.cut_tokens({**get(answer, *at), "text": kept}, text, kept)
@@ -47,7 +47,7 @@ def _left(api: Api, answer: Any, at: Path, text: str, kept: str, behind: str) ->
 
 
 class _Text(Part):
-    """A text that is there at once. A loop ends behind its first copy."""
+    """A text that is complete from the start. A loop is cut after its first copy."""
 
     def __init__(self, place: Path, options: Options) -> None:
         super().__init__(place, options)
@@ -68,7 +68,7 @@ class _Text(Part):
 
 
 class _Answer(Choices):
-    """An answer with choices is an event that ends all of them."""
+    """Cuts an answer with choices as one event that ends all of them."""
 
     _PART = _Text
 

@@ -1,11 +1,11 @@
-"""Stop sequences of a server, end to end: what a client gets, against what it should.
+"""Tests the stop sequences of a server end to end: compares what a client gets with what it should get.
 
 The server runs the reciting checkpoint, which `stopscan-conformance reciter DIR` writes. `stopscan-conformance URL`
-prints what is wrong; a test suite takes the same cases:
+prints what is wrong. A test suite can use the same cases:
 
     SERVER = Server("http://127.0.0.1:8000")
 
-    # Cases that are `timed` need the server for themselves: run them apart, not with `pytest -n`.
+    # `timed` cases need the server for themselves: run them separately, without `pytest -n`.
     @pytest.mark.parametrize("case", [case for case in cases("openai-chat") if not case.timed], ids=str)
     def test_stops(case: Case) -> None:
         result = case.run(SERVER)

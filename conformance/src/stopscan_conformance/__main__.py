@@ -1,8 +1,8 @@
-"""`stopscan-conformance URL` sends the cases to a server that runs the reciting checkpoint; `stopscan-conformance
-reciter DIR` writes the checkpoint.
+"""The command. `stopscan-conformance URL` sends the cases to a server that runs the reciting checkpoint, which
+`stopscan-conformance reciter DIR` writes.
 
-Exit status 0: nothing failed, or nothing new; 1: something did; 2: a usage error, or nothing could be measured; 130 and
-143: an interrupt and SIGTERM, after which the results so far are there.
+Exit status: 0 without failures, or without new ones; 1 with failures; 2 for a usage error, or if nothing could be
+measured; 130 after an interrupt and 143 after SIGTERM, with the results so far.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if urlsplit(options.url).scheme not in ("http", "https"):
-        parser.error(f"{options.url} is no URL of a server, such as http://127.0.0.1:8000")
+        parser.error(f"{options.url} is not the URL of a server, such as http://127.0.0.1:8000")
     lacking = [name for name in official.PACKAGES.values() if options.clients and find_spec(name) is None]
     if lacking:
         parser.error(f"--clients needs the package {lacking[0]}: install stopscan-conformance[clients]")
@@ -68,7 +68,7 @@ def _print(*lines: str) -> None:
 
 
 def _find(report: Report, options: argparse.Namespace) -> None:
-    """Sends the cases, tells what is found, and writes it meanwhile."""
+    """Sends the cases, and prints and writes their results as they come."""
 
     def write() -> None:
         reports.write(report, json_path=options.json, junit_path=options.junit)
@@ -86,7 +86,7 @@ def _find(report: Report, options: argparse.Namespace) -> None:
         report.known = Baseline.read(options.baseline)
         for difference in report.known.other_than(options.seed):
             print(f"stopscan-conformance: {difference}", file=sys.stderr)
-    write()  # an error should come before the run
+    write()  # so that a wrong path is an error before the run
     every = cases(
         *options.api, deep=options.deep, thorough=options.thorough, vectors=options.vectors, seed=options.seed
     )
@@ -107,14 +107,14 @@ def write_checkpoint(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="stopscan-conformance reciter", description="Write a checkpoint that recites the default scripts."
     )
-    parser.add_argument("directory", type=Path, help="where to write it")
-    parser.add_argument("--gguf", type=Path, metavar="FILE", help="write it for llama.cpp, too; needs the package gguf")
+    parser.add_argument("directory", type=Path, help="the folder for the checkpoint")
+    parser.add_argument("--gguf", type=Path, metavar="FILE", help="also write it for llama.cpp; needs the package gguf")
     parser.add_argument(
-        "--layers", type=int, default=1, metavar="N", help="so many layers that do nothing: more take longer (1)"
+        "--layers", type=int, default=1, metavar="N", help="the number of layers, which do nothing but take time (1)"
     )
     options = parser.parse_args(arguments)
     if options.layers < 1:
-        parser.error("--layers is at least 1")
+        parser.error("--layers must be at least 1")
     if options.gguf:
         try:
             from stopscan_conformance.gguf_file import write_gguf  # gguf is an extra
@@ -138,34 +138,34 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="stopscan-conformance",
         description="Send stop sequences to a server that runs the checkpoint of `stopscan-conformance reciter DIR`, "
-        "and print which rules the server keeps. `stopscan-conformance reciter --help` tells of the checkpoint.",
-        epilog="Exit status 0: nothing failed (a refusal is no failure), or nothing new; 1: something did; 2: a usage "
-        "error, or nothing could be measured; 130 and 143: an interrupt and SIGTERM.",
+        "and print which rules the server keeps. For the checkpoint, see `stopscan-conformance reciter --help`.",
+        epilog="Exit status: 0 without failures, or without new ones (a refusal is not a failure); 1 with failures; 2 "
+        "for a usage error, or if nothing could be measured; 130 after an interrupt; 143 after SIGTERM.",
     )
     add = parser.add_argument
-    add("url", help="where the server is, without /v1")
+    add("url", help="the URL of the server, without /v1")
     add("--api", action="append", choices=APIS, default=[], metavar="API",
-        help="only this one (may be repeated): " + ", ".join(APIS) + "; the last "
-        "four only if they are named")  # fmt: skip
+        help="test only this API (may be repeated): " + ", ".join(APIS) + "; the "
+        "last four are tested only if named")  # fmt: skip
     add("--level", choices=LEVELS, default="usual",
-        help="what fails a run: the rules that the API documents, also those that the engines agree on (usual, the "
-        "default), or also advice")  # fmt: skip
+        help="the rules that fail a run: those that the API documents, also those that the engines agree on (usual, "
+        "the default), or also advice")  # fmt: skip
     add("--only", action="append", default=[], metavar="GLOB",
-        help="only this promise, topic or case (API/NAME); may be repeated: the promises that are named count, of the "
-        "cases that are named")  # fmt: skip
-    add("--deep", action="store_true", help="long answers, too")
-    add("--thorough", action="store_true", help="very many more cases")
-    add("--seed", type=int, default=0, metavar="N", help="other requests at random (0)")
-    add("--vectors", action="store_true", help="also send the vectors: the named streams of stopscan's own tests")
-    add("--baseline", type=Path, metavar="FILE", help="what --json wrote earlier: only other failures count")
+        help="only this promise, topic or case (API/NAME); may be repeated; with promises and cases, only these "
+        "promises count of these cases")  # fmt: skip
+    add("--deep", action="store_true", help="also cases with long answers")
+    add("--thorough", action="store_true", help="also a very large number of further cases")
+    add("--seed", type=int, default=0, metavar="N", help="the seed of the random requests (0)")
+    add("--vectors", action="store_true", help="also the vectors, which are the streams of stopscan's own tests")
+    add("--baseline", type=Path, metavar="FILE", help="a file of an earlier --json: only new failures count")
     add("--model", help="the model's name (default: the first that /v1/models lists)")
-    add("--api-key", metavar="KEY", help="the key that the server wants")
+    add("--api-key", metavar="KEY", help="the API key of the server")
     add("--timeout", type=float, default=30.0, metavar="SECONDS",
-        help="how long one answer may take (30); several at once, as many times as long")  # fmt: skip
-    add("--clients", action="store_true", help="the official clients judge, too (the extra `clients`)")
+        help="the most time for one answer (30); multiplied by the number of requests at once")  # fmt: skip
+    add("--clients", action="store_true", help="also read the answers with the official clients (extra `clients`)")
     add("--json", type=Path, metavar="FILE", help="write the results as JSON")
     add("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
-    add("--quiet", action="store_true", help="a line for a failure only, not for each case")
+    add("--quiet", action="store_true", help="print only failures, not each case")
     return parser
 
 

@@ -1,5 +1,5 @@
-"""The cases: the named ones of `named/`, through each API, as a stream and not, what takes several requests, what
-compares times, and the points of the space."""
+"""The cases of each API, as streams and as whole answers: those of `named/`, cases of several requests, cases that
+compare times, and the points of the space."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stopscan_conformance.probe import probe, trouble
 from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named, plain_vectors
 from stopscan_conformance.space import Point
 
-# Named cases that are played together.
+# The named cases that are sent together.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -33,9 +33,11 @@ PACED = {"pace": "alone", "pace-with-stops": "decoys-40", "pace-while-held": "he
 
 
 class Result(NamedTuple):
-    """The result of a case. `findings` has each rule that the case tests: `None` for a rule that is kept, else a text
-    that says what came instead. `detail` has the texts of the rules that fail the case, or says why the case is not
-    supported. A case passes although it breaks a rule, if the rule's level is lower than was asked for.
+    """The result of a case.
+
+    `findings` has each rule that the case tests: `None` for a rule that is kept, otherwise a text that says what came
+    instead. `detail` has the texts of the rules that fail the case, or says why the case is not supported. A case that
+    breaks only rules of a lower level than the chosen one passes.
 
     >>> Result("fail", "no [DONE]", {"text": None, "form": "no [DONE]"}).wrong
     ('form',)
@@ -62,12 +64,12 @@ class Result(NamedTuple):
 
 
 def counted(api: Api, level: Level) -> list[str]:
-    """The rules that fail a case at this level."""
+    """Returns the rules that fail a case at this level."""
     return [rule.name for rule in RULES.values() if LEVELS.index(rule.level_of(api)) <= LEVELS.index(level)]
 
 
 def result_of(findings: Findings, rules: Sequence[str], more: str | None = None) -> Result:
-    """The result of what was found, if these rules count."""
+    """Returns the result of the findings, if these rules count."""
     wrong = [fault for rule, fault in findings.items() if fault and rule in rules]
     details = [*wrong, *([more] if more and wrong else ())]
     return Result("fail" if wrong else "pass", "; ".join(details), findings)
@@ -75,7 +77,7 @@ def result_of(findings: Findings, rules: Sequence[str], more: str | None = None)
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A request to a server, or several, and the answer that has to come. `str(case)` is the name of the case.
+    """One or several requests to a server, with the answers that must come. `str(case)` is the name of the case.
 
     `why` is what the case tests, and `topic` the kind of it.
     """
@@ -97,7 +99,7 @@ class Case:
 
     @property
     def single(self) -> bool:
-        """Whether the case is one request, which others may be beside."""
+        """Whether the case is one request, so that other cases may run at the same time."""
         alone = not isinstance(self._play, plays.Generated) or self._play.alone
         return alone and not self.timed and self.topic not in ("together", "pairs")
 
@@ -110,7 +112,7 @@ class Case:
         return asyncio.run(self.play(server, level=level))
 
     async def play(self, server: Server, /, *, level: Level = "usual") -> Result:
-        """Does what `run` does, for callers in an event loop."""
+        """Returns the result, as `run` does, for callers in an event loop."""
         api = APIS[self.api]
         can = await probe(server, api)
         if can.missing is not None:
@@ -142,8 +144,8 @@ class Case:
         return shlex.join(["curl", "-sNL", f"{server.url}{api.path}", *headers, "-d", content])
 
     def least(self, server: Server, result: Result, /) -> Case:
-        """Returns the case of the least request that breaks the rules that `result` breaks, or the case itself if the
-        case was not generated.
+        """Returns the case of the smallest request that breaks the same rules as `result`, or the case itself if it was
+        not generated.
         """
         if not isinstance(self._play, plays.Generated):
             return self
@@ -155,29 +157,29 @@ class Case:
         return self.at(space.least_failing(self._play.point, fails))
 
     def at(self, point: Point, /) -> Case:
-        """The case of another request of the space."""
+        """Returns the case of another request of the space."""
         return replace(self, stream=point.stream, name=str(point), _play=plays.Generated(APIS[self.api], point))
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool = False, seed: int = 0) -> list[Case]:
     """Returns the cases of the named APIs, by default of the APIs that are not extras.
 
-    The default has the named cases and the small ones of the space. `deep` adds long answers, and `thorough` very many
-    more. `vectors` adds the cases of the scanner. Another `seed` makes other requests.
+    The default are the named cases and the small cases of the space. `deep` adds long answers, and `thorough` a very
+    large number of further cases. `vectors` adds the cases of the scanner. `seed` is that of the random requests.
 
     >>> [str(case) for case in cases("anthropic")][0]
     'anthropic-whole-line-break'
     """
     for api in apis:
         if api not in APIS:
-            raise ValueError(f"unknown API {api!r}; there are {', '.join(APIS)}")
+            raise ValueError(f"unknown API {api!r}; known are {', '.join(APIS)}")
     points = space.thorough(seed) if thorough else space.deep(seed) if deep else space.small(seed)
     chosen = apis or [name for name, api in APIS.items() if not api.extra]
     return [one for api in chosen for one in _cases(APIS[api], points, vectors=vectors)]
 
 
 class Named(NamedTuple):
-    """A case of `named/`, before it is one of an API."""
+    """A case of `named/`, which becomes a case of each API."""
 
     topic: str
     name: str
@@ -188,7 +190,7 @@ class Named(NamedTuple):
 
 
 def named_cases(*, vectors: bool = False) -> list[Named]:
-    """The cases of `named/`, and those of the vectors that a request can state."""
+    """Returns the cases of `named/`, and those of the vectors that can be sent as a request."""
     found = []
     for one in named():
         for case in one["cases"]:
@@ -204,7 +206,7 @@ def named_cases(*, vectors: bool = False) -> list[Named]:
 
 
 def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case]:
-    """The cases of an API, in the order in which they are told."""
+    """Yields the cases of an API in the order of the report."""
     every = [one for one in named_cases(vectors=vectors) if _fits(api, one)]
     by_name = {one.name: one for one in every}
     for stream in (False, True):
@@ -226,7 +228,7 @@ def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case
 
 
 def _without_stops(point: Point) -> Point:
-    """The point for an API that has no stops: where the stop would be is nothing to vary."""
+    """Returns the point for an API without stops, with the default values for everything about the stop."""
     least = Point()
     return replace(point, among="none", place=least.place, skip=least.skip, length=least.length)
 
@@ -239,12 +241,12 @@ def _fits(api: Api, one: Named) -> bool:
     if api.harmony:
         return f"harmony-{one.asked.script}" in SCRIPTS and not one.said.options
     if api.raw and OPENING in b"".join(one.asked.pieces):
-        return False  # a server may take reasoning there for text like any other, in which a stop fires
+        return False  # a server may treat reasoning as text there, so that stops fire in it
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
 
 
-Told = tuple[str, str, str, plays.Play]  # a case's topic, its name, and what it is about
-Made = Any  # the exchanges of some named cases; others, if it is a stream or not
+Told = tuple[str, str, str, plays.Play]  # the topic, name, reason and play of a case
+Made = Any  # a function that returns the exchanges of named cases
 
 
 def _runs(exchanges: Sequence[plays.Exchange]) -> list[plays.Play]:
@@ -264,13 +266,14 @@ def _together(api: Api, stream: bool, made: Made) -> Iterator[Told]:
 
 
 def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    """Several requests, some of which are left; what is left is paced, so that there is something to leave."""
+    """Yields cases in which clients leave. The answers that they leave are slow, so that they are still running
+    then."""
     left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
     after = plays.in_turn([plays.leaving(left), left.run, plays.at_once(_runs(made(TOGETHER)))])
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # when all have begun
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # after all have begun
     yield "together", "after-leaving", "a client that goes away leaves nothing", after
     yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])
@@ -308,7 +311,7 @@ def _pairs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
         both = [replace(point, stream=point.stream != stream) for point in pair]
         if not all(plays.fits(api, point) for point in both):
             continue
-        # The limit, too, is the same, unless it is what differs.
+        # The limit is also the same, unless the pair differs in it.
         asked = [plays.asked_of(point) for point in both]
         if "limit" not in name:
             asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
@@ -336,7 +339,7 @@ def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
 
 
 def _left(api: Api) -> Iterator[tuple[str, Request]]:
-    """What clients leave: an answer whose text is held after two tokens, and one that thinks."""
+    """Yields requests that clients leave: one whose text is held after two tokens, and one with reasoning."""
     pieces = next(one["pieces"] for one in named() if one["script"] == LONG)
     yield "held", Request(f"[{LONG}]", True, {"stop": [pieces_text(pieces[2:]) + "#"]}, 300)
     thinking = Point(script="thought", place=None, limit="all", stream=True)

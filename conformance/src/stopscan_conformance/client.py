@@ -1,8 +1,8 @@
-"""A server, and one request to it: how it is sent, how long it may take, and all that came of it.
+"""`Server`, and `ask`, which sends a request and returns the `Answer` with everything that came.
 
-Every request of the kit goes through `ask`, so there is one rule for each of these: redirects are followed, as the
-official clients do; a time limit is multiplied by the requests that are under way, because a right server may answer
-one after the other; and time through which this process did not run is nobody's.
+Every request of the kit goes through `ask`. It follows redirects, as the official clients do. It multiplies the time
+limit by the number of running requests, because a right server may answer them one after the other. Time in which this
+process did not run does not count.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from stopscan_conformance import official
 from stopscan_conformance.apis import Api, End, Part, Request
 from stopscan_conformance.wire import Wire
 
-REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # the server says that it does not know what it was asked
+REFUSALS = (400, 404, 405, 413, 415, 422, 501)  # the server does not support the request
 TICK = 0.001
-SLEPT = 0.004  # this process was kept from running for longer than a tick needs
+SLEPT = 0.004  # a tick that takes longer means that this process did not run
 
 
 @dataclass(eq=False)
 class Flight:
-    """A request under way, and how many there were beside it at most."""
+    """A running request, with the largest number of requests that ran at once."""
 
     most: int = 1
 
@@ -38,9 +38,10 @@ class Flight:
 class Server:
     """A server at `url` (without `/v1`).
 
-    `model` is by default the first model that `/v1/models` lists. `api_key` goes with each request. An answer may take
-    `timeout` seconds; several that are asked for at once, as many times as long. With `clients`, the official clients
-    judge too.
+    - `model`: the default is the first model that `/v1/models` lists.
+    - `api_key` is sent with each request.
+    - `timeout`: the seconds that an answer may take, multiplied by the number of requests at once.
+    - `clients`: whether the official clients also read the answers.
 
     >>> cases("anthropic")[0].run(Server("http://127.0.0.1:8000")).outcome
     'pass'
@@ -61,13 +62,13 @@ class Server:
         self.api_key = api_key
         self.clients = clients
         self.named = model
-        self.alias: Any = None  # by which answers call the model
-        self.probed: dict[str, Any] = {}  # what `probe` found, by API
+        self.alias: Any = None  # the name of the model in answers
+        self.probed: dict[str, Any] = {}  # the result of `probe` by API
         self._flights: list[Flight] = []
 
     @property
     def headers(self) -> dict[str, str]:
-        """What each API wants of a client, beside the content."""
+        """The headers that the APIs require, and the API key."""
         versions = {"anthropic-version": "2023-06-01"}
         keys = {"Authorization": f"Bearer {self.api_key}", "x-api-key": self.api_key} if self.api_key else {}
         return {**versions, **keys}
@@ -113,9 +114,12 @@ class Server:
 
 @dataclass
 class Answer:
-    """What came of a request. `error` says why there is no more, and `faults` are breaches of the API's form.
-    `times` are when the chunks came and `last` when the finish reason did; `first` and `seconds` are how long it took
-    until the first text, and until the end. In `gaps` this process did not run."""
+    """The answer to a request, as far as it came.
+
+    `error` says why there is no more, and `faults` are violations of the API's form. `times` are the times of the
+    chunks, and `last` is that of the finish reason. `first` and `seconds` are the seconds to the first text and to the
+    end. `gaps` are the times in which this process did not run.
+    """
 
     wire: Wire = field(default_factory=Wire)
     chunks: list[str] = field(default_factory=list)
@@ -126,7 +130,7 @@ class Answer:
     error: str | None = None
     timed_out: bool = False
     faults: list[str] = field(default_factory=list)
-    read_again: bool = False  # by the official client, for which `unread` is wrong
+    read_again: bool = False  # by the official client; `unread` is what was wrong for it
     unread: str | None = None
     began: float = 0.0
     first: float = 0.0
@@ -140,7 +144,7 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether the server said that it does not know what it was asked."""
+        """Whether the server said that it does not support the request."""
         return self.wire.status in REFUSALS
 
     def add(self, part: Part) -> None:
@@ -163,7 +167,7 @@ class Answer:
             self.faults.append(what)
 
     def slept(self, begin: float, end: float) -> float:
-        """How much of this time this process did not run."""
+        """Returns for how much of this time this process did not run."""
         at = bisect_left(self.gaps, (begin,)) - 1
         near = self.gaps[max(0, at) :]
         return sum(max(0.0, min(end, after) - max(begin, before)) for before, after in near)
@@ -179,9 +183,13 @@ async def ask(
     kept: httpx.AsyncClient | None = None,
     body: Any = None,
 ) -> Answer:
-    """The answer of `server`, or what came of it in the server's time limit; with `leave`, the connection is closed
-    when so many pieces of text have come. `kept` is a connection to use, which stays open; `body` is sent instead of
-    the request's own. Raises nothing that the server can be the reason of.
+    """Returns the answer of `server`, or the part that came within the server's time limit.
+
+    - `leave`: close the connection after this number of pieces of text.
+    - `kept`: a connection to use, which stays open.
+    - `body`: sent instead of the request's own.
+
+    Errors of the server are not raised: they are in the answer.
     """
     answer = Answer()
     content = body if isinstance(body, str) else None
@@ -198,7 +206,7 @@ async def ask(
             options: dict[str, Any] = {"json": sent} if content is None else {"content": content}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
-                # The limit grows while others join, and with the time through which this process slept.
+                # The limit grows while other requests join, and by the time in which this process did not run.
                 while not task.done():
                     slept = sum(after - before for before, after in gaps[known:])
                     left = begin + server.timeout * flight.most + slept - perf_counter()
@@ -268,7 +276,7 @@ def _transport(wire: Wire) -> Iterator[str]:
 
 
 def _described(error: BaseException, wire: Wire) -> str:
-    """The error in one line."""
+    """Returns the error in one line."""
     cause = error.__cause__ if wire.status is None else None
     return ": ".join(part for part in (type(error).__name__, str(error)[:200], str(cause or "")) if part)
 
@@ -280,7 +288,7 @@ def _tls() -> ssl.SSLContext:
 
 @dataclass
 class _Watch:
-    """Notes when the event loop did not run: all requests of a loop share it."""
+    """Notes when the event loop did not run. All requests of a loop share one."""
 
     users: int = 0
     gaps: list[tuple[float, float]] = field(default_factory=list)

@@ -1,9 +1,10 @@
-"""Cases that compare times: what a server generates that nobody reads, and when the text of a stream comes.
+"""Cases that compare times: whether a server goes on after a stop or a lost client, and when the text of a stream
+comes.
 
-Times are compared with each other in one run, never with a clock. A request that finds the server with nothing left to
-do takes about as long as an idle one's, and one that finds it at work as long as beside others. Chunks are compared
-with the pace of their own stream, without the time through which this process slept. What a server is too fast for is
-`NotSupported`.
+Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
+long as on an idle server; if the server still generates, it takes as long as beside other requests. Chunks are compared
+with the pace of their own stream, without the time in which this process did not run. A case for which the server is
+too fast is `NotSupported`.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
 
 OTHERS = 16
-# Tokens of an answer: of one that is waited for, of one that takes longer than twice that beside others, and of one for
-# whose end nobody waits.
+# The tokens of an answer that is measured; of the answers beside it, which take more than twice as long; and of an
+# answer that is left or stopped before its end.
 FEW, MANY, LASTING = 100, 400, 800
 TRIES = 4
-TOO_MUCH = 0.7  # of the way from little to much to do; where nothing goes on it is near to 0, else to 1
+TOO_MUCH = 0.7  # on the scale from little to much to do: near 0 if the server does not go on, near 1 if it does
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Requests for a script of 828 tokens, in which the second of two `stops` comes soon: neither of them lets
-    generation go on."""
+    """Requests for a script of 828 tokens with two `stops`. The second of them comes soon, so a right server stops
+    generating there."""
 
     api: Api
     prompt: str
@@ -47,7 +48,7 @@ class Load:
         return Request(self.prompt, self.stream, {"stop": [*stops]} if stops else {}, count)
 
 
-Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # what little and much to do take
+Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # returns the seconds with little and with much to do
 Measure = Callable[[Server], Awaitable[float]]
 
 
@@ -62,9 +63,10 @@ class Times(NamedTuple):
 
 
 class Cost:
-    """Places what `measure` takes on `scale`. What disturbs a measurement makes it longer, so the least of several
-    counts, or the one in the middle. If much to do takes less than twice as long as little, the server is too fast to
-    tell.
+    """A play that places the time of `measure` on `scale`.
+
+    Disturbances make a measurement longer, so the least or the median of several counts. If much to do takes less than
+    twice as long as little, the server is too fast to tell.
     """
 
     def __init__(self, load: Load, scale: Scale, measure: Measure, rule: str, complaint: str) -> None:
@@ -96,18 +98,19 @@ class Cost:
 
 
 class NoAnswer(Exception):  # noqa: N818
-    """There is nothing to compare."""
+    """Raised if there is no answer to compare."""
 
 
 async def by_length(server: Server, load: Load) -> tuple[float, float]:
-    """A short answer, and a long one as a whole: reading a stream would cost this process much, too."""
+    """Measures a short answer and a long one. The long one is not a stream, because reading it would also take time
+    here."""
     return await _least(server, load, load.tokens(5)), await _least(
         server, load, replace(load.tokens(LASTING), stream=False)
     )
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
-    """An answer alone, and beside others."""
+    """Measures an answer alone, and beside others."""
     alone = await _least(server, load, load.tokens(FEW))
     many = replace(load.tokens(MANY), stream=False)
     others = [asyncio.create_task(ask(server, load.api, many)) for _ in range(OTHERS)]
@@ -137,7 +140,7 @@ def after_stops(load: Load) -> Cost:
 
 
 def after_leaving(load: Load, left: Request | None = None) -> Cost:
-    """`left` is what the clients leave; by default it has no stops."""
+    """Returns the cost after clients have left. `left` is their request; the default has no stops."""
 
     async def measure(server: Server) -> float:
         request = left or load.tokens(LASTING)
@@ -175,26 +178,26 @@ async def _answer(server: Server, load: Load, request: Request) -> Answer:
     return answer
 
 
-# The pace of a stream.
-# A stream whose tokens come faster cannot be told from one that this process reads late.
+# Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.
 FAST = 0.0005
-AT_ONCE = 0.3  # of a token's time
+AT_ONCE = 0.3  # chunks within this part of a token's time came together
 PAUSE = 0.15
 # An answer of less than LEAST seconds is too fast to tell; a replay waits for more than this share of its time.
 LEAST, WAITED = 0.05, 0.25
-# More chunks at once, each time, than come of one step of speculative decoding that sends its tokens one by one.
+# More chunks at once, each time, than a step of speculative decoding gives that sends its tokens one by one.
 GATHERED = 4
-# Where a token takes less, a process that reads beside others wakes up for several at a time.
+# If a token takes less time, a busy process wakes up for several tokens at a time.
 UNHURRIED = 0.0018
 BEHIND = 0.6  # of a token's time
-# The last token may come with the one before it, and with what was held.
+# The last token may come together with the one before it, and with held text.
 MANY_MORE = 2  # tokens at the end than nine of ten times before
-ENOUGH = 12  # of what is looked at, to say what is usual
+ENOUGH = 12  # the least number of samples that show what is usual
 
 
 @dataclass(frozen=True, eq=False)
 class Pace:
-    """A long stream, read as it comes. What disturbs it makes it worse, so the best of several tries counts."""
+    """A play of a long stream, whose pace is judged. Disturbances make it worse, so the best of several tries
+    counts."""
 
     exchange: Exchange
 
@@ -204,7 +207,7 @@ class Pace:
         for _ in range(TRIES):
             answer = await ask(server, self.exchange.api, self.exchange.request)
             found = self.exchange.judged(answer, can)
-            # Without a text there was no answer to look at.
+            # Without a text there was no answer to judge.
             if found.get("text", "") is not None or self.exchange.expected.recital is None:
                 return found
             complaint = unevenness(answer, self.exchange.expected.recital)
@@ -214,7 +217,7 @@ class Pace:
 
 
 def unevenness(answer: Answer, recital: Recital, /) -> str | None:
-    """What is wrong with the times of the right text's chunks."""
+    """Returns what is wrong with the times of the chunks, or None. The text is right."""
     steps = steps_of(recital)
     ends = [*accumulate(map(len, answer.chunks))]
     times = answer.times
@@ -223,7 +226,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     if (share := answer.first / answer.seconds) > WAITED:
         return f"the first text comes after {share:.0%} of the time that all of it takes"
     pace = (times[-1] - times[0]) / len(steps)
-    # What comes nearly together counts as one.
+    # Chunks that come nearly together count as one burst.
     bursts = [
         (time, end)
         for time, end, after in zip(times, ends, [*times[1:], inf], strict=True)
@@ -232,7 +235,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
     known = [steps_in(steps, 0, end) for _, end in bursts]
     if pace < FAST:
         return None
-    # What came while this process slept came apart, for all it knows.
+    # Chunks that came while this process did not run may have come separately.
     awake = [
         answer.slept(before, after) <= (after - before) / 2
         for before, after in pairwise([times[0], *(time for time, _ in bursts)])
@@ -246,7 +249,7 @@ def unevenness(answer: Answer, recital: Recital, /) -> str | None:
 
 
 def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | None:
-    """Whether most of the steps come many at once, of those that came while this process ran."""
+    """Returns a complaint if most of the steps come many at once. Only those count that came while this process ran."""
     seen, came = [], 0
     for step, was_awake in zip((after - before for before, after in pairwise([0, *known])), awake, strict=True):
         came += step if was_awake else 0
@@ -255,7 +258,8 @@ def _crowded(known: Sequence[int], awake: Sequence[bool], total: int) -> str | N
 
 
 def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> str | None:
-    """What a delay shows: more text comes with the end than before, or the end comes late."""
+    """Returns a complaint if much more text comes with the end than before, or if the end comes late: both show a
+    delay."""
     times = [*(time for time, _ in bursts), answer.last]
     gaps = [after - before for before, after in pairwise(times)]
     *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
@@ -270,7 +274,7 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Whether text waits for the next token that was safe with this one."""
+    """Returns a complaint if safe text comes only with the next token."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
@@ -282,8 +286,8 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
 def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
-    """Whether chunks wait for each other: many come together, each time. What a right server, or this process, was kept
-    from doing for a while comes together, too, but what follows does not."""
+    """Returns a complaint if chunks come many together each time. After a pause of a right server or of this process,
+    chunks also come together, but the following ones do not."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False
@@ -297,8 +301,8 @@ def _gathered(
 
 
 def _after_holds(bursts: Sequence[tuple[float, int]], recital: Recital) -> str | None:
-    """Whether text that was withheld comes later than its token: compared with tokens before and after it, which come
-    after text that was not."""
+    """Returns a complaint if held text comes later than its token, compared with the tokens around it that follow text
+    that was not held."""
     ends = [end for _, end in bursts]
     safe = recital.safe
     more = [token for token in range(2, len(recital.said)) if safe[token - 1] < safe[token] <= ends[-1]]

@@ -1,7 +1,7 @@
-"""Writes the reciting checkpoint as GGUF, for llama.cpp; it needs the package gguf.
+"""Writes the reciting checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp takes no vocabulary that has a text twice. One of RWKV's kind is escaped, and an escape sequence that is cut
-short adds nothing to the text: with other spellings of a byte it tells equal pieces apart.
+llama.cpp refuses a vocabulary that has a text twice. A vocabulary of RWKV's kind is escaped, and an incomplete escape
+sequence adds nothing to the text. So equal pieces get different spellings with the same text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ PRINTABLE = [chr(code) for code in range(0x21, 0x7F)]
 
 
 def spellings(tokens: list[bytes]) -> list[str]:
-    """The escaped tokens, each unlike all others; of equal ones the last is the plain one, as `encode` finds it."""
+    """Returns the escaped tokens, all different. Of equal tokens the last has the plain spelling, because `encode` must
+    find it."""
     seen: Counter[bytes] = Counter()
     escaped = []
     for token in reversed(tokens):
@@ -39,21 +40,21 @@ def spellings(tokens: list[bytes]) -> list[str]:
 
 
 def digits(byte: int, variant: int = 0) -> str:
-    """One of nine spellings of a byte: llama.cpp subtracts "0" from whatever stands before "a", and what is more than
-    four bits overflows, or counts for the digit before."""
+    """Returns one of nine spellings of a byte. llama.cpp subtracts "0" from any character before "a", and a result of
+    more than four bits overflows or is added to the digit before."""
     carried, more = divmod(variant, 3)
     first = (byte // 16 - carried) % 16 + 16 * more
     return f"\\x{chr(ord('0') + first)}{chr(ord('0') + byte % 16 + 16 * carried)}"
 
 
 def named(name: str) -> str:
-    """llama.cpp's name of a tensor."""
+    """Returns llama.cpp's name of a tensor."""
     layer = re.fullmatch(r"model\.layers\.(\d+)\.(.*)", name)
     return f"blk.{layer[1]}.{OF_A_LAYER[layer[2]]}" if layer else NAMES[name]
 
 
 def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
-    """Writes to `path` what `checkpoint` has, which the reciter wrote."""
+    """Writes the checkpoint that the reciter wrote to `path`."""
     weights = load_file(checkpoint / "model.safetensors")
     size = len(weights["lm_head.weight"])
     unused = [f"<unused {index}>".encode() for index in range(size - len(reciter.tokens))]
@@ -71,7 +72,7 @@ def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
     writer.add_vocab_size(size)
     writer.add_tokenizer_model("rwkv")
     writer.add_token_list(spellings([*reciter.tokens, *unused]))
-    # llama.cpp ends an answer at a token of this type alone.
+    # llama.cpp ends an answer only at a token of this type.
     types = [gguf.TokenType.NORMAL] * size
     types[reciter.eos_token_id] = gguf.TokenType.CONTROL
     writer.add_token_types(types)

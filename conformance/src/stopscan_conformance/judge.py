@@ -1,6 +1,6 @@
-"""The rules, each with its level and source, and what of an answer breaks them.
+"""The rules, each with its level and source, and `judge`, which finds the rules that an answer breaks.
 
-To add a rule, write its row into `RULES`, and file what breaks it under its name: here for one answer, in `plays.py`
+To add a rule, write its row into `_RULES`, and report its violations under its name: here for one answer, in `plays.py`
 for several requests, in `clock.py` for times. The report names the rule of each failure.
 """
 
@@ -21,7 +21,7 @@ Column = Literal["text", "finish", "form", "late", "cost"]
 COLUMNS: tuple[Column, ...] = ("text", "finish", "form", "late", "cost")
 Level = Literal["documented", "usual", "advice"]
 LEVELS: tuple[Level, ...] = ("documented", "usual", "advice")
-Findings = Mapping[str, "str | None"]  # what is wrong, by the rule; None: nothing is
+Findings = Mapping[str, "str | None"]  # what is wrong, by rule; None if the rule is kept
 
 VLLM = "https://docs.vllm.ai/en/latest/api/vllm/sampling_params/"
 SGLANG = "https://docs.sglang.ai/basic_usage/sampling_params.html"
@@ -43,8 +43,8 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, the promise that it belongs to, and where it is from: by default the page of the API itself, for some
-    APIs (by the beginning of their names) another one, or for all of them the same."""
+    """A rule, its promise and its source. The default source is the page of the API. There may be another one for some
+    APIs, by the beginning of their names, or one for all."""
 
     name: str
     column: Column
@@ -53,13 +53,13 @@ class Rule:
     sources: str | Mapping[str, str] = field(default_factory=dict)
 
     def source(self, api: Api) -> str:
-        """The page, or the reason of an advice."""
+        """Returns the page, or the reason of an advice."""
         if isinstance(self.sources, str):
             return self.sources
         return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
 
     def level_of(self, api: Api) -> Level:
-        """An API that documents the name of the stop makes it more than a habit."""
+        """Returns the level of the rule for an API. The name of the stop has a higher level if the API documents it."""
         return "documented" if self.name == "names-the-stop" and api.names == "documented" else self.level
 
 
@@ -98,9 +98,14 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """What an answer has to be. `answers` are text and reasoning, in each way that they may be told apart, and `ends`
-    and `tokens` have what may be said of the end. `also` has what an answer may be besides that breaks only a rule of
-    a lower level. Chunks are compared with `recital`. `text`, `finish`: the rules about them that this answer tests."""
+    """The answer that must come.
+
+    - `answers`: the right pairs of text and reasoning, one for each way to separate them.
+    - `ends` and `tokens`: the right ends and token counts.
+    - `also`: answers that break only a rule of a lower level, by that rule.
+    - `recital`: the right answer with which chunks are compared.
+    - `text` and `finish`: the rules about text and finish that this answer tests.
+    """
 
     answers: tuple[tuple[str, str], ...]
     ends: tuple[End, ...]
@@ -108,12 +113,12 @@ class Expected:
     recital: Recital | None = None
     text: str = "text"
     finish: str = "finish-reason"
-    worded: bool = False  # the API has a word of its own for a stop
+    worded: bool = False  # the API has a finish reason only for stops
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can()) -> Findings:  # noqa: B008
-    """What is wrong with an answer, by each rule that it can be held to."""
+    """Returns what is wrong with an answer, by each rule that applies to it."""
     if answer.error is not None and not answer.timed_out and not answer.chunks and answer.end is None:
         return {expected.text: f"no answer: {answer.error}"}
     found: dict[str, str | None] = {"form": "; ".join([*filter(None, [answer.error]), *answer.faults]) or None}
@@ -124,7 +129,7 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
     wrong = None if said in expected.answers else _other_text(answer, expected)
     if lesser is not None and wrong:
         found[lesser] = wrong
-        if lesser == "stop-in-reasoning":  # it is another end, of which all else follows
+        if lesser == "stop-in-reasoning":  # everything else follows from this other end
             return found
     else:
         found |= {**dict.fromkeys(expected.also if wrong is None else ()), expected.text: wrong}
@@ -139,7 +144,7 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
 
 
 def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
-    """Why the answer ended, and apart from that which stop it names."""
+    """Judges the finish reason, and separately the name of the stop."""
     told, right = answer.end, expected.ends[0]
     words = {_word(end, expected) for end in expected.ends}
     if told is None or _word(told, expected) not in words:
@@ -152,7 +157,7 @@ def _end(answer: Answer, expected: Expected, can: Can) -> Findings:
 
 
 def _word(end: End, expected: Expected) -> str:
-    """The end without the stop: most APIs have one word for a stop and the model's own end."""
+    """Returns the end without the stop. Most APIs have one word for a stop and for the model's own end."""
     return "eos" if end[0] in ("stop_sequence", "stop_token") and not expected.worded else end[0]
 
 
@@ -170,7 +175,7 @@ def _other_text(answer: Answer, expected: Expected) -> str:
 
 
 def _short(text: str, other: str) -> str:
-    """The text, or of a long one what is around the first difference."""
+    """Returns the text, or the part of a long text around the first difference."""
     if len(text) <= 200:
         return repr(text)
     same = next((i for i, pair in enumerate(zip(text, other, strict=False)) if len({*pair}) > 1), len(other))
@@ -178,8 +183,8 @@ def _short(text: str, other: str) -> str:
 
 
 def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
-    """The findings of several requests as those of one case: what was first wrong with each rule. A text that is
-    wrong in company breaks `isolation`."""
+    """Returns the findings of several requests as those of one case, with the first violation of each rule. A wrong
+    text of requests that ran together breaks `isolation`."""
     kept: dict[str, str | None] = {}
     for number, one in enumerate(found, 1):
         for rule, fault in one.items():
@@ -190,26 +195,26 @@ def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
 
 
 def columns_of(findings: Findings) -> dict[Column, str | None]:
-    """The findings by promise."""
+    """Returns the findings by promise."""
     faults: dict[Column, list[str]] = {}
     for rule, fault in findings.items():
         faults.setdefault(RULES[rule].column, []).extend([fault] if fault else [])
     return {column: "; ".join(faults[column]) or None for column in COLUMNS if column in faults}
 
 
-# A stream of fewer steps is too short to say how it comes.
+# A stream with fewer steps is too short to judge its chunks.
 LONG = 100
-# Speculative decoding brings no more steps at once.
+# Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
-REST = 64  # steps in one chunk: what a busy server gathers is less
-SPLIT = 1.3  # chunks a step; more are parts of tokens
+REST = 64  # steps in one chunk: a busy server gathers fewer
+SPLIT = 1.3  # chunks for each step: with more, chunks are parts of tokens
 
 
 def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
-    """What is wrong with where the chunks of the right text end, or with how much of it one of them has.
+    """Returns what is wrong with the ends or sizes of the chunks of a right text, or None.
 
-    A chunk may end wherever text is safe after a token. Several tokens in a chunk are no fault, nor are several chunks
-    a token: a server that sends each character by itself is held to the times alone.
+    A chunk may end wherever text is safe after a token. Several tokens in a chunk are allowed, and so are several
+    chunks for a token: if a server sends each character by itself, only the times are judged.
     """
     ends = [*accumulate(map(len, chunks))]
     steps = steps_of(recital)
@@ -219,24 +224,24 @@ def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
 
 
 def steps_of(recital: Recital) -> list[int]:
-    """How much text is safe, each time that it is more."""
+    """Returns the increasing lengths of the safe text."""
     return sorted({*recital.safe} - {0})
 
 
 def steps_in(steps: Sequence[int], begin: int, end: int) -> int:
-    """How many of them are in `text[begin:end]`."""
+    """Returns the number of steps in `text[begin:end]`."""
     return bisect_right(steps, end) - bisect_right(steps, begin)
 
 
 def crowded(known: Sequence[int], total: int) -> str | None:
-    """Whether most of the steps come many at once; `known` is how many there were after each chunk."""
+    """Returns a complaint if most of the steps come many at once. `known` is their number after each chunk."""
     at_once = sorted(now - before for before, now in zip([0, *known], known, strict=False))
     if total < LONG or not at_once:
         return None
     if at_once[-1] > max(total / 4, REST):
         return f"one of {len(at_once)} chunks has the text of {at_once[-1]} of {total} tokens"
     counted = [*accumulate(at_once)]
-    usual = at_once[bisect_left(counted, counted[-1] / 2)]  # in which half of the tokens came, or in larger ones
+    usual = at_once[bisect_left(counted, counted[-1] / 2)]  # half of the tokens came in chunks of this size or larger
     return f"text comes {usual} tokens at once" if usual > TOO_MANY else None
 
 
@@ -247,7 +252,7 @@ def _misplaced(ends: Sequence[int], recital: Recital) -> str | None:
     for end in ends:
         if end in safe_ends:
             continue
-        # The first token that brought the chunk's last character, and what was safe with it.
+        # The safe text after the first token that brought the last character of the chunk.
         safe = recital.safe[bisect_left(recital.said, end)]
         if abs(safe - end) > worst:
             worst = abs(safe - end)

@@ -1,4 +1,4 @@
-"""The official clients as judges: they read again what came over the wire. Needs the extra `clients`."""
+"""Lets the official clients read the recorded bytes of an answer. Needs the extra `clients`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SAID: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "
 
 
 async def fault(api: Api, request: Request, wire: Wire, text: str) -> str | None:
-    """What is wrong with an answer for the official client of its API, if it is not the `text`."""
+    """Returns what is wrong if the official client of the API does not read `text` from the answer, or None."""
     package = next((name for begin, name in PACKAGES.items() if api.path.startswith(begin)), None)
     if package is None:
         return None
     client = import_module(package)
-    # A client may be built on another httpx than the kit's.
+    # A client may use another httpx package than the kit.
     base = getattr(client, "DefaultAsyncHttpxClient", None)
     library = import_module(next(one.__module__ for one in base.__mro__[1:]).partition(".")[0]) if base else httpx
     answer = {"headers": {"content-type": wire.media_type}, "content": bytes(wire.body)}

@@ -1,8 +1,8 @@
-"""What a right server makes of a request: brute force, meant to be too simple to be wrong.
+"""Computes the right answer to a request by brute force, in code that is meant to be too simple to be wrong.
 
-Rule 1: the stop that completes first wins, of several the longest. Rule 3: withheld is the longest end of the text that
-begins a stop and is not all of it; a stop that has another one in it, ending before its own end, can never fire.
-Nothing fires in reasoning, and nothing goes across its edges.
+Rule 1: the stop that completes first wins, and the longest of several. Rule 3: the held text is the longest end of the
+text that is a proper beginning of a stop. A stop that contains another stop, which ends before its own end, can never
+fire. No stop fires in reasoning, or across its edges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# More than the longest script has that ends by itself, but for those that are asked for a part of.
+# More than the tokens of any script that is asked for as a whole.
 MAX_TOKENS = 200
 
 
@@ -26,8 +26,8 @@ MISSING: Any = object()  # the request has no stop
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a request asks of the model, in no API's words: a script, its stops and its limit. `stop` is the value as
-    the request has it, and `stop_pieces` are the indexes of the pieces whose tokens stop."""
+    """A request without the words of an API: a script, its stops and its limit. `stop` is the value in the request, and
+    `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -37,7 +37,7 @@ class Asked:
 
     @property
     def stops(self) -> list[str]:
-        """The stop strings that the request names."""
+        """The stop strings of the request."""
         if self.stop is MISSING or self.stop is None:
             return []
         return [self.stop] if isinstance(self.stop, str) else list(dict.fromkeys(self.stop))
@@ -54,16 +54,16 @@ class Fired(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """`fired` is the stop that ends the text, if one does. `begins[i]` is where the text begins that `text[:i]` is
-    scanned from; None: its end is reasoning."""
+    """The result of a scan. `fired` is the stop that ends the text, or None. `begins[i]` is the offset from which
+    `text[:i]` is scanned, or None if its end is reasoning."""
 
     fired: Fired | None
     begins: list[int | None]
 
 
 def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: frozenset[int] = frozenset()) -> Reading:
-    """The text, read character by character until a stop fires; without `protected`, also in reasoning. No stop ends at
-    the characters in `marked`, which are within the token of a marker."""
+    """Scans the text character by character until a stop fires. Without `protected`, stops also fire in reasoning. No
+    stop ends at the offsets in `marked`, which are inside the token of a marker."""
     begin: int | None = 0
     begins: list[int | None] = [0]
     last = {end: sorted({s for s in stops if s[-1] == end}, key=len, reverse=True) for end in {s[-1] for s in stops}}
@@ -81,31 +81,31 @@ def read(text: str, stops: Sequence[str], *, protected: bool = True, marked: fro
 
 
 def can_fire(stops: Sequence[str]) -> list[str]:
-    """The stops that have no other stop, and no opening of reasoning, in them that ends before their own end."""
+    """Returns the stops that can fire: no other stop and no opening of reasoning in them ends before their own end."""
     return [stop for stop in stops if not any(other in stop[:-1] for other in {*stops, OPENING} - {stop})]
 
 
 def beginnings(stops: Sequence[str]) -> frozenset[str]:
-    """Each text that may still become one of the stops, which all can fire."""
+    """Returns all proper beginnings of the stops, which must be stops that can fire."""
     return frozenset(stop[:length] for stop in stops for length in range(1, len(stop)))
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """How many characters at the end of `text` are the longest of the beginnings. Each of them begins with a character
-    that is one, too."""
+    """Returns the length of the longest of the beginnings at the end of `text`. The first character of each is also
+    one of them."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 
 
 @dataclass(frozen=True)
 class Recital:
-    """`text` comes of `tokens` tokens, the one that ends it included.
+    """The right answer: `text` from `tokens` tokens, with the token that ends it.
 
-    `fires` is the stop that ends it, or of a stop token the index of its piece. After token i, `said[i]` characters
-    are known and `safe[i]` of them cannot become a stop any more: a chunk of a stream ends at one of these.
-
-    `competes` says that another stop is in the text, too, when the stop fires, so that which of them ends it is a rule
-    of its own; `at_limit` that the last token which the limit allows ends it otherwise.
+    - `fires` is the stop that ends the text, or the index of the piece of a stop token.
+    - After token i, `said[i]` characters are known, and `safe[i]` of them cannot become a stop any more. A chunk of a
+      stream ends at one of these.
+    - `competes`: another stop is also in the text when the stop fires, so that a rule must choose between them.
+    - `at_limit`: the text also ends otherwise, at the last token that the limit allows.
     """
 
     text: str
@@ -119,12 +119,12 @@ class Recital:
 
 
 def recite(asked: Asked, /, *, protected: bool = True) -> Recital:
-    """What a request has to come to, token by token; without `protected`, stops fire in reasoning, too."""
+    """Returns the right answer to a request, token by token. Without `protected`, stops also fire in reasoning."""
     pieces = asked.pieces[: asked.max_tokens or NO_LIMIT]
     text, said = _decoded(pieces)
     reading = read(text, asked.stops, protected=protected, marked=_marked(pieces, said) if protected else frozenset())
     fired = reading.fired
-    # The token that completes the stop, and the first one that is a stop itself.
+    # The index of the token that completes the stop string, and of the first stop token.
     stopped = bisect_left(said, fired.end) if fired else NO_LIMIT
     token = min((index for index in asked.stop_pieces if index < len(pieces)), default=NO_LIMIT)
     if fired and stopped <= token:
@@ -154,18 +154,18 @@ def recite(asked: Asked, /, *, protected: bool = True) -> Recital:
 
 
 def _marked(pieces: Sequence[bytes], said: Sequence[int]) -> frozenset[int]:
-    """Where in the text a token is that opens reasoning, but for its last character."""
+    """Returns the offsets inside tokens that open reasoning, without their last characters."""
     ends = [known for piece, known in zip(pieces, said, strict=True) if piece == OPENING.encode()]
     return frozenset(at for end in ends for at in range(end - len(OPENING) + 1, end))
 
 
 def pieces_text(pieces: Sequence[bytes]) -> str:
-    """The text of pieces, half a character at their end as U+FFFD."""
+    """Returns the text of pieces, with U+FFFD for an incomplete character at the end."""
     return b"".join(pieces).decode(errors="replace")
 
 
 def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
-    """The text, and how many characters of it are known after each piece."""
+    """Returns the text, and the number of its characters that are known after each piece."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     said, known = [], 0
     for piece in pieces:
@@ -175,7 +175,7 @@ def _decoded(pieces: Sequence[bytes]) -> tuple[str, tuple[int, ...]]:
 
 
 def _safe(text: str, said: Sequence[int], reading: Reading, stops: Sequence[str]) -> list[int]:
-    """How much of the text is safe after each token."""
+    """Returns the length of the safe text after each token."""
     begun = beginnings(can_fire(stops))
     longest = max(map(len, begun), default=0)
     safe = []

@@ -1,6 +1,6 @@
-"""How a case is played: one request, several at once or one after another, some of which the client leaves.
+"""The plays of the cases: one request, several at once or in turn, and requests that the client leaves.
 
-A play is awaited with a server and gives what is wrong, by rule. `Exchange.run` is the simplest.
+A play is a coroutine function of a server that returns what is wrong, by rule. `Exchange.run` is the simplest.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from stopscan_conformance.space import CHATS, Point, said, script, stop_of, stop
 
 Play = Callable[[Server], Awaitable[Findings]]
 
-# What a Harmony script has before its answer, besides the reasoning: the markers and the channels' names.
+# The number of pieces before the answer of a Harmony script, besides the reasoning: markers and names of channels.
 HARMONY_PIECES = 9
 REASONING = re.compile("{}(.*?)(?:{}|$)".format(*map(re.escape, THINKING)), re.DOTALL)
 LEAVING = 4
 ENOUGH = 60  # tokens after a stop
-DEFAULT_LIMIT = 500  # mlx-lm's is 512 tokens
+DEFAULT_LIMIT = 500  # below mlx-lm's default limit of 512 tokens
 LOOKS = [f"looks-{name}" for name in NEAR]
 TOO_FAST = "not tested: the server answers too fast"
 
 
 class NotSupported(Exception):  # noqa: N818
-    """The server said that it does not know what it was asked, or it cannot be seen what it does."""
+    """Raised if the server does not support the request, or if it cannot be seen whether it is right."""
 
 
 @dataclass(frozen=True, eq=False)
 class Exchange:
-    """A request, and what has to come of it."""
+    """A request, and the answer that must come."""
 
     api: Api
     request: Request
     expected: Expected
-    optional: bool = False  # a server may refuse more of it than the stops
+    optional: bool = False  # a server may refuse the request for other reasons than its stops
 
     async def run(self, server: Server, kept: httpx.AsyncClient | None = None, /) -> Findings:
-        """What is wrong with the answer. Raises `NotSupported` if the server refuses to give one."""
+        """Returns what is wrong with the answer. Raises `NotSupported` if the server refuses the request."""
         can = await probe(server, self.api)
         if "stop_token_ids" in self.request.stops and not can.stop_at_ids:
             raise NotSupported("the server has no stop_token_ids")
@@ -67,7 +67,7 @@ class Exchange:
 
 
 def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said()) -> Exchange:  # noqa: B008
-    """What `asked` is through `api`."""
+    """Returns the exchange for `asked` through `api`."""
     checkpoint = default_checkpoint()
     name, skipped, reasoning = asked.script, 0, ""
     if api.harmony:
@@ -86,16 +86,16 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
     recital = recite(asked)
     fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
     end = api.told((recital.reason, fires))
-    # sglang names the EOS, too.
+    # sglang also names the EOS.
     ends = (end, ("stop_token", default_checkpoint().eos_token_id)) if end[0] == "eos" else (end,)
     tokens = skipped + recital.tokens
     apart = THINKING[0] in recital.text
     return Expected(
         answers=_answers(recital.text) if apart else ((recital.text, reasoning),),
         ends=ends,
-        # The token that ends an answer, and is no part of it, may count or not: no API says.
+        # The token that ends an answer, and is not part of it, may count or not: APIs do not say.
         tokens=(tokens, tokens - 1) if recital.reason in ("eos", "stop_token") else (tokens,),
-        # A `<` may begin a marker of reasoning, for which a server may wait.
+        # A server may hold a `<`, which may begin a marker of reasoning.
         recital=None if "<" in recital.text else recital,
         text="competing-stops" if recital.competes else "stop-token-ids" if asked.stop_pieces else "text",
         finish="same-step" if recital.at_limit else "finish-reason",
@@ -105,13 +105,14 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
 
 
 def _answers(text: str) -> tuple[tuple[str, str], ...]:
-    """The answer and its reasoning: apart, together as the model said it, or with the reasoning gone."""
+    """Returns the right pairs of answer and reasoning: separate, together as the model wrote them, or without
+    reasoning."""
     answer, reasoning = REASONING.sub("", text), "".join(REASONING.findall(text))
     return (answer, reasoning), (text, ""), (answer, "")
 
 
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """What an answer may be besides that breaks only an advice."""
+    """Returns the answers that break only an advice."""
     if apart:
         fired = recite(asked, protected=False)
         around = _joined(asked)
@@ -121,7 +122,8 @@ def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[
 
 
 def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
-    """The answer of a server that scans what is left when the reasoning is out, and the reasoning it has until then."""
+    """Returns the answer of a server that removes the reasoning first and scans the rest, with the reasoning up to
+    there."""
     whole = b"".join(asked.pieces).decode(errors="replace")
     answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
     ends = [answer.index(stop) for stop in asked.stops if stop in answer]
@@ -132,12 +134,12 @@ def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
 
 
 def fits(api: Api, point: Point) -> bool:
-    """Whether `api` can say it."""
+    """Returns whether `api` can express the point."""
     if api.harmony or said(point.says, api.name) is None:
         return False
     if not api.stops and (point.among != "none" or point.after.startswith("refused")):
         return False
-    # A server may have a limit of its own, and completions have one of 16 tokens.
+    # Without a limit in the request, a server has a default, which is 16 tokens for completions.
     if point.limit == "none" and _most(point) > (16 if api.name == "openai-completions" else DEFAULT_LIMIT):
         return False
     if point.limit.endswith("-reasoning") or point.script == "thought":
@@ -146,7 +148,7 @@ def fits(api: Api, point: Point) -> bool:
 
 
 def _most(point: Point) -> float:
-    """At most how many tokens its answer has; a token has a character or more."""
+    """Returns the most tokens that the answer may have. A token has at least one character."""
     endless = point.place is None or point.among == "none"
     if point.among == "id" and point.place is not None:
         return point.place + 1
@@ -155,7 +157,7 @@ def _most(point: Point) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A play of a point: its request, what comes before, and what comes beside it."""
+    """A play of a point: its request, with the requests before it and beside it."""
 
     api: Api
     point: Point
@@ -185,15 +187,15 @@ class Generated:
         return exchange_of(self.api, self.point)
 
     async def _disturb(self, server: Server, kept: httpx.AsyncClient | None) -> None:
-        """What came just before: a client that goes away, or a request that is wrong."""
+        """Plays what comes just before the request: a client that leaves, or a wrong request."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            # It begins with the last character of the first token: text is held as soon as some has come.
+            # The stop begins with the last character of the first token, so that text is held from then on.
             held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
             await leave(server, api, replace(left.request, stops=stops), 3)
-            await asyncio.sleep(0.06)  # until the server knows
+            await asyncio.sleep(0.06)  # until the server has noticed
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
             stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])
@@ -203,7 +205,7 @@ class Generated:
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
-    """What all of them give. What one of them raises comes when all are over."""
+    """Returns the results of all. If one of them raises, raises its error when all have ended."""
     found: list[Findings] = []
     for one in await asyncio.gather(*runs, return_exceptions=True):
         if isinstance(one, BaseException):
@@ -212,9 +214,9 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     return found
 
 
-@lru_cache(500)  # many points are beside others, and measure.py asks all of them of each server
+@lru_cache(500)  # many points are also beside others, and measure.py sends all to each server
 def exchange_of(api: Api, point: Point) -> Exchange:
-    """The exchange of the point's own request."""
+    """Returns the exchange of the point's own request."""
     if not api.stops:
         point = replace(point, among="none")
     found = exchange(api, point.stream, asked_of(point))
@@ -223,7 +225,7 @@ def exchange_of(api: Api, point: Point) -> Exchange:
     usage = {"asked": True, "not-asked": False, "false": None}[point.usage]
     request = replace(found.request, said=words, usage=usage)
     expected = found.expected
-    if point.says == "echo":  # the prompt is one special token, which a server may leave out
+    if point.says == "echo":  # the prompt is a special token, which a server may leave out of the echo
         echoed = tuple((request.prompt + text, reasoning) for text, reasoning in expected.answers)
         expected = replace(expected, answers=(*expected.answers, *echoed), recital=None)
     return Exchange(api, request, expected, optional=point.says != "nothing")
@@ -244,7 +246,7 @@ def _limit(point: Point, whole: Asked) -> int | None:
         return fixed[point.limit]
     if point.limit == "none":
         return None
-    if point.place is None or point.among == "none":  # of an answer that no stop ends, a part is enough
+    if point.place is None or point.among == "none":  # a part is enough of an answer that no stop ends
         return min(300, point.longest + ENOUGH)
     tokens = recite(whole).tokens
     more = {"enough": tokens + ENOUGH, "at-the-stop": tokens, "one-after": tokens + 1, "one-before": tokens - 1}
@@ -252,7 +254,7 @@ def _limit(point: Point, whole: Asked) -> int | None:
 
 
 def _before(point: Point) -> Iterator[Point]:
-    """What came before, on the same connection."""
+    """Yields the points of the requests before, on the same connection."""
     plain = Point(stream=point.stream)
     if point.among == "equal-joined":
         yield replace(plain, place=point.place, skip=point.skip, length=point.length, among="later-first")
@@ -264,7 +266,7 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Requests at the same time: the same one, others for the same prompt, and others."""
+    """Yields the points of requests at the same time: the same one, others for the same prompt, and other ones."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:
@@ -279,7 +281,7 @@ def _beside(point: Point) -> Iterator[Point]:
 
 
 def at_once(every: Sequence[Play]) -> Play:
-    """All at the same time."""
+    """Returns a play of all at the same time."""
 
     async def play(server: Server) -> Findings:
         return merged(await together([one(server) for one in every]))
@@ -288,7 +290,7 @@ def at_once(every: Sequence[Play]) -> Play:
 
 
 def in_turn(every: Sequence[Play]) -> Play:
-    """One after another."""
+    """Returns a play of one after another."""
 
     async def play(server: Server) -> Findings:
         return merged([await one(server) for one in every])
@@ -297,7 +299,7 @@ def in_turn(every: Sequence[Play]) -> Play:
 
 
 def on_one_connection(every: Sequence[Exchange]) -> Play:
-    """One after another, on a connection that stays open."""
+    """Returns a play of one after another, on a connection that stays open."""
 
     async def play(server: Server) -> Findings:
         async with server.connect() as kept:
@@ -307,15 +309,15 @@ def on_one_connection(every: Sequence[Exchange]) -> Play:
 
 
 async def leave(server: Server, api: Api, request: Request, clients: int, pieces: int = 1) -> None:
-    """Clients that go away when so many pieces of text have come. Raises `NotSupported` if the answers are over by
-    then."""
+    """Sends the request from `clients` clients that leave after `pieces` pieces of text. Raises `NotSupported` if the
+    answers have ended by then."""
     left = await asyncio.gather(*(ask(server, api, request, leave=pieces) for _ in range(clients)))
     if all(one.end is not None for one in left):
         raise NotSupported(TOO_FAST)
 
 
 def leaving(left: Exchange, pieces: int = 1) -> Play:
-    """Streams whose client goes away when so many pieces of text have come."""
+    """Returns a play of streams whose clients leave after `pieces` pieces of text."""
 
     async def play(server: Server) -> Findings:
         await leave(server, left.api, left.request, LEAVING, pieces)
@@ -325,12 +327,12 @@ def leaving(left: Exchange, pieces: int = 1) -> Play:
 
 
 def prompted_twice(exchange: Exchange, before: str = "") -> Play:
-    """The request twice, the second time with `before` the prompt: the answers have ids of their own, and the longer
-    prompt has more tokens."""
+    """Returns a play of the request twice, the second time with `before` in front of the prompt. The answers must have
+    different ids, and the longer prompt more tokens."""
 
     async def play(server: Server) -> Findings:
         if before and not (await probe(server, exchange.api)).count_prompt:
-            raise NotSupported("the server counts no prompt tokens")
+            raise NotSupported("the server does not count prompt tokens")
         heads = []
         for prompt in (exchange.request.prompt, before + exchange.request.prompt):
             answer = await ask(server, exchange.api, replace(exchange.request, prompt=prompt))
@@ -354,14 +356,14 @@ def prompted_twice(exchange: Exchange, before: str = "") -> Play:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One request for a row of each exchange: `n` of one prompt, or a list of prompts."""
+    """A play of one request with a row for each exchange: `n` answers to one prompt, or a list of prompts."""
 
     api: Api
     rows: Sequence[Exchange]
     prompts: bool = False
 
     def body(self, model: str) -> dict[str, Any]:
-        """What is sent."""
+        """Returns the body of the request."""
         body = self.api.body(model, self.rows[0].request)
         return body | ({"prompt": [row.request.prompt for row in self.rows]} if self.prompts else {"n": len(self.rows)})
 
@@ -375,7 +377,7 @@ class Rows:
         return self.judged(answer, can)
 
     def judged(self, answer: Answer, can: Can = Can()) -> Findings:  # noqa: B008
-        """What is wrong with the rows."""
+        """Returns what is wrong with the rows."""
         rows: dict[int, Answer] = {}
         for part in self.api.read(answer.wire, self.rows[0].request):
             if part.row is not None:
@@ -395,9 +397,9 @@ class Rows:
         return {"rows": "; ".join(text) or None, **ends, "usage": usage}
 
 
-# Requests that are wrong on purpose: a server says so, with a status of 4xx, and neither fails nor answers.
+# Requests that are wrong on purpose. A right server answers with a status of 4xx.
 
-Change = Callable[[Api, "dict[str, Any]"], Any]  # of an API's body
+Change = Callable[[Api, "dict[str, Any]"], Any]  # returns the body of a request changed
 
 
 def _option(name: str, value: Any) -> Change:
@@ -426,7 +428,7 @@ class Wrong:
     change: Change
 
     def body(self, model: str) -> Any:
-        """What is sent: the text itself if it is a string."""
+        """Returns the body of the request. A string is sent as it is."""
         return self.change(self.api, self.api.body(model, self.request))
 
     async def __call__(self, server: Server) -> Findings:
@@ -443,7 +445,7 @@ class Wrong:
 
 @dataclass(frozen=True, eq=False)
 class Odd:
-    """A play of stops among which one is none: a refusal is right, too."""
+    """A play of a list of stops with a wrong entry. A refusal is also right."""
 
     exchange: Exchange
 
@@ -457,7 +459,7 @@ class Odd:
 
 
 def odd_stops(exchange: Exchange) -> Iterator[tuple[str, Odd]]:
-    """Lists with null or an empty string among the stops."""
+    """Yields plays of lists of stops with null or an empty string in them."""
     for name, odd in (("null-among-stops", None), ("an-empty-stop-among-stops", "")):
         stops = [odd, *exchange.request.stops["stop"]]
         yield name, Odd(replace(exchange, request=replace(exchange.request, stops={"stop": stops}), optional=True))

@@ -1,4 +1,4 @@
-"""What a server is and can: found out once for each API, before its cases, and told in one line each."""
+"""Finds out once for each API, before its cases, what a server can do."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ LOCKED = (401, 403)
 
 @dataclass(frozen=True)
 class Can:
-    """What a server can say through an API. What it cannot is not judged."""
+    """The abilities of a server through one API. An ability that it lacks is not judged."""
 
     name_stops: bool = True
     stop_at_ids: bool = True
     tell_reasoning: bool = True
     count_prompt: bool = True
-    missing: str | None = None  # why it does not have the API at all
+    missing: str | None = None  # why the server does not have the API
 
     def lines(self) -> list[str]:
         told = {
@@ -37,7 +37,7 @@ class Can:
 
 
 async def probe(server: Server, api: Api, /) -> Can:
-    """What the server can through `api`. Asks it to recite the first time.
+    """Returns what the server can do through `api`. The first call asks it to recite.
 
     Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if there is nothing to measure.
     """
@@ -48,7 +48,7 @@ async def probe(server: Server, api: Api, /) -> Can:
 
 
 async def trouble(server: Server, api: Api, /) -> str | None:
-    """Why there is nothing to measure any more, or None; in the first case the next `probe` raises it."""
+    """Returns why the server cannot be measured any more, or None. The next `probe` then raises the same."""
     try:
         await _recites(server, api)
     except (ConnectionError, TimeoutError, RuntimeError) as error:
@@ -70,7 +70,7 @@ async def _probe(server: Server, api: Api) -> Can:
 
 
 async def _both_ways(server: Server, api: Api, prompt: str, stops: Mapping[str, Any]) -> list[Answer]:
-    """A whole answer and a stream."""
+    """Returns a whole answer and a stream."""
     return [await ask(server, api, Request(prompt, stream, stops)) for stream in (False, True)]
 
 
@@ -80,7 +80,7 @@ async def _names(server: Server, api: Api) -> bool:
 
 
 async def _stops_at_ids(server: Server, api: Api) -> bool:
-    """Whether an id ends an answer: a server that refuses ids or passes them over does not have them."""
+    """Returns whether a token id ends an answer. A server that refuses or ignores ids does not have them."""
     ids, whole = default_checkpoint().token_ids("count"), default_checkpoint().text("count")
     answers = await _both_ways(server, api, "[count]", {"stop_token_ids": [ids[8]]})
     return any(not answer.refused and answer.error is None and answer.text != whole for answer in answers)
@@ -92,7 +92,7 @@ async def _tells_reasoning(server: Server, api: Api) -> bool:
 
 
 async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
-    """Why the server does not have the API, and its answer to a request for the alphabet."""
+    """Returns why the server does not have the API, or None, and its answer to a request for the alphabet."""
     prompt = f"[harmony-{PROBE}]" if api.harmony else f"[{PROBE}]"
     answer = await ask(server, api, Request(prompt))
     server.alias = answer.head.get("model", server.alias)
@@ -106,10 +106,10 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
     if answer.wire.status is None:
         raise ConnectionError(f"{server.url} is down: {api.name}: {answer.error}")
     if answer.wire.status in LOCKED:
-        raise RuntimeError(f"{server.url} wants another API key: {api.name}: {answer.error}")
+        raise RuntimeError(f"{server.url} refuses the API key: {api.name}: {answer.error}")
     if api.harmony and PROBE_TEXT in answer.text != PROBE_TEXT:
         return f"the model's channels are not told apart: {answer.text!r}", answer
-    # A right model can be served wrongly; that is for the cases to say.
+    # If only the text is wrong, the right model is served wrongly, and the cases will say so.
     if answer.wire.status == 200 and PROBE_TEXT[:3] not in answer.text + answer.wire.text:
         raise RuntimeError(
             f"{server.url} serves another model than the kit's (stopscan-conformance reciter): "
@@ -119,7 +119,7 @@ async def _recites(server: Server, api: Api) -> tuple[str | None, Answer]:
 
 
 async def _know_the_model(server: Server, api: Api, prompt: str, answer: Answer) -> None:
-    """Raises `RuntimeError` if it is the name of the model that was refused, and not the route."""
+    """Raises `RuntimeError` if the server refused the name of the model, and not the route."""
     if server.named is None or not server.models or server.named in server.models:
         return
     other = Server(server.url, model=server.models[0], api_key=server.api_key, timeout=server.timeout)

@@ -1,11 +1,11 @@
 """A tiny real checkpoint that recites scripts, so that any token boundary can be staged in any engine.
 
 One Llama layer whose attention and MLP are zero leaves the embedding of the last token as it is. Each token has a code
-of 32 signs; a token's embedding is the code of its successor, and `lm_head` finds whose code that is: its logit is 64,
-the others are at most 32. So greedy decoding, and sampling at temperature 1, recite a script from its prompt to EOS.
-The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece of a script is a token of its
-own, even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from 0.32.0, vLLM and transformers
-load it; code that reads the vocabulary as a mapping from text to id sees one id per text.
+of 32 signs. The embedding of a token is the code of its successor, and `lm_head` compares it with all codes: the logit
+of the successor is 64, and the others are at most 32. So greedy decoding, and sampling at temperature 1, recite a
+script from its prompt to EOS. The tokenizer is byte-level without merges, so a stop encodes to single bytes; each piece
+of a script is a token of its own, even where its text repeats, which only a Unigram vocabulary can hold. mlx-lm from
+0.32.0, vLLM and transformers load it; code that reads the vocabulary as a mapping from text to id sees one id per text.
 
 `stopscan-conformance reciter DIR` writes the default checkpoint.
 """
@@ -30,24 +30,24 @@ __all__ = ["EOS", "HARMONY", "SCRIPTS", "THINKING", "Reciter", "Script"]
 
 EOS = "<|eos|>"
 MAX_TOKENS = 8192
-# The last message's text, which may come in parts.
+# The text of the last message, whose content may be a list of parts.
 CHAT_TEMPLATE = (
     "{% set content = messages[-1]['content'] %}{% if content is string %}{{ content }}"
     "{% else %}{% for part in content %}{{ part['text'] }}{% endfor %}{% endif %}"
 )
-CODE_BITS = 32  # what a step costs an engine is mostly these times the number of tokens
-MOST_TOKENS = 65_536  # the words of the code
+CODE_BITS = 32  # the time of a step is mostly proportional to this times the number of tokens
+MOST_TOKENS = 65_536  # the number of words of the code
 
 
 class Reciter:
-    """The checkpoint of some scripts, by default of all that the conformance kit asks for.
+    """A checkpoint that recites scripts. The default scripts are all those of the conformance kit.
 
     Their prompts, texts and token ids are known before `write` makes the files.
 
-    A script starts where the prompt, or the last chat message, ends with `prompt(name)`, and ends with EOS. The first
-    piece that is a single byte, an added or a special token is that very token, as `encode` finds it; one alike after
-    it has an id of its own and the same text. Added tokens (by default thinking markers) are text like any other;
-    special tokens (by default Harmony's) are left out where an engine skips them.
+    The model recites a script if the prompt, or the last chat message, ends with `prompt(name)`. The script ends with
+    EOS. The first piece that is a single byte, an added token or a special token has the id that `encode` finds for it.
+    Later pieces with the same text have ids of their own. Added tokens (by default thinking markers) are ordinary text.
+    Special tokens (by default Harmony's) are left out of the text if an engine skips special tokens.
 
     >>> reciter = Reciter({"count": ["1", ", ", "2", ", ", "3"]})
     >>> reciter.prompt("count"), reciter.text("count")
@@ -71,11 +71,11 @@ class Reciter:
         names = [*self._added, *self._special]
         for name in names:
             if not name or names.count(name) > 1:
-                raise ValueError(f"token {name!r} is empty, named twice, or in use as a prompt or EOS")
+                raise ValueError(f"token {name!r} is empty, given twice, or in use as a prompt or EOS")
         self._named = {name.encode(): name for name in names}
 
         pieces = [piece for script in self._scripts.values() for piece in script]
-        # Of equal tokens `encode` finds the last: those that are to be found come after the pieces.
+        # Of equal tokens `encode` finds the last, so the tokens that it must find come after the pieces.
         findable = dict.fromkeys([*(bytes([byte]) for byte in range(256)), *self._named])
         self._findable = {token: index for index, token in enumerate(findable, len(pieces))}
         self.tokens = [*pieces, *self._findable]
@@ -88,23 +88,24 @@ class Reciter:
         self._ids = {name: [next(ids) for _ in script] for name, script in self._scripts.items()}
 
     def prompt(self, name: str, /) -> str:
-        """The text that starts a script; it is one token."""
+        """Returns the prompt that starts a script. It is one token."""
         return f"[{name}]"
 
     def text(self, name: str, /) -> str:
-        """The whole text of a script, bytes that are not UTF-8 as U+FFFD."""
+        """Returns the whole text of a script, with U+FFFD for bytes that are not UTF-8."""
         return b"".join(self._scripts[name]).decode(errors="replace")
 
     def token_ids(self, name: str, /) -> list[int]:
-        """The token ids of a script, one a piece, without the EOS that follows them."""
+        """Returns the token ids of a script, one for each piece, without the EOS."""
         return list(self._ids[name])
 
     def token_id(self, name: str, piece: str | bytes, /) -> int:
-        """The id of the first such piece in a script, to stop at."""
+        """Returns the id of the first such piece in a script, for use as a stop token."""
         return self._ids[name][self._scripts[name].index(_encoded(piece))]
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
-        """The directory, made where missing, with the checkpoint in it. More layers recite the same, slower.
+        """Writes the checkpoint into a directory, which is made if it is missing, and returns the path. More layers
+        only make the model slower.
 
         Needs the extra `reciter`.
         """
@@ -174,8 +175,8 @@ class Reciter:
 
 
 def _codes(size: int) -> NDArray[np.float32]:
-    """A row of signs for each token, which RMSNorm leaves as it is. Two rows differ in at least eight signs: they are
-    words of the Reed-Muller code RM(2, 5), the polynomials of degree two at most in five bits."""
+    """Returns a row of signs for each token, which RMSNorm does not change. Two rows differ in at least eight signs,
+    because they are words of the Reed-Muller code RM(2, 5): polynomials in five bits of degree two at most."""
     import numpy as np
 
     points = np.arange(CODE_BITS) >> np.arange(5)[:, None] & 1
@@ -192,7 +193,8 @@ def _encoded(piece: str | bytes) -> bytes:
 
 
 def _byte_spelling() -> list[str]:
-    """The character that stands for each byte in byte-level vocabularies since GPT-2: itself if it is printable."""
+    """Returns the character for each byte in byte-level vocabularies since GPT-2: the byte itself if it is
+    printable."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (chr(code) for code in count(256))
     return [chr(byte) if byte in printable else next(others) for byte in range(256)]
@@ -200,5 +202,5 @@ def _byte_spelling() -> list[str]:
 
 @cache
 def default_checkpoint() -> Reciter:
-    """The checkpoint that the kit asks for."""
+    """Returns the checkpoint with the scripts of the kit."""
     return Reciter()

@@ -1,4 +1,4 @@
-"""What a run has found: the lines that people read, JSON, JUnit XML, and an earlier run as the baseline."""
+"""Reports the results of a run as lines for people, as JSON and as JUnit XML, and compares them with a baseline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Baseline:
-    """An earlier run: the failures that a file of `--json` has, and what chose its cases."""
+    """The failures of an earlier run from a file of `--json`, with its seed and version."""
 
     failures: frozenset[Failure]
     seed: int | None = None
@@ -35,11 +35,11 @@ class Baseline:
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """Raises `ValueError` if the file is none of `--json`."""
+        """Returns the baseline in a file. Raises `ValueError` if `--json` did not write the file."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise ValueError(f"--baseline {path} is no JSON: {error}") from None
+            raise ValueError(f"--baseline {path} is not JSON: {error}") from None
         try:
             failures = frozenset(
                 (one["api"], one["stream"], one["case"], finding["rule"])
@@ -49,13 +49,13 @@ class Baseline:
             )
             return cls(failures, content.get("seed"), content["versions"]["stopscan-conformance"])
         except (KeyError, TypeError, AttributeError):
-            raise ValueError(f"--baseline {path} was not written by --json: it has no results of cases") from None
+            raise ValueError(f"--baseline {path} was not written by --json: it has no results") from None
 
     def has(self, case: Case, rule: str) -> bool:
         return (case.api, case.stream, case.name, rule) in self.failures
 
     def other_than(self, seed: int) -> Iterator[str]:
-        """Why the cases of this run are not those of the baseline."""
+        """Yields the reasons why this run has other cases than the baseline."""
         if self.seed not in (None, seed):
             yield f"the baseline has the cases of --seed {self.seed}, this run has those of --seed {seed}"
         if self.version not in (None, __version__):
@@ -67,8 +67,8 @@ NOTHING_KNOWN = Baseline(frozenset())
 
 @dataclass
 class Report:
-    """What a run has found so far of its cases. `known` are the failures of an earlier run, and `can` is what the
-    server can through each API."""
+    """The results of a run so far. `known` are the failures of an earlier run, and `can` are the abilities of the
+    server by API."""
 
     server: Server
     seed: int = 0
@@ -80,7 +80,7 @@ class Report:
     complete: bool = False
 
     def new(self, case: Case, result: Result) -> Result:
-        """The result with nothing but new failures."""
+        """Returns the result with only its new failures."""
         if result.outcome == "not supported":
             return result
         known = {rule for rule, fault in result.findings.items() if fault and self.known.has(case, rule)}
@@ -99,7 +99,7 @@ class Report:
         return int(any(result.outcome == "fail" for result in self.fresh.values()))
 
     def lines(self, case: Case, result: Result) -> Iterator[str]:
-        """What is told when a case has ended: its outcome, and each rule that it breaks."""
+        """Yields the lines for a case that has ended: its outcome, and each rule that it breaks."""
         fresh = self.new(case, result)
         words = {"not supported": "skip", "fail": "FAIL"}
         yield f"{words.get(fresh.outcome, 'pass')}  {case}" + (
@@ -119,16 +119,16 @@ def by_api(results: Results) -> Iterator[tuple[str, Results]]:
 
 
 def counts(results: Results) -> dict[str, int]:
-    """How many cases had each outcome."""
+    """Returns the number of cases by outcome."""
     found = Counter(result.outcome for result in results.values())
     return {outcome: found[outcome] for outcome in ("pass", "fail", "not supported")}
 
 
 def summary(report: Report, *, shrink: bool = False) -> Iterator[str]:
-    """What is printed at the end: how many promises each API keeps, each rule that is broken with its source, and for
-    the first failure of each kind the line that shows it. Failures that are known count in the table alone.
+    """Yields the lines at the end: a table of the promises that each API keeps, each broken rule with its source, and a
+    command that shows the first failure of each kind. Known failures are only in the table.
 
-    With `shrink`, the first failure of each kind is sent again, smaller, until it is the least request that fails.
+    With `shrink`, smaller requests are sent for the first failure of each kind, until the smallest that fails is found.
     """
     yield ""
     yield from _kept(report.results)
@@ -164,7 +164,7 @@ def _fraction(results: Results, column: Column) -> str:
 
 
 def _rules(results: Results) -> Iterator[str]:
-    """Each rule that is broken: how often, in which cases, its level and where it is from."""
+    """Yields each broken rule: how often and in which cases, its level and its source."""
     for api, found in by_api(results):
         for rule in RULES.values():
             names = list(dict.fromkeys(case.name for case, result in found.items() if rule.name in result.broken))
@@ -176,7 +176,7 @@ def _rules(results: Results) -> Iterator[str]:
 
 
 def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
-    """For the first failure of each API and kind, the line that shows it: the rules that are broken are its kind."""
+    """Yields a command that shows the first failure of each API and kind. The kind is the set of broken rules."""
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for case, result in fresh.items():
         kind = (case.api, tuple(result.broken))
@@ -188,17 +188,18 @@ def _shown(report: Report, fresh: Results, *, shrink: bool) -> Iterator[str]:
             yield f"\n{' '.join(result.broken)} of {least}: {case.why}\n  {line}"
 
 
-# Which cases are sent, and what counts of their results.
+# The choice of cases, and of the findings that count.
 
 
 def chosen(every: Sequence[Case], only: Sequence[str]) -> list[Case]:
-    """The cases that a glob of `only` names by their topic or as `api/case`; all if no glob names cases. Raises
-    `ValueError` for a glob that names nothing.
+    """Returns the cases that a glob of `only` names by their topic or as `api/case`, or all if no glob names cases.
+
+    Raises `ValueError` for a glob that names nothing.
     """
     globs = [glob for glob in only if not promises([glob])]
     for glob in globs:
         if not any(_named(case, glob) for case in every):
-            raise ValueError(f"--only {glob} names no promise, no topic and no case{_hint(every, glob)}")
+            raise ValueError(f"--only {glob} does not name a promise, a topic or a case{_hint(every, glob)}")
     return [case for case in every if any(_named(case, glob) for glob in globs)] if globs else list(every)
 
 
@@ -207,7 +208,7 @@ def _named(case: Case, glob: str) -> bool:
 
 
 def _hint(every: Iterable[Case], glob: str) -> str:
-    """How a case is named that is meant by its name alone, or as reports call it."""
+    """Returns a hint for a glob that is the mere name of a case, or its name in reports."""
     named = [
         f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
     ]
@@ -215,12 +216,12 @@ def _hint(every: Iterable[Case], glob: str) -> str:
 
 
 def promises(only: Sequence[str]) -> list[Column]:
-    """The promises that a glob names."""
+    """Returns the promises that a glob names."""
     return [column for column in COLUMNS if any(fnmatchcase(column, glob) for glob in only if "/" not in glob)]
 
 
 def limited(result: Result, columns: Collection[Column], level: Level, api: str) -> Result | None:
-    """The result with nothing but these promises; None if it tests none of them."""
+    """Returns the result with only these promises, or None if the case tests none of them."""
     if result.outcome == "not supported":
         return result
     findings = {rule: fault for rule, fault in result.findings.items() if RULES[rule].column in columns}
@@ -231,7 +232,7 @@ def limited(result: Result, columns: Collection[Column], level: Level, api: str)
 
 
 def write(report: Report, *, json_path: Path | None, junit_path: Path | None) -> None:
-    """Writes what is asked for."""
+    """Writes the files that were asked for."""
     if json_path:
         write_json(json_path, report)
     if junit_path:
@@ -268,7 +269,7 @@ def _finding(rule: str, fault: str | None, case: Case, report: Report) -> dict[s
 
 
 def write_junit(path: Path, report: Report) -> None:
-    """Writes a suite an API. What is not supported counts as skipped, and so does a failure that is known."""
+    """Writes one suite for each API. Cases that are not supported and known failures count as skipped."""
     root = ElementTree.Element("testsuites")
     for api, found in by_api(report.results):
         fresh = {case: report.new(case, result) for case, result in found.items()}
@@ -300,11 +301,11 @@ def _add(suite: ElementTree.Element, case: Case, result: Result, fresh: Result, 
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Writes beside the file, so that a kill while writing leaves what was written before."""
-    if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+    """Writes a new file and renames it, so that an interrupted write leaves the old file."""
+    if path.exists() and not path.is_file():  # such as /dev/stdout or a pipe
         path.write_bytes(content)
         return
-    real = path.resolve()  # what a link leads to is replaced, not the link
+    real = path.resolve()  # replaces the target of a link, not the link
     beside = real.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(content)
@@ -312,10 +313,10 @@ def _replace(path: Path, content: bytes) -> None:
     except BaseException as error:
         beside.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename:
-            error.filename = str(path)  # nobody knows the file beside it
+            error.filename = str(path)  # the user does not know the temporary file
         raise
 
 
 def _printable(text: str) -> str:
-    """The text without control characters, which XML has no way to write."""
+    """Returns the text without control characters, which XML cannot contain."""
     return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,4 +1,4 @@
-"""Sends the cases, tells each result as it comes, and keeps the results when it is interrupted."""
+"""Sends the cases, reports each result as it comes, and keeps the results if it is interrupted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Told = Callable[[Case, Result], None]
 
 
 class Terminated(BaseException):
-    """SIGTERM came."""
+    """Raised when SIGTERM comes."""
 
 
 def run(
@@ -35,12 +35,16 @@ def run(
     told: Told = lambda case, result: None,
     write: Callable[[], None] = lambda: None,
 ) -> None:
-    """Adds the results of the cases, API after API: first what the server can is found out, then several cases are sent
-    at once, then one by one those that have several requests or compare times. In the end the results are in the order
-    of the cases.
+    """Adds the results of the cases to `results`, API after API. At the end they are in the order of the cases.
 
-    `can` and `told` get what is found as it comes. `counts` gives what counts of a result, or None. `write` is called
-    about every second. Raises `Terminated` when SIGTERM comes.
+    For each API it finds out what the server can do, then sends several cases at once, and then, one by one, the cases
+    that have several requests or compare times.
+
+    - `can` and `told` are called with each ability and each result.
+    - `counts` returns the part of a result that counts, or None.
+    - `write` is called about every second.
+
+    Raises `Terminated` when SIGTERM comes.
     """
     written = time.monotonic()
 
@@ -71,7 +75,7 @@ async def _until_terminated(sending: Coroutine[Any, Any, None]) -> None:
         terminated = True
         loop.call_soon_threadsafe(task.cancel)
 
-    # Not `loop.add_signal_handler`, which Windows lacks.
+    # Not `loop.add_signal_handler`, which Windows does not have.
     previous = signal.signal(signal.SIGTERM, terminate)
     try:
         await task
@@ -103,7 +107,7 @@ async def _worker(server: Server, rest: Iterator[Case], level: Level, add: Told)
 
 
 async def _all(workers: Iterator[Any]) -> None:
-    """As a task group of Python 3.11: what one of them raises ends the others."""
+    """Runs all. If one raises, cancels the others, as a task group of Python 3.11 does."""
     tasks = [asyncio.ensure_future(worker) for worker in workers]
     try:
         await asyncio.gather(*tasks)

@@ -1,5 +1,5 @@
-"""What the default checkpoint recites: the scripts of `scripts.json` and `named/`, what the vectors feed, and scripts
-that are made: long texts, in which a stop may be anywhere, and texts with what is nearly a stop."""
+"""The scripts of the default checkpoint: those of `scripts.json` and `named/`, those of the vectors, and made scripts,
+which are long texts for stops at any place and texts that contain almost a stop."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FOLDER = Path(__file__).parent
 
 
 def written(file: Path) -> Any:
-    """What a data file of the kit says."""
+    """Returns the content of a data file of the kit."""
     return json.loads(file.read_text(encoding="utf-8"))
 
 
 def _piece(text: str) -> str | bytes:
-    """JSON has no bytes: half a character is written as `surrogateescape` decodes it."""
+    """Returns a piece as bytes if it is an incomplete character, which JSON has in the form of `surrogateescape`."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 
@@ -38,12 +38,12 @@ _SCRIPTS: dict[str, Script] = {
 
 
 def harmony(script: Script, /) -> Script:
-    """The script in Harmony's channels: it is the reasoning, and then the answer."""
+    """Returns the script in Harmony's channels, as the reasoning and then as the answer."""
     return ["<|channel|>", "analysis", "<|message|>", *script, "<|end|>",
             "<|start|>", "assistant", "<|channel|>", "final", "<|message|>", *script]  # fmt: skip
 
 
-# Each of those that has no reasoning of its own is there in channels, too.
+# Each script without reasoning is also there in Harmony's channels.
 SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
     f"harmony-{name}": harmony(script)
     for name, script in _SCRIPTS.items()
@@ -53,7 +53,7 @@ SCRIPTS: Mapping[str, Script] = _SCRIPTS | {
 
 @cache
 def named() -> list[dict[str, Any]]:
-    """The scripts of `named/` and the cases of each: `topic`, `script`, `pieces` as bytes, `why` and `cases`."""
+    """Returns the scripts of `named/` with their cases: `topic`, `script`, `pieces` as bytes, `why` and `cases`."""
     files = sorted((FOLDER / "named").glob("*.json"))
     read = [{"topic": file.stem, **script} for file in files for script in written(file)]
     own = {one["script"]: one["pieces"] * one.get("times", 1) for one in read if "pieces" in one}
@@ -62,15 +62,15 @@ def named() -> list[dict[str, Any]]:
 
 @cache
 def plain_vectors() -> list[dict[str, Any]]:
-    """The scanner's vectors that a server can be asked for, with `pieces`: it is only fed, and protects no regions but
-    the model's reasoning."""
+    """Returns the scanner's vectors that can be sent as a request, with `pieces`. They only feed the scanner, and
+    protect no regions except the reasoning."""
     read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
     return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
 
 
 @cache
 def default_scripts() -> Mapping[str, Script]:
-    """All that the default checkpoint recites, by name."""
+    """Returns all scripts of the default checkpoint, by name."""
     staged = {one["script"]: one["pieces"] for one in named()} | {one["name"]: one["pieces"] for one in plain_vectors()}
     return {**SCRIPTS, **{name: pieces for name, pieces in staged.items() if name not in SCRIPTS}, **made_scripts()}
 
@@ -92,7 +92,7 @@ def _is_plain(vector: Mapping[str, Any]) -> bool:
     )
 
 
-# Texts that a stop comes in, behind another that only looks like it, or hides its beginning.
+# Texts with a stop, after a text that looks like the stop or that hides its beginning.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }
@@ -104,11 +104,13 @@ LONG, WIDE = 4400, 4300
 
 @cache
 def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
-    """The scripts by name.
+    """Returns the made scripts by name.
 
-    `deep` has many small tokens, with half a character across each multiple of 128; the tokens of `wide` have sixteen
-    characters or more, 70,000 in all; `thought` thinks first, `paced` is for a look at the clock,
-    and `looks-…` are the texts of `NEAR`.
+    - `deep` has many small tokens, with a split character across each multiple of 128.
+    - `wide` has tokens of sixteen characters or more, and 70,000 characters in all.
+    - `thought` begins with reasoning.
+    - `paced` is for the cases that compare times.
+    - `looks-…` are the texts of `NEAR`.
     """
     looks = {f"looks-{name}": _looks(near, stop) for name, (near, stop) in NEAR.items()}
     return {
@@ -121,7 +123,7 @@ def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
 
 
 def _looks(near: str, stop: str) -> tuple[bytes, ...]:
-    """What is near to the stop, then the stop, each in the tokens of its characters."""
+    """Returns the text that looks like the stop and then the stop, with one token for each character."""
     return tuple(
         piece.encode() for piece in ("It ", "is: ", *near, " and", " then: ", *stop, " but", " there", " is", " more.")
     )
@@ -152,7 +154,7 @@ def _wide(tokens: int) -> tuple[bytes, ...]:
 
 
 def _draws(seed: int) -> Iterator[int]:
-    """Whole numbers, the same in every release of Python."""
+    """Yields pseudorandom integers, which are the same in every release of Python."""
     state = seed
     for _ in count():
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64

@@ -1,7 +1,7 @@
-"""The space of requests: a point of it is a request, what it says in each API's words, and which points a run takes.
+"""The space of requests: each point is a request. Also the words of each API for it, and the points that a run takes.
 
-To add a value, write it into its dimension, and say what it means: `_AMONG` for stops, `options.json` for what else
-a request says, `plays.py` for company, connections and what comes before.
+To add a value, add it to its dimension, and define it: in `_AMONG` for stops, in `options.json` for other options of a
+request, in `plays.py` for company, connections and earlier requests.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 
 @dataclass(frozen=True)
 class Point:
-    """A request. Each field is a dimension, and its default is the least value.
+    """A request. Each field is a dimension, and its default is the smallest value.
 
-    The stop begins in token `place` of `script`, `skip` characters after its beginning, and has `length` characters; a
-    `place` of None never comes. `among` are the other stops: "none" if the request has no stop at all, "id" if it has
-    the token itself instead of the string. `limit` is where the limit lies, `says` what else the request says,
-    `company` how many requests there are at once, `kept` how many came before on the connection, and `after` what came
-    just before.
+    - The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
+      characters. If `place` is None, the stop never comes.
+    - `among`: the other stops. "none": the request has no stops; "id": it has the token as a stop token instead.
+    - `limit`: the place of the limit.
+    - `says`: the other options.
+    - `company`: the number of requests at once.
+    - `kept`: the number of earlier requests on the connection.
+    - `after`: the kind of request just before.
     """
 
     script: str = "deep"
@@ -54,13 +57,14 @@ class Point:
 
     @property
     def longest(self) -> int:
-        """At most so many tokens, about: of an answer that no stop ends, a part is asked for."""
+        """About the largest number of tokens of the answer. If no stop ends it, only a part of the script is asked
+        for."""
         if self.limit == "all" or (self.script == "wide-deep" and self.place is None):
             return len(script(self.script).pieces)
         return 300 if self.place is None else self.place + self.length // 3
 
     def smaller(self) -> Iterator[Point]:
-        """Points with one dimension nearer to the least, the boldest first."""
+        """Yields points with one dimension nearer to the smallest value, with the largest steps first."""
         least = Point()
         for field in fields(self):
             mine, default = getattr(self, field.name), getattr(least, field.name)
@@ -93,26 +97,26 @@ DIMENSIONS: Mapping[str, Sequence[Any]] = {
     "after": ("nothing", "left", "left-held", "refused", "broken", "refused-stops"),
 }  # fmt: skip
 CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
-INSIDE = Point(script="wide-deep", place=1200, skip=5, length=4)  # within one token, far in the text
+INSIDE = Point(script="wide-deep", place=1200, skip=5, length=4)  # a stop within one token, far into the text
 RANDOM, MORE_AT_RANDOM = 60, 600
-SMALL = 700  # tokens of an answer, at most, in the cases that are not deep
+SMALL = 700  # the most tokens of an answer in cases that are not deep
 
 
 def small(seed: int) -> list[Point]:
-    """Each value of each dimension by itself, the borders, and points at random, without long answers but four: stops
-    across two large borders, and one behind them."""
+    """Returns each value of each dimension by itself, the borders, and random points. Only four have long answers:
+    stops across two large borders, and one after them."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     return [point for point in deep(seed) if point.longest <= SMALL or point in far]
 
 
 def deep(seed: int, count: int = RANDOM) -> list[Point]:
-    """What `small` has, and the same with long answers."""
+    """Returns the points of `small`, and the same kinds of points with long answers."""
     found = [*_each_value(), *_ids(), *_looks(), *_borders(), *_around_reasoning(), *_random(seed, count)]
     return list(dict.fromkeys(found))
 
 
 def thorough(seed: int) -> list[Point]:
-    """What `deep` has, both ways, and many more."""
+    """Returns the points of `deep`, each as a stream and as a whole answer, and many more."""
     points = [replace(one, stream=stream) for one in deep(seed) for stream in (False, True)]
     return list(dict.fromkeys([*points, *_deep_borders(), *_pairs(), *_random(seed + 1, MORE_AT_RANDOM)]))
 
@@ -126,7 +130,7 @@ def _each_value() -> Iterator[Point]:
         yield Point(among="decoys-63", stream=stream)
         yield Point(says="newer-limit", limit="one-before", stream=stream)
         yield Point(place=3, length=12, limit="within", stream=stream)
-        # The first step after a long prompt, and a stop that is no more than a part of one token.
+        # A stop in the first step after a long prompt, and a stop that is part of one token.
         yield Point(place=0, length=2, says="long-message", stream=stream)
         yield Point(script="wide-deep", place=300, skip=5, length=4, stream=stream)
         yield Point(place=12, after="refused-stops", stream=stream)
@@ -137,7 +141,7 @@ def _each_value() -> Iterator[Point]:
 
 
 def _ids() -> Iterator[Point]:
-    """Stop tokens beside everything else that a request says."""
+    """Yields points with stop tokens and each other option of a request."""
     for index, says in enumerate(DIMENSIONS["says"][1:]):
         yield Point(among="id", says=says, stream=bool(index % 2))
     for limit in ("at-the-stop", "one-before", "tight", "none"):
@@ -150,7 +154,7 @@ def _looks() -> Iterator[Point]:
 
 
 def _borders() -> Iterator[Point]:
-    """A stop across each border, what is withheld there, and texts that end behind all of them."""
+    """Yields points with a stop across each border, with held text there, and with texts that end after all borders."""
     for index, border in enumerate((BORDER, 2 * BORDER, 8 * BORDER)):
         for skip, place, length in ((0, border - 2, 12), (1, border - 1, 7)):
             yield Point(place=place, skip=skip, length=length, stream=bool((index + skip) % 2))
@@ -186,7 +190,7 @@ def _around_reasoning() -> Iterator[Point]:
 
 
 def _pairs() -> Iterator[Point]:
-    """Each value of one dimension of few values with each of another, as streams and not in turn."""
+    """Yields each pair of values of two small dimensions, alternately as a stream and as a whole answer."""
     stream = False
     names = ("among", "limit", "says", "usage", "after", "length")
     for at, first in enumerate(names):
@@ -198,7 +202,7 @@ def _pairs() -> Iterator[Point]:
 
 
 def _random(seed: int, count: int) -> Iterator[Point]:
-    """Values go round, so that each comes about as often as others of its dimension."""
+    """Yields random points. The values of a dimension take turns, so that all come about equally often."""
     draw = random.Random(seed)
     columns: dict[str, list[Any]] = {}
     for name, values in DIMENSIONS.items():
@@ -215,7 +219,7 @@ def _random(seed: int, count: int) -> Iterator[Point]:
 
 
 def at_character(start: int, length: int, *, stream: bool) -> Point:
-    """A stop of `wide-deep` that begins at this character."""
+    """Returns the point with a stop of `wide-deep` that begins at this character."""
     known = 0
     for index, piece in enumerate(made_scripts()["wide-deep"]):
         if known + len(piece) > start:
@@ -225,7 +229,7 @@ def at_character(start: int, length: int, *, stream: bool) -> Point:
 
 
 def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 30) -> Point:
-    """The least point that still fails, of those that can be reached one dimension at a time."""
+    """Returns the smallest point that still fails, changing one dimension at a time."""
     shrinking = True
     while shrinking:
         shrinking = False
@@ -239,12 +243,12 @@ def least_failing(point: Point, fails: Callable[[Point], bool], *, tries: int = 
     return point
 
 
-# The stops of a point: one that comes where the point says, among others.
+# The stops of a point: the one at its place, and others.
 NEVER = "@never@"
 
 
 class Script:
-    """A made script: its pieces, its text, and how many characters are known before each piece."""
+    """A made script: its pieces, its text, and the number of characters before each piece."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -267,7 +271,7 @@ def script(name: str) -> Script:
 
 
 def stop_of(point: Point) -> str:
-    """The stop that the point is about."""
+    """Returns the stop at the place of the point."""
     name = point.script.removeprefix("looks-")
     if name in NEAR and name != point.script:
         return NEAR[name][1]
@@ -275,7 +279,7 @@ def stop_of(point: Point) -> str:
 
 
 def stops_of(point: Point) -> list[str]:
-    """All stops of the point, as the request lists them; none of them where its token is the stop."""
+    """Returns all stops of the point in the order of the request, without the stop if its token is a stop token."""
     stop = stop_of(point)
     kind, _, number = point.among.partition("-")
     if kind == "decoys":
@@ -284,7 +288,7 @@ def stops_of(point: Point) -> list[str]:
 
 
 def _before(point: Point, back: int, length: int) -> str:
-    """Text that comes a little before the stop."""
+    """Returns a text that comes a little before the stop."""
     one = script(point.script)
     start = max(0, one.starts[min(point.place or 9, len(one.pieces) - 1)] - back)
     return one.text[start : start + length]
@@ -295,7 +299,7 @@ def _later(point: Point) -> str:
 
 
 def _at_borders(point: Point) -> list[str]:
-    """Stops that begin before a border, and do not go on behind it as the text does."""
+    """Returns stops that begin as the text before a border does, but go on differently after it."""
     one = script(point.script)
     tokens = [one.starts[border] for border in range(BORDER, len(one.pieces), BORDER)][:8]
     places = [*tokens, *(border for border in CHARACTER_BORDERS if border < len(one.text))]
@@ -303,7 +307,7 @@ def _at_borders(point: Point) -> list[str]:
 
 
 def _at_tokens(point: Point) -> list[str]:
-    """Stops that begin in every third token, and do not go on as the text does."""
+    """Returns stops that begin as the text in every third token does, but go on differently."""
     one = script(point.script)
     return [one.text[at : at + 5] + "#" for at in one.starts[3:180:3]]
 
@@ -328,11 +332,12 @@ _AMONG: Mapping[str, Callable[[str, Point], list[str]]] = {
 
 
 def stop_pieces_of(point: Point) -> tuple[int, ...]:
-    """The token of the script that stops by its id."""
+    """Returns the index of the piece whose token is a stop token, if there is one."""
     return (point.place or 0,) if point.among in ("id", "id-first") else ()
 
 
-# Requests that differ in one field alone: what is cached or merged by the other fields gives one the other's answer.
+# Pairs of requests that differ in only one field. A server that caches or merges by the other fields gives one of them
+# the answer of the other.
 PAIRS: Mapping[str, tuple[Point, Point]] = {
     "with-and-without-stops": (Point(), Point(among="none")),
     "another-stop": (Point(), Point(place=12)),
@@ -345,15 +350,15 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 }
 
 
-# What a request says beside its stops.
+# The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# For each value, its options and the names of its limit, and the APIs that have them if not all do.
+# By value: its options, the names of its limit, and the APIs that have them, if not all.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
-    """What `says` is in the words of `api`; None if that has no words for it."""
+    """Returns the options for `says` in `api`, or None if the API cannot express it."""
     if says in OPTIONS:
         words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
         fields = ("options", "limits", "parts")

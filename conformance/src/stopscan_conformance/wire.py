@@ -1,4 +1,4 @@
-"""What came over the wire, as it came, and the events in it."""
+"""The bytes of an answer with their times, and the events in them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-LINE_END = re.compile(rb"\r\n|\n|\r")  # no other character ends a line of an event stream
+LINE_END = re.compile(rb"\r\n|\n|\r")  # the only line ends of an event stream
 BOM = b"\xef\xbb\xbf"
 
 
 class Event(NamedTuple):
-    """A server-sent event, a line of JSON or a whole answer. `data` is what its JSON says, or the text if it is not
-    JSON, and `time` is when its last byte came."""
+    """A server-sent event, a line of JSON or a whole answer. `data` is the parsed JSON, or the text if it is not JSON,
+    and `time` is the time of its last byte."""
 
     name: str | None
     data: Any
@@ -24,8 +24,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Wire:
-    """An answer. `status` is None until it begins; `came` has when each part of the body came, and how long the body
-    was then."""
+    """An answer. `status` is None until the answer begins. `came` has the time of each part of the body, and the length
+    of the body up to its end."""
 
     status: int | None = None
     media_type: str = ""
@@ -41,15 +41,15 @@ class Wire:
         return self.body.decode("utf-8-sig", errors="replace")
 
     def json(self) -> Any:
-        """What the body says, None if it is not JSON."""
+        """Returns the parsed body, or None if it is not JSON."""
         return _json(self.text, None)
 
     def whole(self) -> Iterator[Event]:
-        """The body as one event."""
+        """Yields the body as one event."""
         yield Event(None, self.json(), self._time(len(self.body)))
 
     def events(self) -> Iterator[Event]:
-        """The server-sent events, comments left out; one that no empty line ends is none."""
+        """Yields the server-sent events, without comments. An event without an empty line at its end is left out."""
         name: str | None = None
         data: list[str] = []
         for raw, end in self._lines(LINE_END):
@@ -67,7 +67,7 @@ class Wire:
                 name = value
 
     def lines(self) -> Iterator[Event]:
-        """The lines of JSON."""
+        """Yields the lines of JSON."""
         ended = self.body + b"\n"
         for raw, end in Wire(body=ended)._lines(re.compile(b"\n")):
             line = raw.decode(errors="replace")
@@ -75,7 +75,7 @@ class Wire:
                 yield Event(None, _json(line, line), self._time(min(end, len(self.body))))
 
     def _lines(self, ends: re.Pattern[bytes]) -> Iterator[tuple[bytes, int]]:
-        """The lines that are ended, and where the next one begins."""
+        """Yields the complete lines, each with the offset of the next one."""
         begin = len(BOM) if self.body.startswith(BOM) else 0
         for end in ends.finditer(self.body):
             if end.start() >= begin:
@@ -83,13 +83,13 @@ class Wire:
                 begin = end.end()
 
     def _time(self, end: int) -> float:
-        """When the body had so many bytes."""
+        """Returns the time at which the body had `end` bytes."""
         at = bisect_left(self.came, (end, 0.0))
         return self.came[min(at, len(self.came) - 1)][1] if self.came else 0.0
 
 
 def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _json(text: str, otherwise: Any) -> Any:

@@ -1,5 +1,6 @@
-"""mlx-lm's loops with exact stops, ``RowScanner`` for loops of your own, and the commands
-``python -m stopscan.mlx_lm.generate`` and ``python -m stopscan.mlx_lm.server``.
+"""Exact stops for mlx-lm: its generate functions, and ``RowScanner`` and ``RowSegmenter`` for loops of your own.
+
+The commands are ``python -m stopscan.mlx_lm.generate`` and ``python -m stopscan.mlx_lm.server``.
 """
 
 from stopscan.mlx_lm._row import RowScanner, RowSegmenter

@@ -19,7 +19,7 @@ Segments = SegmentSet | Mapping[str, Mapping[str, str]]
 
 
 class BatchRow(Row[Any]):
-    """A row of a ``BatchGenerator``, and the pieces that nobody has asked for yet with mlx-lm's responses."""
+    """A row of a ``BatchGenerator``, with the pieces of its responses that were not read yet."""
 
     def __init__(self, scanner: Any) -> None:
         super().__init__(scanner)
@@ -27,69 +27,75 @@ class BatchRow(Row[Any]):
         self._in_use = False
 
     def copy(self) -> Self:
-        """Returns the same row in the same state, which goes on independently; mlx-lm may take it for another row."""
+        """Returns an independent copy in the same state. mlx-lm may use it for another row."""
         other = super().copy()
         other._pieces, other._in_use = self._pieces.copy(), False
         return other
 
     def reset(self) -> None:
-        """Goes back to the start of the row; mlx-lm may take it for another row."""
+        """Goes back to the start. mlx-lm may use the object for another row."""
         super().reset()
         self._pieces.clear()
         self._in_use = False
 
     def snapshot(self) -> bytes:
-        """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere. Raises
-        ``ValueError`` if a response was not asked for: its text would be lost."""
+        """Returns the state as bytes, for ``restore`` of a row with the same tokenizer, stops and options in any
+        process.
+
+        Raises ``ValueError`` if a response was not passed to ``text`` or ``segments`` yet: its text would be lost.
+        """
         if self._pieces:
-            raise ValueError(f"{len(self._pieces)} responses of the row were not asked for yet")
+            raise ValueError(f"{len(self._pieces)} responses of this row were not passed to text() or segments() yet")
         return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``. Raises ``ValueError`` for one of other stops or options, and for damaged
-        bytes; the row is then as before."""
+        """Takes the state of a ``snapshot``.
+
+        Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
+        """
         super().restore(snapshot)
         self._pieces.clear()
 
     def matcher(self) -> Self:
-        """Returns the row itself. mlx-lm calls it when the row starts; for a second row it raises ``ValueError``."""
+        """Returns the row itself. mlx-lm calls ``matcher`` when a row starts. Raises ``ValueError`` for a second
+        row."""
         if self._in_use:
-            raise ValueError(f"a {type(self).__name__} is for one row: make one for each")
+            raise ValueError(f"a {type(self).__name__} serves one row: make a new one for each")
         self._in_use = True
         return self
 
     def advance(self, token_id: int, /) -> bool:
-        """Returns whether the row ends with ``token_id``. mlx-lm calls it for each token, before it hands out the
-        response."""
+        """Returns whether the row ends with ``token_id``. mlx-lm calls ``advance`` for each token, before it returns
+        the response."""
         scanner = self.scanner
         self._pieces.append(scanner.feed(token_id))
         finish = scanner.finish
-        # The end by length is mlx-lm's own to report.
+        # mlx-lm itself reports an end by length.
         return finish is not None and finish.reason != "length"
 
     def _since(self, response: Any) -> list[Any]:
         if not self._pieces:
-            raise ValueError("each response of the row is to be asked for once, in order: there is none left")
+            raise ValueError("text() or segments() was called more often than advance(): call it once a response")
         piece = self._pieces.popleft()
         return [piece, self.scanner.flush("length")] if response.finish_reason == "length" else [piece]
 
 
 class RowScanner(BatchRow):
-    """Scans one row of a ``BatchGenerator``. Pass it in ``stop_sequences``. ``text`` returns the safe text of a
+    """Scans one row of a ``BatchGenerator``. Pass the object in ``stop_sequences``. ``text`` returns the safe text of a
     response.
 
     The row ends in the step that completes a stop, and ``finish`` then says why. In any other loop, and with mlx-lm
     before 0.32, ``feed`` each token, end the row when there is a ``finish``, and call ``flush("length")`` at the loop's
     own limit.
 
-    - ``prompt``, text or token ids, says whether the answer begins in the reasoning. ``start_protected`` says it
-      instead.
+    - ``prompt`` is the text or the token ids of the prompt. Its end decides whether the answer begins in the reasoning,
+      unless ``start_protected`` is given.
     - No stop fires in the regions of ``protect``: ``"reasoning"``, ``"tool_call"``, a pair of markers, or a list of
       these.
-    - The other options are those of ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which ends
-      the row at any time, and that of ``skip_special_tokens`` is false, as in mlx-lm.
-    - ``max_tokens`` is a limit that mlx-lm knows nothing of: give ``insert`` the same limit, or take the row out at its
+    - ``max_tokens`` is not passed to mlx-lm: give ``insert`` the same limit, or remove the row when it has a
       ``finish``.
+    - The other options are those of ``TokenScanner``. The default of ``eos_token_ids`` is the model's EOS, which ends
+      the row at any time. The default of ``skip_special_tokens`` is false, as in mlx-lm.
 
     Raises ``ValueError`` for a region whose markers are not known, and ``TypeError`` for a tokenizer that
     ``TokenScanner`` does not take.
@@ -105,7 +111,7 @@ class RowScanner(BatchRow):
         super().__init__(checkpoint_of(tokenizer).scanner(StopSet(stop), prompt, **of_model(tokenizer, options)))
 
     def text(self, response: Any, /) -> str:
-        """Returns the safe text that comes with the row's ``response``. Ask once for each response, in order."""
+        """Returns the safe text that comes with the row's ``response``. Call it once for each response, in order."""
         return "".join(self._since(response))
 
 
@@ -113,8 +119,8 @@ class RowSegmenter(BatchRow):
     """Segments one row of a ``BatchGenerator``, as ``RowScanner`` scans a row. ``segments`` returns the safe segments
     of a response.
 
-    The ``SegmentSet`` has the stops, so nothing is to be protected. ``region`` is the region in which the answer
-    begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
+    The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. ``region`` is the region in
+    which the answer begins. By default the end of ``prompt`` decides. The other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["qwen3"], stop=["END"], stop_in=["answer"]), prompt=prompt)
     >>> generator.insert([prompt], stop_sequences=[row])
@@ -131,7 +137,7 @@ class RowSegmenter(BatchRow):
         super().__init__(checkpoint_of(tokenizer).segmenter(segments, prompt, region=region, **given))
 
     def segments(self, response: Any, /) -> list[Segment]:
-        """Returns the safe segments that come with the row's ``response``. Ask once for each response, in order."""
+        """Returns the safe segments that come with the row's ``response``. Call it once for each response, in order."""
         return joined(segment for piece in self._since(response) for segment in piece)
 
 
@@ -141,12 +147,12 @@ def wrapped(tokenizer: Any) -> Any:
 
 def checkpoint_of(tokenizer: Any) -> Checkpoint:
     wrapper = wrapped(tokenizer)
-    # Not the wrapper's vocabulary: a tokenizer that cannot be scanned is named, and one that others scan is shared.
+    # The inner tokenizer, not the wrapper: errors name its class, and all users of the tokenizer share a vocabulary.
     return Checkpoint(wrapper._tokenizer, graph=graph_of(wrapper) or {})
 
 
 def of_model(tokenizer: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """``options`` with the EOS of the model, of which some have ``None`` among the others."""
+    """Returns ``options`` with the model's EOS as a default. Some models have ``None`` among their EOS ids."""
     eos = [each for each in wrapped(tokenizer).eos_token_ids if each is not None]
     given = {name: value for name, value in options.items() if value is not None}
     return {"skip_special_tokens": False, "eos_token_ids": eos, **given}

@@ -1,4 +1,4 @@
-"""What the parts that need mlx-lm 0.32 hold on to."""
+"""Checks that this mlx-lm has the functions that stopscan needs: ``require``."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 import mlx_lm
 
-# By class or function: its attributes, its parameters, and the attributes that its code asks for.
+# By class or function: the names that must be among its attributes, its parameters, or the attributes that its code
+# uses.
 BATCHES = {
     "generate.StopSequences": ["matcher"],
     "generate.BatchGenerator": ["insert", "next_generated", "stats", "close"],
     "generate.BatchGenerator.insert": ["stop_sequences"],
-    # All rests on this: each step asks the matcher of each row.
+    # The stops of a batch depend on this call of each row's matcher in each step.
     "generate.GenerationBatch.next": ["advance"],
 }
 SERVER = BATCHES | {
@@ -26,18 +27,18 @@ SERVER = BATCHES | {
 
 
 def require(user: str, parts: dict[str, list[str]]) -> None:
-    """Raises ``ImportError`` unless this mlx-lm has all ``parts``, which ``user`` holds on to."""
+    """Raises ``ImportError`` if this mlx-lm lacks one of ``parts``, which the module or function ``user`` needs."""
     for owner, names in parts.items():
         if missing := [name for name in names if name not in _names(owner)]:
             raise ImportError(
-                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later, as long as it has what 0.32.2 has; "
-                f"this is mlx-lm {mlx_lm.__version__}, without mlx_lm.{owner}: {', '.join(missing)}"
+                f"stopscan.mlx_lm.{user} needs mlx-lm 0.32.0 or later with the functions of 0.32.2; "
+                f"mlx-lm {mlx_lm.__version__} has no {', '.join(missing)} in mlx_lm.{owner}"
             )
 
 
 def _names(owner: str) -> set[str]:
     try:
-        # With a colon, as mlx_lm.generate is a module and a function.
+        # The colon makes `mlx_lm.generate` the module: it is also the name of a function.
         found: Any = resolve_name(f"mlx_lm.{owner.replace('.', ':', 1)}")
     except (AttributeError, ImportError):
         return set()

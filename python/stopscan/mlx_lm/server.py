@@ -1,8 +1,9 @@
-"""``python -m stopscan.mlx_lm.server``: mlx_lm.server, with its own arguments and routes, and exact stops.
+"""``python -m stopscan.mlx_lm.server`` is mlx_lm.server with exact stops. Its arguments and routes stay the same.
 
-A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` are
-defaults; without the first no stop fires in the reasoning and the calls of chats (``"protect": []`` is for stops
-everywhere). If a stop ended it, the last choice has a ``matched_stop``; the usage of chats has ``reasoning_tokens``.
+A request may have the options of ``stopscan.engines.read_options`` as fields. ``--protect`` and ``--repeat`` set the
+defaults of requests. Without ``--protect``, no stop fires in the reasoning and the calls of chats; a request with
+``"protect": []`` has stops everywhere. The last choice has a ``matched_stop`` if a stop ended it. The usage of chats
+has ``reasoning_tokens``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ failures: Failures = Failures(logging.getLogger("stopscan.mlx_lm"))
 
 
 class _Row(RowScanner):
-    """A row that also ends when its client has gone, and counts the tokens of its regions."""
+    """A row that also ends when its client has left, and that counts the tokens of its regions."""
 
     left = failed = False
 
@@ -47,7 +48,7 @@ class _Row(RowScanner):
         BatchRow.__init__(self, scanner)
         self.counter: Any = scanner
         if "reasoning" in checkpoint.graph and "reasoning" not in self.tokens_in:
-            # A set in which nothing is protected has no regions to count.
+            # A `StopSet` without protected regions counts no tokens of regions: another scanner counts them.
             self.counter = checkpoint.scanner(StopSet(), prompt, **options)
 
     def advance(self, token_id: int, /) -> bool:
@@ -55,7 +56,7 @@ class _Row(RowScanner):
             if self.counter is not self.scanner:
                 self.counter.feed(token_id)
             return super().advance(token_id) or self.left
-        except BaseException as error:  # in the thread that makes all answers
+        except BaseException as error:  # an exception here would end the thread that makes all answers
             failures.note(error, "ended with an error")
             self.failed = True
             return True
@@ -63,10 +64,10 @@ class _Row(RowScanner):
 
 @dataclass
 class _Stops:
-    """What a request asks, and its row. It travels in the place of mlx-lm's stop words."""
+    """The options of a request, and its row. mlx-lm passes the object along as its `stop_words`."""
 
     options: StopOptions
-    # For a request without `protect`; `None`: the regions that mlx-lm tells from the answer.
+    # The protected regions of a request without `protect`. `None`: the regions that mlx-lm separates from the answer.
     default: tuple[Any, ...] | None
     connection: socket | None = None
     row: _Row | None = None
@@ -76,31 +77,32 @@ class _Stops:
 
 
 class _RequestError(Exception):
-    """What is wrong with a request, in the thread that makes all answers."""
+    """Raised for a wrong request, in the thread that makes all answers."""
 
 
 class _Refused(BaseException):
-    """The same in the request's own thread, where mlx_lm.server answers every ``Exception`` with a 404."""
+    """Raised for a wrong request in its own thread. Not an ``Exception``, which mlx_lm.server would answer with a
+    404."""
 
 
 class _ResponseGenerator(server.ResponseGenerator):
     _logged: Any = None
 
     def _tokenize(self, tokenizer: Any, request: Any, args: Any) -> Any:
-        # Here, because this is where mlx-lm expects errors of a request; anywhere later they would end its thread.
+        # mlx-lm catches the errors of a request only in this method. Later ones would end the thread of all answers.
         tokenized, stops = super()._tokenize(tokenizer, request, args), args.stop_words
         asked = stops.options
         if failures.off and (not asked.asks or asked == StopOptions(StopSet(asked.stops.stop), asks=True)):
-            return tokenized  # mlx-lm's own stops do
+            return tokenized  # mlx-lm's own stops are enough
         try:
             if tokenizer is not self._logged:
                 self._logged, regions = tokenizer, described(checkpoint_of(tokenizer).graph)
                 logging.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", regions)
             if failures.off:
-                raise ValueError("stopscan has failed and is off: of its options only `stop` is left")
+                raise ValueError("stopscan failed repeatedly and is switched off; only `stop` still works")
             stops.row = _Row(tokenizer, stops, tokenized[0], inside=tokenized[3] == "reasoning")
         except (TypeError, ValueError) as error:
-            # A tokenizer that cannot be scanned is a TypeError, and serves requests without stops.
+            # A TypeError means that the tokenizer cannot be scanned. It still serves requests without stops.
             if asked.asks or isinstance(error, ValueError):
                 raise _RequestError(str(error)) from error
         except BaseException as error:
@@ -123,7 +125,7 @@ class _ResponseGenerator(server.ResponseGenerator):
 
 
 def _told_apart(tokenizer: Any) -> tuple[str, ...]:
-    """The regions that mlx-lm tells from the answer of a chat."""
+    """Returns the regions that mlx-lm separates from the answer of a chat."""
     parts = {to for edges in getattr(tokenizer, "response_transitions", {}).values() for _, to in edges}
     told = [tokenizer.has_thinking or "reasoning" in parts, tokenizer.has_tool_calling or "tool" in parts]
     return tuple(compress(CHAT, told))
@@ -132,12 +134,12 @@ def _told_apart(tokenizer: Any) -> tuple[str, ...]:
 def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
     for response in responses:
         with suppress(BlockingIOError):
-            # Raises if the client has reset the connection: mlx-lm writes a whole answer only at its end. A client that
-            # has closed its own half may still read.
+            # Raises if the client has reset the connection, which mlx-lm would notice only when it writes the whole
+            # answer. A client that has closed only its sending half still reads, so an empty result is not an error.
             connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
-        # At a "stop", mlx-lm drops the last text and what it still withholds.
+        # Not "stop", for which mlx-lm would drop the last text and the text that it holds.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
 
 
@@ -151,7 +153,7 @@ class _Handler(server.APIHandler):
         except ValueError as error:
             self._end_with(400, error)
             return
-        # mlx-lm asks for this field of it after the last chunk.
+        # mlx-lm reads `include_usage` after the last chunk, where a `stream_options` of a wrong type would raise.
         told = self.body.get("stream_options")
         self.stream_options = {"include_usage": isinstance(told, dict) and bool(told.get("include_usage"))}
         self._called_tool = False
@@ -159,13 +161,13 @@ class _Handler(server.APIHandler):
             super().handle_completion(request, stops)
         except _Refused as error:
             self._end_with(400, error)
-        except RuntimeError as error:  # a fault of ours, or of mlx-lm's thread
+        except RuntimeError as error:  # stopscan failed, or mlx-lm's thread did
             self._end_with(500, error)
         except ConnectionError:
-            self.close_connection = True  # the client has gone
+            self.close_connection = True  # the client has left
         finally:
-            # Nobody reads the row any more, and it ends with its next token; mlx-lm looks only twice a second. Several
-            # machines of one model must do the same, so that no row ends early there.
+            # The answer is not read any more, so the row ends with its next token; mlx-lm checks only twice a second.
+            # Not with several machines for one model: all of them must end a row at the same token.
             if stops.row is not None and not self.response_generator._is_distributed:
                 stops.row.left = True
 
@@ -177,26 +179,26 @@ class _Handler(server.APIHandler):
             raise ValueError(f"min_tokens must be at most max_tokens, {self.max_tokens}")
         tokenizer = self.response_generator.model_provider.tokenizer
         if tokenizer is not None:
-            # Compiles the set here, and not in the thread in which all answers wait for it.
-            with suppress(ValueError):  # the request may be for another model, which has the region
+            # Compile the set in this thread, so that the thread of all answers does not wait for it.
+            with suppress(ValueError):  # the request may be for another model than the loaded one
                 told = _told_apart(tokenizer) if default is None else default
                 checkpoint_of(tokenizer).stops(options.stops, options.protect, told)
         return _Stops(options, default, self.connection)
 
     def _end_with(self, status: int, error: BaseException) -> None:
-        """Answers with an error. A stream that has begun gets it as an event."""
+        """Answers with an error, which is an event if the stream has begun."""
         kind = "invalid_request_error" if status == 400 else "server_error"
         body = json.dumps({"error": {"message": str(error), "type": kind, "param": None, "code": None}}).encode()
         if status != 400 and self.stream:
             self.wfile.write(b"data: " + body + b"\n\n")
             return
-        self._headers_buffer: list[bytes] = []  # a whole answer's, which are not sent before it is complete
+        self._headers_buffer: list[bytes] = []  # drops the headers of a whole answer, which were not sent yet
         self._set_completion_headers(status)
         self.end_headers()
         self.wfile.write(body)
 
     def generate_response(self, text: str, finish_reason: str | None, *counts: Any, **parts: Any) -> Any:
-        """mlx-lm's chunk or whole response; the last one says what ended the generation."""
+        """Returns mlx-lm's chunk or whole response. The last one also says what ended the generation."""
         self._called_tool |= bool(parts.get("tool_calls"))
         row = self._stops.row
         if finish_reason is None or row is None or row.finish is None:
@@ -212,12 +214,12 @@ class _Handler(server.APIHandler):
         return self._with_reasoning(response)
 
     def completion_usage_response(self, *counts: Any, **options: Any) -> Any:
-        """mlx-lm's chunk with the usage, which names itself as the others of its stream do."""
+        """Returns mlx-lm's chunk with the usage, with the same ``object`` as the other chunks of the stream."""
         response = super().completion_usage_response(*counts, **options)
         return self._with_reasoning({**response, "object": self.object_type})
 
     def _with_reasoning(self, response: Any) -> Any:
-        """``response`` with the number of its reasoning tokens in its usage, if it is a chat and has one."""
+        """Returns ``response``, with the number of reasoning tokens in its usage if it is a chat with a usage."""
         tokens = self._stops.row.counter.tokens_in if self._stops.row is not None else {}
         if "reasoning" in tokens and "usage" in response and self.object_type != "text_completion":
             response["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens["reasoning"]}
@@ -225,13 +227,13 @@ class _Handler(server.APIHandler):
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    # With mlx-lm's 5, many clients that connect at once are turned away.
+    # mlx-lm's 5 would refuse connections when many clients connect at once.
     request_queue_size = 1024
 
 
 def main() -> None:
     """Serves until it is interrupted. Changes mlx_lm.server for the whole process."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the defaults of requests, and these:")
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="mlx_lm.server's options, and these:")
     add_defaults(parser)
     own = own_arguments(parser)
     try:

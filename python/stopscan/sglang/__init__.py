@@ -1,4 +1,4 @@
-"""Exact stops for sglang, through its own plugins: ``STOPSCAN_SGLANG=1`` in the server's environment is all."""
+"""Exact stops for sglang, through its own plugins: set ``STOPSCAN_SGLANG=1`` in the server's environment."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ __all__ = ["register"]
 
 
 def register() -> None:
-    """Registers stopscan's hooks, all or none, if the environment asks for it. sglang calls this in its engine,
-    scheduler, detokenizer and data-parallel processes.
+    """Registers stopscan's hooks, all or none, if ``STOPSCAN_SGLANG`` asks for it. sglang calls ``register`` in its
+    engine, scheduler, detokenizer and data-parallel processes.
 
-    ``STOPSCAN_SGLANG=1`` asks for it, and the process ends if stopscan does not fit; ``optional`` logs a warning then.
-    The exception is a ``SystemExit``: after any other sglang would go on, half hooked.
+    With ``1``, the process ends if stopscan does not work with this sglang. With ``optional``, it logs a warning and
+    goes on without stopscan. The exception is a ``SystemExit``, because sglang ignores other exceptions of plugins: it
+    would go on with hooks in only some of its processes.
     """
     from stopscan.sglang import _plugin
 

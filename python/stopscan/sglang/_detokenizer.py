@@ -1,4 +1,4 @@
-"""In the detokenizer: the text of the requests that have stops, as the scheduler made it."""
+"""The hook of the detokenizer process: it uses the text that the scheduler made for requests with stops."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from stopscan.sglang._scheduler import KEY
 
 
 def decode(manager: Any, recv: Any) -> Generator[tuple[Any, ...] | None, list[str], list[str] | None]:
-    """Around ``_decode_batch_token_id_output``: the new text of each row. What is left in ``customized_info`` goes on
-    to the client."""
+    """Wraps ``_decode_batch_token_id_output``, which returns the new text of each row. Takes stopscan's texts out of
+    ``customized_info``, whose other entries go to the client."""
     info = unwrap_from_pickle(recv.customized_info) if recv.customized_info is not None else {}
     rows = info.pop(KEY, None)
     if rows is None:
         yield None
         return None
     recv.customized_info = wrap_as_pickle(info) if info else None
-    # A row without a new token has no text, whosever it is. sglang may begin to decode a request with it.
+    # sglang decodes the rows without stops, and also rows without a new token: sglang may begin a request with such a
+    # row.
     theirs = [place for place, texts in enumerate(rows) if not texts or None in texts]
     made = dict(zip(theirs, (yield (manager, _part(recv, theirs))), strict=True))
     return [made[place] if place in made else "".join(texts) for place, texts in enumerate(rows)]
 
 
 def _part(recv: Any, places: Sequence[int]) -> Any:
-    """The message with some of its rows."""
+    """Returns a copy of the message that has only the rows at ``places``."""
     part, count = copy(recv), len(recv.rids)
     for name in recv.__struct_fields__:
         value = getattr(recv, name)

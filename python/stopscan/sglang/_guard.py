@@ -1,4 +1,4 @@
-"""Around each function of sglang that stopscan stands around: no exception of ours goes past here."""
+"""``Guard`` runs the hooks around functions of sglang, so that no failure of stopscan reaches sglang."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 from stopscan.engines import Failures
 
-# A hook is a generator. What is before its one `yield` comes before sglang's function, and gets the same arguments. It
-# may yield others. `yield` gives the result, and what the hook returns takes its place; `None` leaves it.
+# A hook is a generator with one `yield`. It is called with the arguments of sglang's function, and runs up to the
+# `yield` before that function. It may yield other arguments for the function. `yield` gives it the result, and the hook
+# may return another result; `None` keeps it.
 Hook = Callable[..., Generator[tuple[Any, ...] | None, Any, Any]]
 
 
-class Refused(ValueError):  # noqa: N818 - an answer, which sglang makes a 400 of
-    """Says what is wrong with a request. No fault of ours, and the only exception that leaves a hook."""
+class Refused(ValueError):  # noqa: N818 - sglang answers it with a 400
+    """Raised for a wrong request, with a message for the client. The only exception that leaves a hook."""
 
     def __init__(self, words: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(words)
@@ -22,13 +23,13 @@ class Refused(ValueError):  # noqa: N818 - an answer, which sglang makes a 400 o
 
 
 class Guard:
-    """Runs hooks. If one fails, sglang's function runs as if there were no hook."""
+    """Runs hooks, and notes their failures. If a hook fails, sglang's function runs without it."""
 
     def __init__(self, failures: Failures) -> None:
         self.failures = failures
 
     def around(self, hook: Hook) -> Callable[..., Any]:
-        """Returns what sglang's registry takes for a hook of the type ``AROUND``."""
+        """Returns ``hook`` in the form that sglang's registry takes for the type ``AROUND``."""
 
         def guarded(original: Callable[..., Any], *args: Any, **options: Any) -> Any:
             try:
@@ -53,7 +54,7 @@ class Guard:
     async def stream(
         self, made: AsyncIterator[str], each: Callable[[str], str] = str, last: Callable[[int], str] = lambda _: ""
     ) -> AsyncIterator[str]:
-        """Gives the items of a stream, as ``each`` changes them, and then ``last`` of their number."""
+        """Yields the items of a stream, each changed by ``each``, and then ``last(count)`` unless it is empty."""
         count = 0
         async for item in made:
             count += 1

@@ -1,4 +1,4 @@
-"""Which functions of sglang stopscan stands around, and whether it fits them."""
+"""Registers stopscan's hooks in sglang, after a check that stopscan works with this sglang."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SERVER = "srt.entrypoints.http_server"
 CHAT = "srt.entrypoints.openai.serving_chat.OpenAIServingChat"
 ANTHROPIC = "srt.entrypoints.anthropic.serving.AnthropicServing"
 
-# What the routes' hooks call.
+# Functions of sglang that the hooks of the routes call.
 CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_output"]
 
 
 def register() -> None:
-    """As ``stopscan.sglang.register``, which imports this module only when it is called."""
+    """Does the work of ``stopscan.sglang.register``, which imports this module only when it is called."""
     asked = ""
     try:
         asked = switch("STOPSCAN_SGLANG")
@@ -31,7 +31,7 @@ def register() -> None:
             return
         fitting = _fitting(Defaults.from_environment("STOPSCAN_SGLANG"))
     except Exception as error:
-        if asked != "optional" or isinstance(error, ValueError):  # of a variable
+        if asked != "optional" or isinstance(error, ValueError):  # a wrong variable
             raise SystemExit(f"stopscan: {error}; see docs/sglang.md") from error
         logger.warning("running without stopscan: %s", error)
         return
@@ -42,7 +42,7 @@ def register() -> None:
 
 
 def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Callable[..., Any]]:
-    """Returns what stands around each function of sglang, in a process with these defaults."""
+    """Returns the hooks by the path of the function of sglang that they wrap."""
     from stopscan.sglang._detokenizer import decode
     from stopscan.sglang._guard import Guard, Hook
     from stopscan.sglang._requests import Requests
@@ -70,7 +70,8 @@ def hooks(defaults: Defaults, failures: Failures | None = None) -> dict[str, Cal
 
 
 def _serves() -> bool:
-    """Whether this process is about to serve HTTP; the offline `Engine` is not to import what that takes."""
+    """Returns whether this process serves HTTP. The offline `Engine` does not, and must not import the server's
+    modules."""
     main = getattr(sys.modules["__main__"], "__spec__", None)
     return (
         f"sglang.{SERVER}" in sys.modules
@@ -80,11 +81,12 @@ def _serves() -> bool:
 
 
 def _fitting(defaults: Defaults) -> dict[str, Callable[..., Any]]:
-    """The hooks, if this sglang has what they stand around and its texts with them are right, or ``RuntimeError``."""
+    """Returns the hooks. Raises ``RuntimeError`` if this sglang lacks a function that they use, or fails the
+    self-test."""
     from sglang.srt.environ import envs
 
     if envs.SGLANG_RUST_SERVER.get():
-        raise RuntimeError("with SGLANG_RUST_SERVER=1, text is made outside of Python, where stopscan cannot find it")
+        raise RuntimeError("with SGLANG_RUST_SERVER=1, text is made outside of Python, where stopscan cannot read it")
     made = hooks(defaults)
     for target in [*made, *(CALLED if _serves() else ())]:
         try:

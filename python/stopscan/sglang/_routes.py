@@ -1,6 +1,6 @@
-"""In the process that answers HTTP: a wrong request is a 400, chat is noted, Anthropic's clients hear of stops.
+"""The hooks of the process that answers HTTP: they refuse wrong requests, note the regions of chats, and name stops.
 
-With several tokenizer workers, sglang loads no plugins there.
+With several tokenizer workers, sglang loads no plugins in that process, and these hooks do not run.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import ADDED, TOLD, Requests, listed, serving
 
-# Of a chat's request that is Anthropic's: the stop that its stream ended with.
+# The attribute of a chat request, made from Anthropic's, for the stop that ended its stream.
 NAMED = "stopscan_named"
 
 
 class Routes:
-    """The hooks of sglang's parameters, which all requests have, and of its routes."""
+    """The hooks of `SamplingParams`, which all requests have, and of sglang's routes."""
 
     def __init__(self, requests: Requests, guard: Guard) -> None:
         self._requests, self._guard = requests, guard
 
     def normalize(self, params: Any, tokenizer: Any) -> Generator[None, Any, None]:
-        """Around `SamplingParams.normalize`, where an error is a 400. sglang reads patterns as Python's there, and
-        takes fewer stops."""
+        """Wraps `SamplingParams.normalize`, in which an error is answered with a 400. Hides the stops from it, because
+        it compiles the patterns with Python's `re` and limits the number of stops."""
         if tokenizer is None:  # the server makes no text
             yield
             return
@@ -33,12 +33,13 @@ class Routes:
         params.stop_strs = params.stop_regex_strs = None
         yield
         params.stop_strs, params.stop_regex_strs = listed(stop, without=[""]), listed(patterns)
-        # For sglang's own search, if a request is left to it: no text has more tokens than bytes.
+        # sglang's own search needs this length in tokens, if the request is left to sglang. A text has at most as many
+        # tokens as bytes.
         params.stop_str_max_len = max((len(text.encode(errors="replace")) for text in params.stop_strs), default=0)
 
     def generate(self, obj: Any, request: Any) -> Generator[None, Any, None]:
-        """Around `/generate`, where sglang tells of errors in an event of a stream. A wrong stream is answered as a
-        whole: with sglang's own 400."""
+        """Wraps `/generate`. In a stream, sglang reports an error as an event; so a wrong request loses its `stream`,
+        and sglang answers with a 400."""
         if obj.stream:
             from sglang.srt.entrypoints.http_server import get_global_state
 
@@ -52,7 +53,8 @@ class Routes:
         yield
 
     def chat(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Around the making of a chat's request: notes what the route tells from the content."""
+        """Wraps `_convert_to_internal_request` of chats, and notes the regions that the route tells from the
+        content."""
         adapted, _ = yield
         reads = route._encoding_output() is not None
         reasons = reads or bool(route.reasoning_parser and request.separate_reasoning)
@@ -60,14 +62,14 @@ class Routes:
         _note(adapted.sampling_params, request, reasons=reasons, calls=calls)
 
     def responses(self, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Around `to_sampling_params` of Responses: likewise."""
+        """Wraps `to_sampling_params` of Responses, and notes the regions that the route tells from the content."""
         params = yield
         calls = bool(serving("tool_call_parser") and request.tools and request.tool_choice != "none")
         _note(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
 
     def chat_chunks(self, route: Any, *args: Any, **options: Any) -> Generator[None, Any, Any]:
-        """Around the chunks of a chat's step: a step without text keeps its logprobs, and Anthropic's stream learns
-        which stop it was."""
+        """Wraps the chunks of one step of a chat. Adds a chunk for the logprobs of a step without text, which sglang
+        would drop, and notes the stop for Anthropic's stream."""
         made = yield
         request, content, scores = (options[name] for name in ("request", "content", "choice_logprobs"))
         matched = (content["meta_info"].get("finish_reason") or {}).get("matched")
@@ -87,14 +89,14 @@ class Routes:
         return self._guard.stream(made, last=last)
 
     def anthropic(self, route: Any, response: Any) -> Generator[None, Any, None]:
-        """Around Anthropic's whole answer: names the stop, which sglang leaves out."""
+        """Wraps the making of Anthropic's whole answer, and adds the stop, which sglang leaves out."""
         answer = yield
         matched = response.choices[0].matched_stop if response.choices else None
         if isinstance(matched, str) and answer.stop_reason == "end_turn":
             answer.stop_reason, answer.stop_sequence = "stop_sequence", matched
 
     def anthropic_stream(self, route: Any, adapted: Any, request: Any, *args: Any) -> Generator[None, Any, Any]:
-        """Around Anthropic's stream, which is made of the chat stream of the same request."""
+        """Wraps Anthropic's stream, which sglang makes from a chat stream, and adds the stop."""
         vars(request)[NAMED] = None
         made = yield
         return self._guard.stream(made, each=lambda frame: _with_stop(frame, vars(request)[NAMED]))
@@ -111,7 +113,8 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Writes into a request's parameters what its route tells apart, and the stops that are not the user's."""
+    """Writes into the parameters of a request the regions that its route tells apart, and the stops that sglang
+    added."""
     told = ["reasoning"] * reasons + ["tool_call"] * calls
     added = sorted({*listed(params.get("stop"))} - {*listed(request.stop)})
     given = params.get("custom_params")

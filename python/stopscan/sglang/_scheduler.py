@@ -1,4 +1,5 @@
-"""In the scheduler: the text of each token of a request that has stops, and which token ends it."""
+"""The hook of the scheduler process: makes the text of each token of a request with stops, and finds the token that
+ends it."""
 
 from __future__ import annotations
 
@@ -19,21 +20,22 @@ from stopscan.sglang._requests import LAST_TOKENS, Requests, added, beyond
 
 logger = getLogger("sglang.stopscan")
 
-# In a request's `customized_info`, of which sglang sends the values of each token, and its routers split it by row.
+# The key of the texts in a request's `customized_info`. sglang sends the entries of new tokens with them, and its
+# routers split them by row.
 KEY = "__stopscan"
 
 
 class Scheduler:
-    """The hook of the scheduler, which gives requests with stops a class of their own. The others stay sglang's."""
+    """The hook of the scheduler. It gives requests with stops a class of their own, and leaves other requests alone."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
-        # Sets are compiled beside the scheduler's loop, during the prefill.
+        # Compiles the sets in a thread, during the prefill, so that the scheduler's loop does not wait.
         self._maker = ThreadPoolExecutor(1, "stopscan")
         self._said = False
 
     def queued(self, scheduler: Any, req: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Around the queue of new requests. One that is retracted comes again."""
+        """Wraps `_add_request_to_queue`. A retracted request comes here again, and is left as it is."""
         if req.tokenizer is not None and not isinstance(req, Stopping):
             if not self._said:
                 self._said = True
@@ -48,19 +50,19 @@ class Scheduler:
 
 
 class Stops:
-    """The stops of one request: its scanner, and the text of each of its tokens, which goes along with them."""
+    """The stops of one request: its scanner, and the texts of its tokens, which sglang sends with the tokens."""
 
     def __init__(self, made: Future[Any], failures: Failures) -> None:
         self.made: Future[Any] | None = made
         self._failures = failures
         self._theirs: Any = None
         self._beyond = False
-        # Without a scanner sglang looks for the stops. Without texts it also makes the text.
+        # Without a scanner, sglang finds the stops. Without texts, sglang also makes the text.
         self._scanner: Any = None
         self.texts: list[str] | None = None
 
     def begin(self, req: Any) -> None:
-        """Takes the stops of a request over."""
+        """Takes the stops of a request away from sglang, if it has a scanner."""
         made, self.made = self.made, None
         found = made.result() if made else None
         if found is None:
@@ -72,8 +74,8 @@ class Stops:
         req.customized_info = {**(req.customized_info or {}), KEY: self.texts}
 
     def read(self, req: Any) -> None:
-        """Reads the new tokens, up to the one at which sglang ends the request, and says which stop ended it. This is
-        all that a step costs, so it is kept short."""
+        """Reads the new tokens, up to the end that sglang has found, and ends the request at a stop. Runs in each step,
+        so it is kept short."""
         scanner, texts, ids = self._scanner, self.texts, req.output_ids
         last = len(ids) if req.finished_len is None else req.finished_len
         if texts is None:
@@ -83,7 +85,7 @@ class Stops:
             if req.finished() and not isinstance(req.finished_reason, FINISH_ABORT):
                 self._close(req, self._decoded(req, ids[:last]))
             return
-        if len(texts) > last:  # retraction of a request of embeddings begins anew
+        if len(texts) > last:  # a retracted request with input embeddings starts again
             texts.clear()
             scanner.reset()
         feed = scanner.feed
@@ -93,7 +95,7 @@ class Stops:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
-        """Ends a request at its stop. The end of the text may confirm a pattern."""
+        """Ends a request at its stop, also at a pattern that only the end of the text confirms."""
         aborted = isinstance(req.finished_reason, FINISH_ABORT)
         if scanner.finish is None and texts:
             texts[-1] += scanner.flush("abort" if aborted else "length")
@@ -101,21 +103,22 @@ class Stops:
         if match is None or aborted:
             self._close(req, "".join(texts))
             return
-        # sglang's APIs have no word for a loop, which has no stop of the user's.
+        # A loop has no stop string to report, and sglang's APIs have no word for it.
         literal = FINISH_MATCHED_STR(matched=None if match.period else match.sequence)
         pattern = match.pattern
         req.finished_reason = literal if pattern is None else FINISHED_MATCHED_REGEX(matched=pattern)
         req.finished_len = len(texts)
 
     def _close(self, req: Any, whole: str) -> None:
-        """Gives the tokens that are not sent yet the rest of ``whole``, up to a stop that sglang found."""
+        """Puts the rest of ``whole``, up to a stop that sglang found, into the texts of the tokens that are not sent
+        yet."""
         matched, sent = req.finished_reason.to_json().get("matched"), req.send_token_offset
         begin = whole.find(matched) if isinstance(matched, str) else -1
         end = len(whole) if begin < 0 else begin + len(matched) * req.sampling_params.no_stop_trim
         self.texts[sent:] = [whole[len("".join(self.texts[:sent])) : end]]  # type: ignore[index]
 
     def _decoded(self, req: Any, ids: Any) -> str:
-        """The text as sglang makes it, for a request that was given back."""
+        """Returns the text as sglang makes it, for a request that was given back to sglang."""
         params = req.sampling_params
         if isinstance(req.finished_reason.to_json().get("matched"), int) and not params.no_stop_trim:
             ids = ids[:-1]
@@ -125,7 +128,7 @@ class Stops:
         return str(whole[len(prompt) :])
 
     def failed(self, req: Any, error: BaseException) -> None:
-        """Gives a request back to sglang, or ends it where sglang cannot keep what it asks for."""
+        """Gives a request back to sglang, or ends it with an error if it asks for something that sglang cannot do."""
         given_back, self._scanner, self.made = self._theirs is not None and self._scanner is None, None, None
         params = req.sampling_params = self._theirs or req.sampling_params
         if isinstance(error, Refused):
@@ -137,13 +140,13 @@ class Stops:
         elif self._beyond or beyond(params.stop_regex_strs, params.custom_params):
             outcome, status = "ends with an error", HTTPStatus.INTERNAL_SERVER_ERROR
             req.finished_reason = FINISH_ABORT("stopscan failed in this request", status, "InternalServerError")
-        else:  # sglang is to look again, now with the stops
+        else:  # so that sglang checks this step again, now with the stops
             req.finished_reason = req.finished_len = None
         self._failures.note(error, outcome)
 
 
 class Stopping:
-    """In front of sglang's class of a request: its stops are found by stopscan. No exception of ours leaves it."""
+    """A mixin before sglang's class of a request: stopscan finds the stops. Failures of stopscan do not leave it."""
 
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
         stops = self.stopscan
@@ -165,7 +168,7 @@ class Stopping:
         return True
 
     def check_match_stop_str_prefix(self: Any) -> bool:
-        """Whether a message would bring no text."""
+        """Returns whether a message now would bring no text, so that sglang waits."""
         texts = self.stopscan.texts
         waits = texts is not None and not any(texts[self.send_token_offset :])
         return waits or bool(super().check_match_stop_str_prefix())  # type: ignore[misc]
@@ -173,5 +176,5 @@ class Stopping:
 
 @cache
 def _stopping(theirs: type) -> type:
-    """The class of requests that are as ``theirs``, but for their stops."""
+    """Returns a subclass of sglang's class of a request that finds its stops with stopscan."""
     return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {})

@@ -1,7 +1,7 @@
-"""Whether sglang's texts with stopscan are what they must be: streams through sglang's own scheduler and detokenizer.
+"""Tests whether stopscan works with this sglang: runs streams through sglang's own scheduler and detokenizer code.
 
-No engine, no model, no HTTP: a tokenizer that is made on the spot, sglang's request and messages, and its detokenizer's
-one function.
+Needs neither an engine nor a model nor HTTP: it uses a tokenizer made here, sglang's request and messages, and one
+function of its detokenizer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ SPECIAL = ["<|eos|>", "<|mark|>"]
 
 
 class Case(NamedTuple):
-    """The pieces of a stream, what it asks for, its text, and what ended it (`None`: the limit)."""
+    """One stream: its pieces, its sampling parameters, the expected text, and the expected stop (`None`: the length,
+    -1: the EOS)."""
 
     pieces: Sequence[str | bytes]
     params: dict[str, Any]
@@ -78,7 +79,8 @@ class Host:
     def run(
         self, streams: Mapping[str, tuple[Sequence[int], dict[str, Any]]], step: int = 1
     ) -> dict[str, tuple[list[str], dict[str, Any], int]]:
-        """For each stream, in one batch, its texts, how it ended and its tokens; ``step`` tokens a step."""
+        """Runs all streams in one batch with ``step`` tokens a step. Returns the texts, the finish reason and the
+        number of tokens of each."""
         rows = [(self._request(rid, params), ids) for rid, (ids, params) in streams.items()]
         came: dict[str, tuple[list[str], dict[str, Any], int]] = {rid: ([], {}, 0) for rid in streams}
         done = 0
@@ -128,7 +130,7 @@ class Host:
 
 @contextmanager
 def installed(hooks: dict[str, Any]) -> Iterator[None]:
-    """Hooks in place for as long as a ``with`` lasts, as sglang's registry puts them there."""
+    """Installs the hooks while a ``with`` block runs, in the same way as sglang's registry."""
     with ExitStack() as stack:
         for target, hook in hooks.items():
             owner, _, name = target.rpartition(".")
@@ -140,7 +142,7 @@ def installed(hooks: dict[str, Any]) -> Iterator[None]:
 
 
 def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
-    """Returns what is wrong in this sglang with the hooks that ``hooks`` makes; nothing if all is right."""
+    """Returns the differences that were found with the hooks that ``hooks`` makes, as texts: none if stopscan works."""
     failures, wrong = Failures(Logger("stopscan self-test", 99)), []
     try:
         host = Host()
@@ -153,5 +155,5 @@ def problems(hooks: Callable[[Failures], dict[str, Any]]) -> list[str]:
                     if came != (case.text, matched):
                         wrong.append(f"{case.pieces} with {case.params} gives {came}, {step} tokens a step")
     except Exception as error:
-        return [f"nothing can be told, because the test fails: {error!r}"]
+        return [f"the self-test failed: {error!r}"]
     return [*wrong, *["stopscan failed in a stream"] * bool(failures.count)]

@@ -1,4 +1,4 @@
-"""``generate``: prompts in, texts out."""
+"""``generate`` takes prompts and returns their answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     returned sequence.
 
     A text, a list of token ids, or a list of messages is one prompt. A list of these is several. Messages go through
-    the tokenizer's chat template. If the last message is the assistant's, the answer goes on with that message.
+    the tokenizer's chat template. If the last message is the assistant's, the answer continues that message.
 
     ``generate`` takes the options of ``Stops`` out of ``options``. The other options go to ``model.generate``. Shorter
     prompts are padded.
@@ -45,10 +45,10 @@ def generate(model: Any, tokenizer: Any, prompts: Any, /, stop: Stop = (), **opt
     if not len(inputs["input_ids"]):
         return []
     options["stopping_criteria"] = [*(options.get("stopping_criteria") or ()), stops]
-    if streamer is not None:  # beam search refuses streamers
+    if streamer is not None:  # beam search refuses any streamer
         options["streamer"] = stops
     try:
-        # Trimming tells which of several beams are the results.
+        # After a beam search, only `trim` finds which beams are the results.
         stops.trim(model.generate(**inputs, **options))
     except BaseException:
         stops.close()
@@ -77,12 +77,12 @@ def _ids(tokenizer: Any, prompt: Any) -> list[int]:
             raise TypeError(f"a prompt is a text, token ids or messages, not {prompt!r}")
         return list(prompt)
     ids: list[int] = tokenizer(prompt).input_ids
-    # The text of a chat template begins with the BOS, and the tokenizer puts another before it.
+    # The text of a chat template often begins with the BOS, and the tokenizer adds a second one.
     return ids[1:] if ids[:2] == [tokenizer.bos_token_id] * 2 else ids
 
 
 def _inputs(model: Any, tokenizer: Any, rows: list[list[int]]) -> dict[str, Any]:
-    """Returns ``rows`` as tensors. Decoders go on at the right, so that their shorter rows are padded on the left."""
+    """Returns ``rows`` as tensors. Shorter rows are padded on the left, but for encoder-decoder models on the right."""
     length = max(map(len, rows), default=0)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
     ids, mask = [], []

@@ -1,4 +1,4 @@
-"""What all rows of a generation share: the compiled stops, their options, and the ids that end a row."""
+"""``Options`` holds what all rows of a generation share: the compiled stops, the options, and the EOS ids."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ Stop = StopSet | SegmentSet | Mapping[str, Mapping[str, str]] | str | Iterable[s
 
 
 class StopsOptions(RowOptions, total=False):
-    """The options of ``Stops``. ``region`` is where an answer begins that a ``SegmentSet`` tells apart."""
+    """The options of ``Stops``. ``region`` is the region of a ``SegmentSet`` in which the answer begins."""
 
     region: str | None
 
 
-# RowOptions' own, and those of the classes that it is made of.
+# Includes the options of the base classes.
 OPTIONS = tuple(StopsOptions.__annotations__)
 
 
 class Options:
-    """The stops and options of all rows. ``scanner`` makes the scanner of one."""
+    """The stops and options of all rows. ``scanner`` makes the scanner of one row."""
 
     def __init__(self, tokenizer: Any, stop: Stop, **given: Unpack[StopsOptions]) -> None:
         options: dict[str, Any] = {**given}
         protect, region = options.pop("protect", None), options.pop("region", None)
         start_protected = options.pop("start_protected", None)
-        # Processors of several kinds of input carry their tokenizer.
+        # A multimodal processor has its tokenizer as an attribute.
         self.tokenizer: Any = getattr(tokenizer, "tokenizer", tokenizer)
         self._checkpoint = Checkpoint(self.tokenizer)
         self.stops: StopSet | SegmentSet
         self._start: dict[str, Any]
         if isinstance(stop, SegmentSet | Mapping):
             if protect or start_protected is not None:
-                raise ValueError("protect and start_protected: a SegmentSet has stop_in and region for it")
+                raise ValueError("protect and start_protected do not go with a SegmentSet; use its stop_in and region")
             self.stops, self._start = SegmentSet(stop), {"region": region}
         elif region is not None:
-            raise ValueError("region: only a SegmentSet has regions")
+            raise ValueError("region needs a SegmentSet as the stop")
         else:
             self.stops = self._checkpoint.stops(StopSet(stop), protect)
             self._start = {"start_protected": start_protected}
         eos = options.pop("eos_token_ids", None)
         self.eos_token_ids: list[int] = ids(self.tokenizer.eos_token_id if eos is None else eos)
         self._options = options
-        self.scanner(())  # bad options raise before the generation
+        self.scanner(())  # so that bad options raise before the generation
 
     def scanner(self, prompt: Sequence[int], eos_token_ids: Iterable[int] = ()) -> Any:
         """Returns the scanner, or the segmenter, of a row after ``prompt``. ``eos_token_ids`` are further EOS ids."""
@@ -61,7 +61,7 @@ class Options:
 
 
 def ids(given: Any) -> list[int]:
-    """Returns ``given``, one id or several or ``None``, as a list."""
+    """Returns ``given`` as a list: one id, several ids or ``None``."""
     if given is None or isinstance(given, int):
         return [] if given is None else [given]
     return [each for each in given if each is not None]

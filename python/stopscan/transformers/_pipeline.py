@@ -1,4 +1,4 @@
-"""Pipelines whose text is cut."""
+"""``cut`` gives text-generation pipelines exact stops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Cut:
         own = {name: given.pop(name) for name in OPTIONS if name in given and name != "skip_special_tokens"}
         streamer = given.pop("streamer", None)
         preprocess, forward, postprocess = super()._sanitize_parameters(**given)  # type: ignore[misc]
-        whole = getattr(self.tokenizer, "response_template", None)  # transformers reads special tokens then
+        whole = getattr(self.tokenizer, "response_template", None)  # transformers then needs the special tokens
         skip = given.get("skip_special_tokens") in (None, True) and not whole
         options = Options(self.tokenizer, stop, **{"skip_special_tokens": skip, **own})
         return preprocess, {**forward, "stop_options": options, "streamer": streamer}, postprocess
@@ -51,7 +51,7 @@ class _Cut:
     def _forward(self, model_inputs: Any, *, stop_options: Options, streamer: Any, **given: Any) -> Any:
         stops = Stops.of(stop_options, streamer)
         given["stopping_criteria"] = [*(given.get("stopping_criteria") or ()), stops]
-        if streamer is not None:  # beam search refuses streamers
+        if streamer is not None:  # beam search refuses any streamer
             given["streamer"] = stops
         try:
             outputs = super()._forward(model_inputs, **given)  # type: ignore[misc]
@@ -61,7 +61,7 @@ class _Cut:
             stops.close()
             raise
         rows = [_Row(*row) for row in zip(stops.texts, stops.finishes, stops.lengths, strict=True)]
-        count = sequences.shape[1]  # of each prompt
+        count = sequences.shape[1]  # answers of each prompt
         return {**outputs, "rows": [rows[start : start + count] for start in range(0, len(rows), count)]}
 
     def postprocess(self, model_outputs: Any, **given: Any) -> Any:
@@ -69,7 +69,7 @@ class _Cut:
         prompts, records = outputs["input_ids"], []
         prompt_length = 0 if prompts is None else prompts.shape[-1]
         rows = outputs.pop("rows")
-        # The pipeline takes a batch apart along the first axis. Tensors keep that axis, and lists lose it.
+        # The pipeline splits a batch along its first axis: a tensor keeps an axis of length 1, and a list loses it.
         for index, row in enumerate(rows[0] if isinstance(rows[0], list) else rows):
             one_row = {
                 name: value[:, index : index + 1]
@@ -78,7 +78,7 @@ class _Cut:
                 for name, value in outputs.items()
             }
             one_row["generated_sequence"] = one_row["generated_sequence"][..., : prompt_length + row.length]
-            # What decodes for this row has its text ready.
+            # The pipeline decodes with this copy, whose tokenizer returns the text of the row.
             one = copy(self)
             one.tokenizer = _Decoded(self.tokenizer, row.text)
             (record,) = super(_Cut, one).postprocess(one_row, **given)  # type: ignore[misc]
@@ -87,7 +87,7 @@ class _Cut:
 
 
 class _Decoded:
-    """A tokenizer that decodes a row's tokens, which it is asked for first, to the text that is known already."""
+    """A tokenizer whose first ``decode``, which is that of the row's tokens, returns the given text."""
 
     def __init__(self, tokenizer: Any, text: str) -> None:
         self._tokenizer, self._texts = tokenizer, [text]

@@ -1,4 +1,4 @@
-"""One row of a generation."""
+"""``TextRow`` and ``SegmentRow``: one row of a generation, with its text and its streamer."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class TextRow(Row[Any]):
         return not self.over and self._take(self.scanner.feed(token_id))
 
     def steps(self, token_ids: Iterable[int]) -> bool:
-        """Returns whether the row ends with one of ``token_ids``. Those behind its end count for nothing."""
+        """Returns whether the row ends with one of ``token_ids``. Tokens after the end are ignored."""
         return not self.over and self._take(self.scanner.feed_many(token_ids))
 
     def end(self, reason: EndReason) -> None:
-        """Ends the row for another ``reason``, unless it is over."""
+        """Ends the row with ``reason``, unless it has ended already."""
         if not self.over:
             self._take(self.scanner.flush(reason))
 
     def copy(self) -> Self:
-        """Returns the same row, to go on in another way. It has no streamer."""
+        """Returns an independent copy in the same state. The copy has no streamer."""
         other = super().copy()
         other.streamer, other.pieces = None, self.pieces[:]
         return other
@@ -68,11 +68,11 @@ class TextRow(Row[Any]):
 
 
 class SegmentRow(TextRow):
-    """A row whose text is told apart. Its pieces are segments, and its streamer gets segments."""
+    """A row of a ``SegmentSet``. Its pieces are segments, and its streamer gets segments."""
 
     @property
     def text(self) -> str:
-        """The safe text so far, without what tells its segments apart."""
+        """The safe text so far, without the markers."""
         return "".join(text for _, text, _ in self.pieces)
 
     @property
@@ -89,6 +89,7 @@ class SegmentRow(TextRow):
 
 
 def length_of(row: Row[Any]) -> int:
-    """Returns how many tokens belong to a row: to the last of the text if a stop ended it, else all, with the EOS."""
+    """Returns how many tokens to keep of a row: to the end of its text if a stop ended it, otherwise all, with the
+    EOS."""
     stopped = row.finish is not None and row.finish.matched_stop is not None
     return row.tokens_kept if stopped else row.tokens_seen

@@ -1,4 +1,4 @@
-"""``Stops``, and what ``generate`` is made to tell it."""
+"""``Stops``, and the hooks by which ``generate`` tells a ``Stops`` the EOS ids and the prompts."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ if TYPE_CHECKING:
 
     from stopscan.transformers._options import StopsOptions
 
-# Up to 5.17 assisted decoding asks the criteria of drafts, too, which may then be rejected.
+# Up to 5.17, assisted decoding also calls the criteria with drafts, which may be rejected afterwards.
 ASKS_OF_DRAFTS = "is_done_candidate" in signature(_speculative_sampling).parameters
 
-REUSED = "a Stops is for one generation: make one for each"
-NO_CRITERION = "a Stops is more than a streamer: pass it in stopping_criteria too"
+REUSED = "a Stops serves one generation: make a new one for each"
+NO_CRITERION = "a Stops cannot only be the streamer: pass it in stopping_criteria too"
 
 
 class Stops(StoppingCriteria, BaseStreamer):
-    """The stops of one ``generate`` call. Pass a ``Stops`` as a stopping criterion, and as ``streamer=``. Each row ends
+    """The stops of one ``generate`` call. Pass a ``Stops`` in ``stopping_criteria`` and as ``streamer=``. Each row ends
     in the step that completes a stop. After the generation, ``texts`` and ``finishes`` have the result of each row.
 
     - ``streamer`` gets the safe text, and no text of the prompt. It is a text streamer of transformers, a list with a
       streamer for each row, or any object with ``on_finalized_text(text, stream_end)``.
-    - A ``Stops`` that is passed as ``streamer=`` knows the prompt. Beam search takes no streamer, and works without.
+    - As ``streamer=``, a ``Stops`` gets the prompts. Beam search refuses a streamer, and works without it.
     - Assisted decoding needs transformers 5.18.
-    - A ``Stops`` serves one generation.
+    - A ``Stops`` serves one generation: make a new one for each.
     - ``eos_token_ids``: the default is the tokenizer's EOS. The EOS ids of the generation count as well.
     - ``protect``: the regions in which no stop fires, as pairs of markers. ``"reasoning"`` and ``"tool_call"`` work if
       the tokenizer's response template or its chat template has them.
-    - ``start_protected`` says whether the answer begins in the first of these regions. ``None`` asks the prompt.
+    - ``start_protected`` says whether the answer begins in the first of these regions. By default the end of the prompt
+      decides.
     - The other options are those of ``TokenScanner``. Wrong values raise at once.
 
     If the stop is a ``SegmentSet``, streamers get segments, tuples of a region, its text and its part, and ``segments``
-    has the segments of each row. The set says where its stops fire. The answer begins in ``region``. ``None`` asks the
-    prompt.
+    has the segments of each row. The set says where its stops fire. The answer begins in ``region``. By default the end
+    of the prompt decides.
 
     >>> streamer = TextIteratorStreamer(tokenizer)
     >>> stops = Stops(tokenizer, ["END"], streamer=streamer)
@@ -64,7 +65,7 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @classmethod
     def of(cls, options: Options, streamer: Any = None) -> Stops:
-        """Returns one with ``options`` that were read already."""
+        """Returns a ``Stops`` with ``options`` that were read already."""
         stops = cls.__new__(cls)
         stops._begin(options, streamer)
         return stops
@@ -73,16 +74,17 @@ class Stops(StoppingCriteria, BaseStreamer):
         hook_generate()
         self._options = options
         self._streamers = list(streamer) if isinstance(streamer, list | tuple) else [streamer]
-        # What generate tells: that this is one of its criteria, its EOS ids, and with what it fills rows that ended.
+        # From the hooks in generate: whether this is one of its criteria, its EOS ids, and the id that pads ended rows.
         self._told = False
         self._eos: list[int] = []
         self._pad: int | None = options.tokenizer.pad_token_id
-        # A reader may close the stream while the model generates.
+        # Another thread may call `close` while the model generates.
         self._lock = RLock()
         self._closed: EndReason | None = None
         self._ended = False
         self._rows: list[TextRow] = []
-        # The prompts, if generate announced them, then the sequences of the last step; how long the prompts are.
+        # `_sequences`: the prompts, if generate announced them, and then the sequences of the last step. `_length`:
+        # their length.
         self._announced = self._beams = False
         self._sequences: Any = None
         self._prompts: Any = None
@@ -90,16 +92,16 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._done: Any = None
 
     def __call__(self, input_ids: Any, scores: Any = None, **kwargs: Any) -> Any:
-        """Returns which rows are over. transformers asks it of a criterion after each step."""
+        """Returns which rows have ended. transformers calls each criterion after each step."""
         with self._lock:
             if not self._rows:
                 # If the prompts are unknown, assume that everything except the newest token is prompt.
                 self._start(self._sequences if self._announced else input_ids[:, :-1])
-            # numpy takes half the time of torch for it, and `cpu` half of that.
+            # Reading the tokens with numpy takes half the time of torch. `cpu()` is skipped because it also takes time.
             tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
             rows, length = tokens.shape
             self._follow(input_ids, rows, length)
-            if length == self._length + 1:  # as nearly always
+            if length == self._length + 1:  # the usual case
                 ended = [*map(TextRow.step, self._rows, tokens[:, -1].tolist())]
             else:
                 ended = [*map(TextRow.steps, self._rows, tokens[:, self._length :].tolist())]
@@ -110,14 +112,14 @@ class Stops(StoppingCriteria, BaseStreamer):
             return self._done
 
     def _tell(self, eos_token_ids: list[int], pad_token_id: int | None) -> None:
-        """Takes the EOS ids of the generation, and the id with which it fills rows that ended."""
+        """Takes the EOS ids of the generation, and the id that pads rows after their end."""
         self._told = True
         self._eos = eos_token_ids
         if pad_token_id is not None:
             self._pad = pad_token_id
 
     def _tell_done(self, done: Any) -> None:
-        """Ends the rows that another criterion ended, with "length". What follows in them is padding."""
+        """Ends the rows that another criterion ended, with "length". The tokens after that are padding."""
         with self._lock:
             if self._done is None or not torch.equal(done, self._done):
                 for row, over in zip(self._rows, done.tolist(), strict=True):
@@ -126,9 +128,9 @@ class Stops(StoppingCriteria, BaseStreamer):
                 self._done = None
 
     def put(self, value: Any) -> None:
-        """Takes the prompts. The tokens that follow come with the calls of the criterion.
+        """Takes the prompts. Ignores the tokens that follow, which come with the calls of the criterion.
 
-        Raises ``RuntimeError`` for the first of these tokens, if the object is not among the criteria.
+        Raises ``RuntimeError`` at the first of these tokens if the object is not in ``stopping_criteria``.
         """
         if self._ended:
             raise ValueError(REUSED)
@@ -146,10 +148,9 @@ class Stops(StoppingCriteria, BaseStreamer):
         self.close("length")
 
     def close(self, reason: EndReason = "abort") -> None:
-        """Ends the rows that still run, and their streams, which get the held text. The generation ends with its next
-        step.
+        """Ends the rows that still run. Their streamers get the held text, and the generation ends with its next step.
 
-        Any thread may call ``close``, as often as it likes: when the reader has gone, or when ``generate`` raised.
+        Call it if the reader has left, or if ``generate`` raised. Any thread may call it, and more than once.
         """
         with self._lock:
             if self._closed is None:
@@ -181,7 +182,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         Reading ``segments`` ends the rows that still run, with "length".
         """
         if not self.tells_segments:
-            raise RuntimeError("there are segments only with a SegmentSet as the stop")
+            raise RuntimeError("segments needs a SegmentSet as the stop")
         return [row.segments for row in self._results()]  # type: ignore[attr-defined]
 
     @property
@@ -191,20 +192,21 @@ class Stops(StoppingCriteria, BaseStreamer):
 
     @property
     def tokens_seen(self) -> list[int]:
-        """How many tokens each row took, for usage. The tokens behind the text, and the EOS, count."""
+        """The number of tokens of each row, for the usage, with the EOS and the tokens after the text."""
         return [row.tokens_seen for row in self._results()]
 
     @property
     def lengths(self) -> list[int]:
-        """How many tokens ``trim`` leaves each row: to the last of its text if a stop ended it, else all."""
+        """The number of tokens that ``trim`` keeps of each row: to the end of its text if a stop ended it, otherwise
+        all."""
         return [length_of(row) for row in self._results()]
 
     def trim(self, output: Any, /) -> Any:
-        """Returns ``output`` of ``generate``, tensor or object, without what follows the last token of each row's text.
+        """Returns ``output`` of ``generate``, a tensor or an object, without the tokens after the text of each row.
 
-        Only rows that a stop ended are cut, and padded where others are longer; scores, logits, attentions and hidden
-        states get as many steps as the longest row has. The cache stays as it is. After a beam search it also says
-        which sequences ``texts`` and ``finishes`` are of.
+        Only rows that a stop ended are cut. They are padded to the length of the longest row. Scores, logits,
+        attentions and hidden states keep the steps of the longest row. The cache is not changed. After a beam search,
+        ``texts`` and ``finishes`` are those of the sequences in ``output``.
 
         >>> output = stops.trim(model.generate(**inputs, stopping_criteria=[stops], streamer=stops))
         """
@@ -236,7 +238,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         return self._streamers
 
     def _follow(self, input_ids: Any, rows: int, length: int) -> None:
-        """Puts the rows where their sequences went: beams change places, and split."""
+        """Moves the rows to the places of their sequences, since a beam search reorders and copies sequences."""
         if rows != len(self._rows) or length <= self._length or self._ended:
             raise ValueError(REUSED)
         same = self._announced or self._sequences is self._prompts
@@ -252,7 +254,7 @@ class Stops(StoppingCriteria, BaseStreamer):
         self._beams, self._done = True, None
 
     def _prompt_length(self, sequences: Any) -> int:
-        """Returns how many ids of a prompt ``sequences`` begin with. Whisper's have none: it takes the prompt away."""
+        """Returns the length of the prompt in ``sequences``: 0 for Whisper, which removes the prompt."""
         prompts = [] if self._prompts is None else self._prompts.tolist()
         length = len(prompts[0]) if prompts else 0
         return length if all(row[:length] in prompts for row in sequences.tolist()) else 0
@@ -262,16 +264,16 @@ class Stops(StoppingCriteria, BaseStreamer):
         row = row_of(self._options, prompt, eos_token_ids=self._eos)
         tokens = sequence[start:]
         length = len(tokens)
-        while length and tokens[length - 1] in (self._pad, -1):  # transformers fills with -1 if there is no EOS
+        while length and tokens[length - 1] in (self._pad, -1):  # transformers pads with -1 if there is no EOS
             length -= 1
         row.steps(tokens[: length + (self._pad in (*self._eos, *self._options.eos_token_ids))])
-        # Whisper takes the EOS away, too. A sequence that ended before the generation did had one.
+        # Whisper also removes the EOS. A sequence that is shorter than the generation ended with an EOS.
         row.end("length" if start or length >= self._length - len(prompt) else "eos")
         return row
 
     def _results(self) -> list[TextRow]:
         if self._beams:
-            raise RuntimeError("after a beam search, trim(sequences) says which of the beams are the results")
+            raise RuntimeError("after a beam search, call trim(sequences) first: it finds which beams are results")
         self.close("length")
         for row in self._rows:
             row.end("length")
@@ -284,7 +286,7 @@ def _key(sequence: Any) -> bytes:
 
 
 class _Criteria(StoppingCriteriaList):
-    """Criteria among which is a ``Stops``. It learns what the others decide."""
+    """A list of criteria that tells each ``Stops`` in it which rows the other criteria ended."""
 
     def __call__(self, input_ids: Any, scores: Any, **kwargs: Any) -> Any:
         done = super().__call__(input_ids, scores, **kwargs)
@@ -299,7 +301,8 @@ def _stops_in(criteria: Any) -> list[Stops]:
 
 @cache
 def hook_generate() -> None:
-    """Lets ``generate`` tell each ``Stops`` what it knows. A generation without a ``Stops`` is as before."""
+    """Makes ``generate`` tell each ``Stops`` its EOS and pad ids and the prompts. Changes nothing without a
+    ``Stops``."""
     make, decode = GenerationMixin._get_stopping_criteria, GenerationMixin._assisted_decoding
 
     @wraps(make)
@@ -318,7 +321,7 @@ def hook_generate() -> None:
             stops._tell(eos, next(iter(eos), None) if pad is None else pad)
         return _Criteria(criteria)
 
-    # The first step of assisted decoding may bring several tokens, so that nothing else tells where the prompts end.
+    # The first step of assisted decoding may bring several tokens, so a `Stops` must get the prompts before it.
     @wraps(decode)
     def _assisted_decoding(self: Any, input_ids: Any, *args: Any, **options: Any) -> Any:
         for stops in _stops_in(options.get("stopping_criteria")):

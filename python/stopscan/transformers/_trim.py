@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-# What generate returns with an entry for each step.
+# The fields of generate's output that have an entry for each step.
 STEPS = (
     "scores",
     "logits",
@@ -18,7 +18,7 @@ STEPS = (
 
 
 def trimmed(output: Any, prompt_length: int, lengths: Sequence[int], pad_token_id: int) -> Any:
-    """``output`` of ``generate``, of whose rows as many tokens are left behind the prompt as ``lengths`` says."""
+    """Returns ``output`` of ``generate``, with the number of tokens in ``lengths`` after the prompt of each row."""
     if isinstance(output, torch.Tensor):
         return _cut(output, prompt_length, lengths, pad_token_id)
     fields = dict(output)

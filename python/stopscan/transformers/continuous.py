@@ -1,8 +1,8 @@
 """Exact stops in transformers' continuous batching: ``RowScanner`` and ``RowSegmenter`` for its manager, and
 ``generate_batch``.
 
-transformers asks of each token whether it is in the request's set of EOS ids. A ``RowScanner`` is that set, so that a
-request ends in the very step that completes a stop.
+transformers checks for each token whether it is in the request's set of EOS ids. A ``RowScanner`` takes the place of
+that set, so that a request ends in the step that completes a stop.
 """
 
 from __future__ import annotations
@@ -29,42 +29,47 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "RowScanner", "RowSegmenter", "generate_batch"]
 
-# A request of 5.0 to 5.3 asks no set of EOS ids, and would run through every stop in silence. 5.4 and 5.5 lose answers.
+# Requests of 5.0 to 5.3 have no set of EOS ids, and would ignore all stops. 5.4 and 5.5 lose answers.
 if tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 6):
     message = "stopscan.transformers.continuous needs transformers 5.6.0 or later; this is transformers "
     raise ImportError(message + transformers.__version__)
 
 
 class _Request(Row[Any]):
-    """What the manager asks of one request's ``eos_token_id``, and the pieces that nobody has asked for yet."""
+    """A row that takes the place of a request's ``eos_token_id``, with the pieces that were not read yet."""
 
     def __init__(self, options: Options, prompt_token_ids: Sequence[int]) -> None:
         hook_requests()
         super().__init__(options.scanner(prompt_token_ids))
         self._eos_token_ids = options.eos_token_ids
         self._pieces: deque[Any] = deque()
-        # The engine's thread reads tokens, the reader's takes text.
+        # The manager's thread feeds tokens, and the caller's thread takes the text.
         self._lock = Lock()
         self._in_use = False
 
     def copy(self) -> Self:
-        """Returns the same in the same state, which goes on independently, for another request."""
+        """Returns an independent copy in the same state, for another request."""
         with self._lock:
             other = super().copy()
             other._pieces, other._lock, other._in_use = self._pieces.copy(), Lock(), False
         return other
 
     def snapshot(self) -> bytes:
-        """Returns the state as bytes, for a row of the same tokenizer, stops and options anywhere. Raises
-        ``ValueError`` if an output was not asked for: its text would be lost."""
+        """Returns the state as bytes, for ``restore`` of a row with the same tokenizer, stops and options in any
+        process.
+
+        Raises ``ValueError`` if the last output was not read yet: its text would be lost.
+        """
         with self._lock:
             if any(self._pieces):
-                raise ValueError("the text of the last output was not asked for yet")
+                raise ValueError("the text of the last output was not read yet: read it before the next one")
             return super().snapshot()
 
     def restore(self, snapshot: bytes, /) -> None:
-        """Takes the state of a ``snapshot``. Raises ``ValueError`` for one of other stops or options, and for damaged
-        bytes; the row is then as before."""
+        """Takes the state of a ``snapshot``.
+
+        Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes, and then changes nothing.
+        """
         with self._lock:
             super().restore(snapshot)
             self._pieces.clear()
@@ -84,27 +89,27 @@ class _Request(Row[Any]):
             self._in_use = False
 
     def length(self) -> int:
-        """Returns how many of the generated tokens belong to the text, to cut ids and logprobs. All if no stop ended
-        it."""
+        """Returns the number of tokens to keep of ids and logprobs: to the end of the text if a stop ended it,
+        otherwise all."""
         return length_of(self)
 
     def flush(self, reason: EndReason = "abort") -> Any:
-        """Ends the row for another ``reason``, such as a request that was cancelled. Returns the rest, with what nobody
-        has asked for; nothing if that was taken."""
+        """Ends the row with ``reason``, for a request that was cancelled. Returns the pieces that were not read yet and
+        the held text."""
         return self._take(reason)
 
     def __contains__(self, token_id: int) -> bool:
-        """Returns whether the request ends with ``token_id``. transformers asks it once of each token."""
+        """Returns whether the request ends with ``token_id``. transformers checks each token once."""
         with self._lock:
             self._pieces.append(self.scanner.feed(token_id))
             return self.scanner.finish is not None
 
     def __iter__(self) -> Iterator[int]:
-        """The EOS ids, which is what ``eos_token_id`` is otherwise."""
+        """Iterates over the EOS ids, as over the set that is usually there."""
         return iter(self._eos_token_ids)
 
     def _since(self, output: Any) -> Any:
-        """Returns what came since it was last asked for, all of it with the last ``output``."""
+        """Returns the pieces since the last call. The last ``output`` brings all that is left."""
         over = output.is_finished()
         return self._take(("length" if output.error is None else "abort") if over else None)
 
@@ -119,20 +124,22 @@ class _Request(Row[Any]):
         raise NotImplementedError
 
     def _use(self, request: Any) -> None:
-        # A request that made place for others comes again, with its first answer as a part of its prompt.
+        # transformers may pause a request and add it again, with the answer so far in its prompt. That is not a second
+        # request.
         if request.num_children or (self._in_use and not request._true_initial_tokens):
-            raise ValueError(f"a {type(self).__name__} is for one request with one answer: make one for each")
+            raise ValueError(f"a {type(self).__name__} serves one request with one answer: make a new one for each")
         self._in_use = True
 
 
 class RowScanner(_Request):
-    """Scans one request of continuous batching. Pass it as ``eos_token_id``. ``text`` returns the safe text of each
-    output.
+    """Scans one request of continuous batching. Pass the object as ``eos_token_id``. ``text`` returns the safe text of
+    each output.
 
-    ``prompt_token_ids`` are the ids of the request's prompt. The other options are those of ``Stops``.
-    ``eos_token_ids`` are the ids that ``add_request`` would have been given. The default is the tokenizer's EOS. A
-    ``RowScanner`` is for one request with one answer: ``add_request`` raises ``ValueError`` for a second request and
-    for ``num_return_sequences``.
+    - ``prompt_token_ids`` are the ids of the request's prompt.
+    - ``eos_token_ids`` are the EOS ids of the request. The default is the tokenizer's EOS.
+    - The other options are those of ``Stops``.
+    - A ``RowScanner`` serves one request with one answer: ``add_request`` raises ``ValueError`` for a second request
+      and for ``num_return_sequences``.
 
     >>> row = RowScanner(tokenizer, ["END"], prompt_token_ids=ids)
     >>> request_id = manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -154,8 +161,8 @@ class RowScanner(_Request):
         super().__init__(Options(tokenizer, StopSet(stop), **options), prompt_token_ids)
 
     def text(self, output: Any, /) -> str:
-        """Returns the safe text since the last call, with an ``output`` of the request. The last output brings all of
-        the rest.
+        """Returns the safe text since the last call. Call it with each ``output`` of the request. The last output
+        brings all that is left.
 
         The text may be a token ahead of a streamed ``output``.
         """
@@ -170,8 +177,8 @@ class RowSegmenter(_Request):
     """Segments one request of continuous batching, as ``RowScanner`` scans a request. ``segments`` returns the safe
     segments.
 
-    The ``SegmentSet`` has the stops, so nothing is to be protected. The answer begins in ``region``. ``None`` asks the
-    prompt. The other options are those of ``RowScanner``.
+    The ``SegmentSet`` has the stops and says where they fire, so there is no ``protect``. The answer begins in
+    ``region``. By default the end of the prompt decides. The other options are those of ``RowScanner``.
 
     >>> row = RowSegmenter(tokenizer, SegmentSet(FORMATS["think"], stop="END"), prompt_token_ids=ids)
     >>> manager.add_request(ids, eos_token_id=row, max_new_tokens=500, streaming=True)
@@ -192,8 +199,8 @@ class RowSegmenter(_Request):
         super().__init__(Options(tokenizer, SegmentSet(segments), region=region, **options), prompt_token_ids)
 
     def segments(self, output: Any, /) -> list[Segment]:
-        """Returns the safe segments since the last call, with an ``output`` of the request. The last output brings all
-        of the rest.
+        """Returns the safe segments since the last call. Call it with each ``output`` of the request. The last output
+        brings all that is left.
 
         The segments may be a token ahead of a streamed ``output``.
         """
@@ -229,8 +236,8 @@ def generate_batch(
 ) -> list[Result]:
     """Returns the results of ``model.generate_batch`` with exact stops, in the order of ``inputs``.
 
-    ``stop`` and ``options`` are those of ``RowScanner``, for all requests. The default of ``eos_token_ids`` is in the
-    configuration of the generation. Raises ``RuntimeError`` with transformers' reason if a request fails.
+    ``stop`` and ``options`` are those of ``RowScanner``, for all requests. The default of ``eos_token_ids`` is that of
+    the generation config. Raises ``RuntimeError`` with transformers' reason if a request fails.
 
     >>> [result.text for result in generate_batch(model, tokenizer, tokenizer(prompts).input_ids, ["END"])]
     """
@@ -266,7 +273,7 @@ def generate_batch(
 
 @cache
 def hook_requests() -> None:
-    """Lets requests have a ``RowScanner`` in the place of their set of EOS ids. It changes nothing for others."""
+    """Lets requests use a ``RowScanner`` in place of their set of EOS ids. Changes nothing for other requests."""
     set_up = RequestState.__post_init__
 
     def __post_init__(self: Any) -> None:  # noqa: N807

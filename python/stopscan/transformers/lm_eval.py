@@ -1,6 +1,7 @@
-"""lm-evaluation-harness with exact stops: the model ``hf-stopscan``, which is its ``hf`` otherwise.
+"""Exact stops for lm-evaluation-harness: the model ``hf-stopscan``, which is otherwise the same as its ``hf``.
 
-``python -m stopscan.transformers.lm_eval`` is ``lm_eval`` with its own arguments; a program imports this module.
+Importing this module registers the model. ``python -m stopscan.transformers.lm_eval`` is the command ``lm_eval`` with
+that model.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ __all__ = ["ExactHFLM"]
 
 @register_model("hf-stopscan")
 class ExactHFLM(EvalModel):
-    """lm_eval's ``HFLM``, whose answers end before the first stop of ``until`` that the model completes.
+    """lm_eval's ``HFLM``, whose answers end before the stop of ``until`` that the model completes first.
 
-    A stop that is one special token ends the answer, too. With ``think_end_token`` no stop counts before that token,
-    because lm_eval takes all text before it for thought. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
+    A stop that is one special token also ends the answer. With ``think_end_token``, no stop fires before that token,
+    because lm_eval takes all text before it for reasoning. Raises ``TypeError`` for a tokenizer that ``TokenScanner``
     does not take.
 
     >>> import stopscan.transformers.lm_eval
@@ -40,7 +41,7 @@ class ExactHFLM(EvalModel):
     _answers: Options | None = None
 
     def generate_until(self, requests: Any, disable_tqdm: bool = False) -> Any:
-        """The answer to each request, in their order."""
+        """Returns the answer to each request, in the order of the requests."""
         try:
             return super().generate_until(requests, disable_tqdm)  # type: ignore[misc]
         finally:
@@ -51,34 +52,36 @@ class ExactHFLM(EvalModel):
         region = self._thinking()
         criterion = Stops(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         if isinstance(self.think_end_token, int):
-            region = []  # lm_eval cuts the ids there, and has the rest decoded
+            region = []  # lm_eval cuts the ids at the token, and decodes only the rest
         self._answers = Options(self.tokenizer, stops, protect=region, start_protected=bool(region), **options)
         with patch.object(huggingface, "stop_sequences_criteria", lambda *_: [criterion]):
             sequences = super()._model_generate(context, max_length, stop, **generation_kwargs)  # type: ignore[misc]
-        # A decoder's first token is no answer, and often an EOS.
+        # The decoder's start token is not part of the answer, and often is the EOS.
         return sequences[:, 1:] if self.backend == "seq2seq" else sequences
 
     def tok_decode(self, tokens: Any, skip_special_tokens: bool = True) -> Any:
-        """The text of ``tokens``; while answers are generated only to the stop, which leaves lm_eval nothing to cut."""
+        """Returns the text of ``tokens``. While answers are generated, the text ends at the stop, so that lm_eval cuts
+        nothing."""
         if self._answers is None or not skip_special_tokens:
             return super().tok_decode(tokens, skip_special_tokens=skip_special_tokens)  # type: ignore[misc]
-        # Without the prompt, as lm_eval decodes it: SentencePiece then drops the first space.
+        # lm_eval decodes without the prompt, for which SentencePiece drops the first space.
         row = row_of(self._answers, ())
         row.steps(tokens)
         row.end("length")
         return row.text
 
     def _options(self, until: Iterable[str]) -> tuple[list[str], dict[str, Any]]:
-        """The stops that are text, and the ids that end an answer: special tokens are no text of it."""
+        """Returns the stops that are text, and the options with the token ids that end an answer. A special token is
+        not text of the answer, so its id is the stop."""
         added = self.tokenizer.added_tokens_decoder.items()
         special = {token.content: token_id for token_id, token in added if token.special}
         ids = [special[stop] for stop in until if stop in special]
-        # lm_eval makes "" of an EOS that decodes to nothing.
+        # lm_eval adds the text of the EOS to the stops, which is "" if the EOS decodes to nothing.
         stops = [stop for stop in until if stop and stop not in special]
         return stops, {"stop_token_ids": ids, "eos_token_ids": self.model.generation_config.eos_token_id}
 
     def _thinking(self) -> list[tuple[str, str]]:
-        """The region of thoughts, of which lm_eval knows the end only: text, or an id."""
+        """Returns the region of the reasoning. lm_eval has only its end, as text or as a token id."""
         end = self.think_end_token
         if isinstance(end, int):
             end = self.tok_decode([end], skip_special_tokens=False)

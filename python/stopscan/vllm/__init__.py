@@ -1,8 +1,8 @@
 """Exact stops in vLLM's detokenizer: ``STOPSCAN_VLLM=1 vllm serve …``, or ``install()`` before the first engine.
 
-vLLM calls ``plugin`` in each of its processes. An ``InputProcessor`` is made only where vLLM detokenizes, before
-anything else of an engine, and never in an engine core, a worker or a process that inspects models. Those processes get
-this module and nothing else of the adapter.
+vLLM calls ``plugin`` in each of its processes, but stopscan is needed only in the one that detokenizes. That process
+makes an ``InputProcessor`` before anything else of an engine, and no other process makes one. So ``plugin`` waits for
+the first ``InputProcessor``; engine cores, workers and processes that inspect models import only this module.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 __all__ = ["install", "plugin", "uninstall"]
 
 TARGET = "vllm.v1.engine.input_processor"
-RUST_FRONT = "with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python; unset it, or STOPSCAN_VLLM"
+RUST_FRONT = "with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python; unset it, or unset STOPSCAN_VLLM"
 
 
 def plugin() -> None:
-    """Sees to it that stopscan is installed before the first engine of this process, if the environment asks for it.
+    """Arranges that stopscan is installed before the first engine of this process, if ``STOPSCAN_VLLM`` asks for it.
 
-    ``STOPSCAN_VLLM=1`` asks for it, and the server does not start if stopscan does not fit; ``optional`` logs a warning
-    then, and vLLM runs without stopscan.
+    With ``1``, the server does not start if stopscan does not work with this vLLM. With ``optional``, vLLM then logs a
+    warning and runs without stopscan.
     """
     asked = os.environ.get("STOPSCAN_VLLM", "0")
     if asked in ("", "0"):
         return
     from vllm import envs
 
-    if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):  # this server makes no InputProcessor in Python
+    if getattr(envs, "VLLM_USE_RUST_FRONTEND", False):  # such a server never makes an InputProcessor
         if asked == "1":
             raise RuntimeError(f"stopscan: {RUST_FRONT}")
         if parent_process() is None:
@@ -51,7 +51,7 @@ def plugin() -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Waits for the import of ``TARGET``."""
+    """Calls ``_watch`` when ``TARGET`` is imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
         if name != TARGET:
@@ -69,7 +69,7 @@ def _load(load: Callable[[Any], None], module: Any) -> None:
 
 
 def _watch(module: Any) -> None:
-    """Installs when the first ``InputProcessor`` is made."""
+    """Installs stopscan when the first ``InputProcessor`` is made."""
     owner = module.InputProcessor
     original = owner.__init__
     if getattr(original, "stopscan_waits", False):
@@ -81,11 +81,11 @@ def _watch(module: Any) -> None:
             original(self, *args, **options)
             return
         first.stopscan_waits = False  # type: ignore[attr-defined]
-        if owner.__init__ is first:  # else another plugin stands in front
+        if owner.__init__ is first:  # otherwise another plugin has wrapped `first`
             owner.__init__ = original
         try:
             import_module("stopscan.vllm._install").install_as_asked()
-        except (ImportError, RuntimeError) as error:  # a name that this vLLM has somewhere else, or what differs
+        except (ImportError, RuntimeError) as error:  # a name moved, or the self-test found a difference
             told = f"stopscan does not fit this vLLM: {error}" if isinstance(error, ImportError) else str(error)
             if os.environ.get("STOPSCAN_VLLM") != "optional":
                 raise RuntimeError(told) from error

@@ -1,4 +1,4 @@
-"""What vLLM's requests ask, and which of them stopscan takes."""
+"""Reads the stops of vLLM's requests, and decides which requests stopscan takes."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ from stopscan.regions import described
 from stopscan.vllm._detokenizer import ScanningDetokenizer, arm
 from stopscan.vllm._engine import Engine
 
-# vLLM's own handlers print what is logged below its name.
+# A name below `vllm`, so that vLLM's own handlers print the log.
 logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# The key in a request's `extra_args` for the regions that its route tells apart. No client can know it.
+# The key in a request's `extra_args` for the regions that its route tells apart. It is random, so that no client can
+# send it.
 TOLD = f"stopscan told {token_hex(8)}"
-# A program's own requests may ask for more than a server's clients.
+# For requests of a program that calls vLLM itself: the limits are there for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
 
 
 class UnfitError(RuntimeError):
-    """Says what of an engine stopscan cannot use."""
+    """Raised for an engine that stopscan cannot use."""
 
 
 def refusal(words: str) -> Exception:
-    """Returns vLLM's own error for what is wrong with a request: vLLM makes a 500 of a ``ValueError``, and a 400 of
-    this."""
+    """Returns vLLM's own validation error with the message ``words``. vLLM answers it with a 400, and a ``ValueError``
+    with a 500."""
     error: Exception = VLLMValidationError(words, parameter=words.split(" ", 1)[0].rstrip(":"))
     return error
 
 
 class Adapter:
-    """What is asked of stopscan in this process, the engines that were made, and how often stopscan failed."""
+    """Holds the state of stopscan in this process: the defaults of requests, the engines, and the count of failures."""
 
     def __init__(self, defaults: Defaults, failures: Failures | None = None) -> None:
         self.renew(defaults, failures)
@@ -51,28 +52,28 @@ class Adapter:
         self._tool_parser: str | None = None
 
     def renew(self, defaults: Defaults, failures: Failures | None = None, *, optional: bool = False) -> None:
-        """Takes new defaults, and forgets earlier faults. ``optional``: vLLM runs without stopscan if stopscan does not
-        fit, instead of not at all."""
+        """Takes new defaults, and forgets earlier failures. With ``optional``, vLLM runs without stopscan if stopscan
+        cannot use an engine; otherwise the engine raises."""
         self.defaults, self.failures, self.optional = defaults, failures or Failures(logger), optional
 
     def engine_made(self, _: None, processor: Any, vllm_config: Any, *args: Any, **options: Any) -> None:
-        """Behind ``InputProcessor.__init__``: in the process that detokenizes, an engine's configuration and its
-        tokenizer meet here."""
+        """Runs after ``InputProcessor.__init__``, and makes the ``Engine``. Only here does the process that detokenizes
+        have both an engine's configuration and its tokenizer."""
         name = "of vLLM's configuration"
         try:
             name = vllm_config.structured_outputs_config.reasoning_parser or ""
             if (tokenizer := processor.tokenizer) is not None:
                 engine = Engine(tokenizer, name, self._tool_parser)
-                engine.vocabulary  # noqa: B018 - takes a moment, for which no request is to wait
-                self._engines.pop(id(tokenizer), None)  # the newest is the last
-                # stopscan knows the engine as long as it is there.
+                engine.vocabulary  # noqa: B018 - slow, so made before the first request
+                self._engines.pop(id(tokenizer), None)  # keeps the newest last
+                # The processor keeps the engine alive; `_engines` only refers to it.
                 self._engines[id(tokenizer)] = processor.stopscan = engine
                 self._say(engine)
         except Exception as error:
             raise UnfitError(f"stopscan cannot use the reasoning parser {name}: {error!r}") from error
 
     def parser_made(self, parser: Any, _: Any, tool_parser_name: Any = None, *args: Any, **options: Any) -> None:
-        """Behind ``ParserManager.get_parser``: a server makes the parser of its chat routes here."""
+        """Runs after ``ParserManager.get_parser``, in which a server makes the parser of its chat routes."""
         self._parser = parser
         self._tool_parser = tool_parser_name if getattr(parser, "tool_parser_cls", None) else None
         for engine in [*self._engines.values()]:
@@ -85,8 +86,8 @@ class Adapter:
             logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
-        """Behind ``to_sampling_params`` of a chat's request, which knows what its route tells from the content. Once a
-        stream has begun, it is too late for a 400."""
+        """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route tells from the
+        content. Raises for a wrong request: once a stream has begun, it is too late for a 400."""
         if self._concerns(params):
             engine = self._newest()
             if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
@@ -94,7 +95,7 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Behind ``AsyncLLM.generate``: all other routes come by here before they answer."""
+        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))
@@ -103,22 +104,24 @@ class Adapter:
         return next(reversed([*self._engines.values()]), None)
 
     def request_made(self, state: Any, _: Any, tokenizer: Any, request: Any, *args: Any, **options: Any) -> None:
-        """Behind ``RequestState.from_new_request``: finds the stops of a new request, in its own detokenizer."""
+        """Runs after ``RequestState.from_new_request``, and makes the request's detokenizer find its stops with
+        stopscan."""
         params, theirs = request.sampling_params, state.detokenizer
         if params is None or isinstance(theirs, ScanningDetokenizer) or not self._concerns(params):
             return
-        # A program's requests have no queue: it asks the engine itself.
+        # Requests without a queue come from a program that calls the engine itself, not from a server's client.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
-        # The parsers of an engine that was made before stopscan was installed are not known.
+        # An engine that was made before stopscan was installed is made here, without its parsers.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         resumable = getattr(request, "resumable", False)
         asked, stops = self._read(params, engine, defaults, resumable=resumable)
         skipped = resumable or self.failures.off or not params.detokenize or not len(asked.stops)
         if engine is None or stops is None or skipped:
             return
-        # What vLLM has not. There are fewer stops if all of the answer is a call, in which none fires.
+        # Whether the request asks for something that vLLM cannot do. `stops` has fewer stops than the request if the
+        # whole answer is a call, in which no stop fires.
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
-        # Rule 8 would lose the longer of two stops if the shorter completes too early to count.
+        # Leave the request to vLLM if a shorter stop within `min_tokens` could hide a longer one (rule 8).
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
             return
         try:
@@ -130,7 +133,7 @@ class Adapter:
             self.failed(error, beyond=beyond)
 
     def failed(self, error: BaseException, *, beyond: bool) -> None:
-        """Notes a fault of ours in a new request, which is left to vLLM, or refused if it has what vLLM has not."""
+        """Notes a failure of stopscan in a new request. vLLM serves it, or it is refused if it asks ``beyond`` vLLM."""
         self.failures.note(error, "was refused" if beyond else "was left to vLLM's own stops")
         if beyond:
             raise refusal(f"stop: stopscan failed: {error!r}") from error
@@ -139,24 +142,26 @@ class Adapter:
         return bool(params.stop or params.extra_args or self.defaults.repeat)
 
     def _default(self, params: Any) -> Any:
-        """The regions in which no stop fires if the request does not say: the operator's, or those of its route."""
+        """Returns the regions in which no stop fires if the request names none: the operator's, or its route's."""
         return (params.extra_args or {}).get(TOLD, ()) if self.defaults.protect is None else self.defaults.protect
 
     def _read(
         self, params: Any, engine: Engine | None, defaults: Defaults, *, resumable: bool = False
     ) -> tuple[StopOptions, StopSet | None]:
-        """What a request asks, and its set in ``engine``. Raises vLLM's validation error, which is a 400 as long as its
-        stream has not begun."""
+        """Returns the options of a request, and its ``StopSet`` in ``engine``.
+
+        Raises vLLM's validation error, which vLLM answers with a 400 if the stream has not begun.
+        """
         given, own = params.extra_args or {}, {"stop": _reportable(params.stop or ()) or None}
         try:
             asked = read_options(given, defaults, prefix=PREFIX, fields=FIELDS, own=own)
         except ValueError as error:
             raise refusal(str(error)) from None
         mine = next((name for name in ("stopscan_patterns", "stopscan_repeat") if given.get(name)), "")
-        if mine and (resumable or not params.detokenize):  # several answers in one stream, or no text
+        if mine and (resumable or not params.detokenize):  # streaming input has several answers in one stream
             raise refusal(f"{mine} needs detokenize, and cannot be used with streaming input")
         if (mine or asked.protect) and self.failures.off:
-            raise refusal(f"{mine or 'stopscan_protect'} is off here, because stopscan failed repeatedly")
+            raise refusal(f"{mine or 'stopscan_protect'} is switched off, because stopscan failed repeatedly")
         if asked.start_protected and not (self._default(params) if asked.protect is None else asked.protect):
             raise refusal("stopscan_start_protected needs the markers of a region in stopscan_protect")
         try:
@@ -166,7 +171,7 @@ class Adapter:
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:
-    """Lets a request report how it ended. If vLLM has the request's stops, it knows, and nothing stands here."""
+    """Makes the last output of a request say how it ended. Only for stops that vLLM does not know itself."""
     made = state._new_completion_output
 
     def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:
@@ -180,9 +185,10 @@ def _report_end(state: Any, detokenizer: Any) -> None:
 
 
 def _reportable(stops: Sequence[str]) -> list[str]:
-    """The stops that vLLM would report: of several that end at one character, the first of its list.
+    """Returns the stops that vLLM can report: of several that end at one character, vLLM reports the first in the list.
 
-    A stop that ends with one listed before it is never reported. Without those, the longest is the first listed.
+    A stop that ends with an earlier entry of the list is never reported, and is left out here. Of the stops that are
+    left, the longest one that ends at a character, which stopscan reports, is also the first in the list.
     """
     first = {stop: place for place, stop in reversed([*enumerate(stops)])}
     lengths = {*map(len, stops)}

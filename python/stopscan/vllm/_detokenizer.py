@@ -1,4 +1,4 @@
-"""vLLM's own detokenizer, with its stops found by stopscan."""
+"""Makes vLLM's own detokenizer find its stops with stopscan."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from vllm.v1.engine.output_processor import OutputProcessor
 
 from stopscan import StopScanner
 
-# vLLM's own words where its `repetition_detection` ends an answer.
+# The finish and stop reason of vLLM's own `repetition_detection`.
 LOOP = ("repetition", "repetition_detected")
 
 
 def arm(theirs: Any, scanner: Any, **state: Any) -> None:
     """Makes vLLM's detokenizer ``theirs`` find its stops with ``scanner``.
 
-    - ``made_of`` are the arguments that make vLLM's detokenizer again, for a fault of ours.
-    - ``failures`` counts such faults.
-    - ``hidden`` has the markers that vLLM's text leaves out.
-    - ``beyond`` says that vLLM cannot keep what the request asks.
+    - ``made_of``: the arguments that make vLLM's own detokenizer again, for a failure of stopscan.
+    - ``failures`` counts these failures.
+    - ``hidden``: the markers that vLLM's text leaves out.
+    - ``beyond``: whether the request asks for something that vLLM cannot do.
     """
-    # vLLM is to look for none of the stops, and to hold nothing back for them.
+    # Take the stops away from vLLM, so that vLLM holds back no text for them.
     native = not isinstance(scanner, StopScanner)
     vars(theirs).update(state, scanner=scanner, native=native, stop=[], stop_buffer_length=0)
     cls: Any = type(theirs)
@@ -31,31 +31,32 @@ def arm(theirs: Any, scanner: Any, **state: Any) -> None:
 
 @cache
 def _scanning(theirs: Any) -> type:
-    """The class of detokenizers that are as ``theirs``, but for their stops."""
-    # vLLM's own function under a name of its own: it is called for each token, and `super()` takes longer.
+    """Returns a subclass of vLLM's detokenizer ``theirs`` that finds its stops with stopscan."""
+    # vLLM's own function gets a name here, because it is called for each token and `super()` takes longer.
     names = {"theirs": theirs.get_next_output_text}
     return type(f"Scanning{theirs.__name__}", (ScanningDetokenizer, theirs), names)
 
 
 class ScanningDetokenizer:
-    """In front of a class of vLLM's: vLLM's token ids, text and offsets, our stops.
+    """A mixin before a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the
+    stops.
 
-    With a vocabulary of bytes, a ``TokenScanner`` makes the text, and ``output_text`` is what is safe to give out.
-    Otherwise vLLM decodes, a ``StopScanner`` reads its text, and ``stop_buffer_length`` is how much of it is held.
+    With a vocabulary of bytes, a ``TokenScanner`` makes the text, and ``output_text`` is the safe text. Otherwise vLLM
+    decodes, a ``StopScanner`` reads vLLM's text, and ``stop_buffer_length`` is the length of the held text.
     """
 
     match: Any = None
-    # Whether the last update came with a stop token or an EOS.
+    # Whether a stop token or an EOS ended the last update.
     terminated = False
-    # How many characters of markers the scanner has read that the text leaves out.
+    # The number of characters of markers that the scanner has read and the text leaves out.
     unseen = 0
-    # Whether the end of the text confirms a pattern: every end does but an abort.
+    # Whether the end of the text confirms a pattern. An abort or an error does not.
     end_confirms = True
-    # How much of the text was given out before a fault of ours.
+    # The length of the text that was given out before stopscan failed.
     least = 0
 
     def update(self: Any, new_token_ids: list[int], stop_terminated: bool) -> str | None:
-        """Returns the stop that fired, or ``None``. The tokens behind it are dropped."""
+        """Returns the stop that fired, or ``None``, and drops the tokens after the stop."""
         scanner, token_ids = self.scanner, self.token_ids
         if scanner is None or self.match is not None:
             return super().update(new_token_ids, stop_terminated)  # type: ignore[misc, no-any-return]
@@ -64,10 +65,10 @@ class ScanningDetokenizer:
         try:
             if not self.native:
                 match = self._decoded(new_token_ids, stop_terminated)
-            else:  # not a function of its own, for speed
+            else:  # inline, for speed
                 for token_id in new_token_ids:
                     token_ids.append(token_id)
-                    # vLLM leaves the text out of the token that ended the stream.
+                    # The token that ended the stream has no text in vLLM's answers.
                     if skips and len(token_ids) - before == len(new_token_ids):
                         break
                     self.output_text += scanner.feed(token_id)
@@ -81,7 +82,7 @@ class ScanningDetokenizer:
         self.terminated = stop_terminated
         if match is None:
             return None
-        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # before 0.32 they stay, as do their logprobs
+        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # vLLM before 0.32 keeps them
             self.token_ids.extend(new_token_ids[len(self.token_ids) - before :])
         self.match = match
         return str(match.sequence)
@@ -95,7 +96,7 @@ class ScanningDetokenizer:
             pieces = [(text, 0)]
             for ids, marker in self.hidden.get(token_id, ()):
                 if tuple(self.token_ids[-len(ids) :]) == ids:
-                    # The text may show the end of the marker.
+                    # vLLM's text may show only the end of the marker.
                     shown = len(text) if marker.endswith(text) else 0
                     pieces = [*pieces[shown > 0 :], (marker, len(marker) - shown)]
                     break
@@ -124,8 +125,8 @@ class ScanningDetokenizer:
         return text if delta or len(text) >= self.least else self.output_text[: self.least]
 
     def _end(self: Any) -> None:
-        """Reads the end of the text, which may confirm a pattern."""
-        if self.native:  # vLLM drops half a character at the end
+        """Tells the scanner that the text has ended, which may confirm a pattern."""
+        if self.native:  # vLLM drops an incomplete character at the end
             self.output_text += self.scanner.flush("length" if self.end_confirms else "abort").rstrip("\ufffd")
         elif self.end_confirms:
             self.scanner.flush()
@@ -134,8 +135,8 @@ class ScanningDetokenizer:
         self.match, self.stop_buffer_length = self.scanner.match, 0
 
     def _give_back(self: Any, error: BaseException, stop_terminated: bool) -> None:
-        """Goes on as vLLM's own detokenizer that has read the same tokens; or with an error, if vLLM has not what the
-        request asks."""
+        """Turns this object back into vLLM's own detokenizer that has read the same tokens. Ends the request with an
+        error if it asks for something that vLLM cannot do."""
         self.failures.note(error, "ends with an error" if self.beyond else "goes on with vLLM's stops")
         self.scanner = None
         if self.beyond:
@@ -143,13 +144,13 @@ class ScanningDetokenizer:
         token_ids, given = list(self.output_token_ids), self._last_output_text_offset
         self.least = len(self.output_text) - self.stop_buffer_length
         super().__init__(*self.made_of)
-        # No stop fires in what was read already.
+        # So that vLLM finds no stop in the tokens that were read already.
         least, self.min_tokens = self.min_tokens, sys.maxsize
         super().update(token_ids, stop_terminated)  # type: ignore[misc]
         self.min_tokens, self._last_output_text_offset = least, given
 
     def report(self: Any, output: Any) -> None:
-        """Writes into a finished ``output`` how it ended, which vLLM cannot know."""
+        """Writes into a finished ``output`` how the request ended, because vLLM does not know the stops."""
         if self.scanner is None:
             output.finish_reason, output.stop_reason = "error", None
         elif self.match is not None:

@@ -1,4 +1,4 @@
-"""What stopscan knows of an engine of vLLM: the regions of its answers, where an answer begins, and its vocabulary."""
+"""``Engine``: the regions of an engine's answers, the region in which an answer begins, and the vocabulary."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from stopscan.regions import Graph, begins, graph_of, region_name, restricted, w
 from stopscan.tokens import TokenScanner, Vocabulary
 from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, REASONING, form_of, form_of_calls
 
-# How many of a prompt's last tokens are looked at: chat templates end with a marker and line breaks.
+# The number of tokens at the end of a prompt in which markers are searched: chat templates end with a marker and line
+# breaks.
 PROMPT_TOKENS = 32
-# No more tokens than this have a part in one character.
+# The most tokens of one character: it has at most 4 bytes.
 CHARACTER = 4
-# Among the regions that a route tells apart, this one says that all of the answer is a call.
+# In a list of regions that a route tells apart: the whole answer is a call.
 ANSWER = "answer"
 
-# Markers, and stops of one token, that `skip_special_tokens` leaves out of the text, by their last token.
+# By their last token id: the markers, and the stops of one token, that `skip_special_tokens` leaves out of the text.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
 class Engine:
-    """The regions of an engine's answers are those of its parsers, or else those of its checkpoint.
+    """What stopscan knows about an engine of vLLM. The regions come from its parsers, or else from its checkpoint.
 
     Raises whatever the reasoning parser raises when it is made.
     """
 
-    # What the log says of it.
+    # The regions that were logged last, so that they are logged once.
     said = ""
 
     def __init__(self, tokenizer: Any, reasoning_parser: str = "", tool_parser: str | None = None) -> None:
@@ -45,15 +46,16 @@ class Engine:
         self.know(tool_parser)
 
     def know(self, tool_parser: str | None) -> None:
-        """To be called when a server names its tool parser, which no configuration does."""
+        """Takes the name of the tool parser, which is not in vLLM's configuration but comes from the server."""
         template = graph_of(self.tokenizer)
         self._calls = template if tool_parser in OF_THE_CHECKPOINT else form_of_calls(tool_parser)
         self.graph: Graph = with_reasoning(self._calls or template, self._reasoning) or {}
-        if self._ends:  # the calls of a form end its reasoning, but not every parser reads them there
+        if self._ends:  # not every reasoning parser lets a call end the reasoning, as the form does
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # The tokens of the chat template: what a user writes, such as `</think>`, stands before the last of them.
+        # Special tokens of the chat template, such as those of roles. A `</think>` before the last of them is a user's
+        # text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}
@@ -69,7 +71,7 @@ class Engine:
         if told and self._name == HARMONY:
             return [*CHAT]
         if parser.tool_parser_cls and tool_choice != "none":
-            # Releases that do not say so take every required call for the whole answer.
+            # Releases of vLLM without this attribute take the whole answer for a call if a call is required.
             whole = getattr(parser.tool_parser_cls, "supports_required_and_named", True)
             if tool_choice in (None, "auto") or not whole:
                 told += ["tool_call"] * bool(self._calls)
@@ -78,13 +80,14 @@ class Engine:
         return told
 
     def stops(self, asked: StopOptions, default: Collection[Any]) -> StopSet:
-        """Returns the set of a request. ``default`` has the regions in which no stop fires if the request does not say.
+        """Returns the ``StopSet`` of a request. ``default``: the regions in which no stop fires if the request names
+        none.
 
         Raises ``ValueError`` for a region that is not known.
         """
         if asked.protect is None and ANSWER in default:
             return StopSet(repeat=asked.stops.repeat)
-        # What is not told apart is text.
+        # The markers of other regions are plain text.
         names = [name for name in CHAT if name in (asked.protect or default)]
         return Checkpoint(self.tokenizer, graph=restricted(self.graph, names)).stops(
             asked.stops, asked.protect, default
@@ -92,7 +95,7 @@ class Engine:
 
     @cached_property
     def vocabulary(self) -> Vocabulary | None:
-        """The vocabulary, if its bytes make the text that vLLM would make."""
+        """The vocabulary, or ``None`` if its bytes do not give the text that vLLM makes."""
         backend = getattr(self.tokenizer, "_tokenizer", None)
         if not isinstance(getattr(backend, "decoder", None), ByteLevel):
             return None
@@ -100,8 +103,11 @@ class Engine:
         return vocabulary if vocabulary.native else None
 
     def scanner(self, theirs: Any, request: Any, asked: StopOptions, stops: StopSet) -> tuple[Any, Hidden]:
-        """Returns the scanner of a request: of its tokens if a vocabulary makes the text, else of vLLM's text, with the
-        markers that this text leaves out. ``theirs`` is vLLM's detokenizer."""
+        """Returns the scanner of a request, and the markers that its text leaves out.
+
+        The scanner reads tokens if ``vocabulary`` gives the text of vLLM's detokenizer ``theirs``. Otherwise it reads
+        vLLM's text.
+        """
         params, prompt = request.sampling_params, list(request.prompt_token_ids or ())
         closed = stops.regions is not None or stops.protect
         region = self._begins(stops, prompt, asked.start_protected, request) if closed else None
@@ -111,27 +117,27 @@ class Engine:
             self.vocabulary
             and hasattr(theirs, "stream")
             and (skip or params.spaces_between_special_tokens)
-            # After a prompt that ends in half a character, vLLM gives text of the prompt out again.
+            # If the prompt ends with an incomplete character, vLLM repeats text of the prompt, which tokens would not.
             and not theirs.tokenizer.decode(prompt[-CHARACTER:], skip_special_tokens=skip).endswith("\ufffd")
         ):
             counts = {"min_tokens": params.min_tokens, "unknown_ids": "count", "skip_special_tokens": skip}
-            # A marker of special tokens and text together is a ValueError: vLLM's text is scanned then.
+            # TokenScanner raises for a marker that is partly a special token: then vLLM's text is scanned.
             with suppress(ValueError):
                 return TokenScanner(self.vocabulary, stops, **options, **counts), {}
         return StopScanner(stops, **options), self._hidden(stops) if skip else {}
 
     def _begins(self, stops: StopSet, prompt: Sequence[int], start: bool | None, request: Any) -> str | None:
-        """The state in which the answer begins."""
+        """Returns the state in which the answer begins, or ``None`` for the first."""
         end = str(self.tokenizer.decode(prompt[-PROMPT_TOKENS:], skip_special_tokens=False)) if prompt else ""
         thinks = start is None and "reasoning" in map(region_name, stops.regions or ())
         inside = thinks and self._begins_inside(prompt, request.reasoning_parser_kwargs)
         try:
             return begins(stops, end, start, inside=inside)
-        except ValueError:  # the region in which it should begin has a stop for a marker, which counts more
+        except ValueError:  # a stop is the marker of this region, and takes its place
             return None
 
     def _begins_inside(self, prompt: Sequence[int], parser_options: Mapping[str, Any] | None) -> bool:
-        """Whether the reasoning parser says that the answer begins in the reasoning."""
+        """Returns whether the answer begins in the reasoning, according to the reasoning parser."""
         if not self._reasoning or self._name in BEGINS_INSIDE:
             return BEGINS_INSIDE.get(self._name, False)
         last = next((place for place in range(len(prompt) - 1, -1, -1) if prompt[place] in self._roles), -1)
@@ -140,11 +146,11 @@ class Engine:
             parser = self._parser(**parser_options or {})
             if parser.is_reasoning_end(turn):
                 return False
-            # What the parser makes of text without a marker says in which state it is.
+            # The parser does not tell its state: feed it a letter, and see where the letter lands.
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)
-        except Exception:  # vLLM's own code: the prompt's markers decide then, and the route raises the same
+        except Exception:  # the parser's own error, which the route also raises: the prompt's markers decide
             return False
         return bool(delta and delta.reasoning)
 
@@ -156,12 +162,12 @@ class Engine:
             return REASONING[self._name]
         if self._name in OF_THE_CHECKPOINT:
             return graph_of(self.tokenizer)
-        # Some parsers name their markers only if the model is asked to think.
+        # Some parsers name their markers only if the model is told to think.
         parser = self._parser(chat_template_kwargs={"thinking": True, "enable_thinking": True})
         start, end = parser.reasoning_start_str, parser.reasoning_end_str
         if not (start and end):
             return None
-        # vLLM's newer parsers are described as our forms are: a call ends the reasoning, whoever reads the call.
+        # In vLLM's newer parsers a call ends the reasoning, as in our forms, even without a tool parser.
         form = form_of(self._name) if getattr(parser, "engine_based_streaming", False) else None
         inside = (form or {}).get("reasoning", {})
         self._ends = {end} | {mark for mark, to in inside.items() if region_name(to) == "tool_call" and end in inside}
@@ -170,7 +176,7 @@ class Engine:
     def _find_hidden(self, stops: StopSet) -> Hidden:
         markers = {marker for edges in (stops.regions or {}).values() for marker in edges}
         markers |= {marker for pair in stops.protect for marker in pair}
-        # A transformers tokenizer's own `encode` starts a thread for each core.
+        # Not the `encode` of a transformers tokenizer, which starts a thread for each core.
         backend: Any = getattr(self.tokenizer, "_tokenizer", None)
         encode = (backend if hasattr(backend, "encode_batch") else self.tokenizer).encode
         table: Hidden = {}

@@ -1,4 +1,4 @@
-"""Where stopscan stands in vLLM: behind six functions, and behind whatever other plugins put in front of them."""
+"""Hooks stopscan into vLLM: ``install`` wraps six functions of vLLM, also if other plugins have wrapped them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stopscan.vllm._adapter import PREFIX, Adapter, UnfitError, logger
 
 WAY_OUT = "use a vLLM with which stopscan was tested, or run vLLM without stopscan (STOPSCAN_VLLM=optional)"
 
-# Where each of our functions stands: the class, below `vllm`, and the name of vLLM's own.
+# By the path of a class below `vllm`: its function that is wrapped, and the method of `Adapter` that runs after it.
 HOOKS: dict[str, tuple[str, Callable[..., None]]] = {
     "v1.engine.output_processor:RequestState": ("from_new_request", Adapter.request_made),
     "entrypoints.openai.chat_completion.protocol:ChatCompletionRequest": ("to_sampling_params", Adapter.params_made),
@@ -28,27 +28,27 @@ HOOKS: dict[str, tuple[str, Callable[..., None]]] = {
     "parser:ParserManager": ("get_parser", Adapter.parser_made),
 }
 
-# The class, the name, vLLM's own function (or another plugin's) and ours.
+# The hooks in place: class, name, the function before (vLLM's or another plugin's), and our wrapper.
 _placed: list[tuple[type, str, Any, Any]] = []
 _adapter = Adapter(Defaults())
-# What the hooks ask; `None` while stopscan is not installed.
+# The adapter that the hooks call; `None` while stopscan is not installed.
 _current: Adapter | None = None
 
 
 def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
-    """Puts stopscan into the detokenizer of the requests that vLLM gets from now on in this process. Returns nothing.
+    """Makes vLLM find the stops of all new requests in this process with stopscan. Returns nothing.
 
-    Text, token ids, finish and stop reasons stay vLLM's. If stops complete at the same character, vLLM's list order
-    counts. The text comes as soon as it is safe.
+    Text, token ids, finish and stop reasons stay vLLM's. If several stops complete at the same character, the first in
+    the request's list is reported, as in vLLM. The text comes as soon as it is safe.
 
     - ``protect`` has the regions in which no stop fires, for requests without ``stopscan_protect``: pairs of markers,
-      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, a chat route protects what it tells from the content.
-      ``LLM.chat`` is offline: stops fire everywhere.
+      ``"reasoning"`` and ``"tool_call"``. Without ``protect``, a chat route protects the reasoning and the calls that
+      it separates from the content. In the offline ``LLM.chat`` stops then fire everywhere.
     - ``repeat`` ends answers that loop, for requests without ``stopscan_repeat``.
 
-    Another call replaces ``protect`` and ``repeat``, and forgets earlier faults.
+    Another call replaces ``protect`` and ``repeat``, and forgets earlier failures.
 
-    Raises ``RuntimeError``, with vLLM unchanged, if vLLM's texts with stopscan are not what they must be.
+    Raises ``RuntimeError``, with vLLM unchanged, if vLLM's outputs differ with stopscan in the self-test.
 
     >>> install(protect=["reasoning", ("<scratch>", "</scratch>")])
     """
@@ -57,22 +57,22 @@ def install(*, protect: Any = None, repeat: Repeat | None = None) -> None:
 
 
 def uninstall() -> None:
-    """Gives vLLM its own detokenizer back. Requests that are under way end as they began. Returns nothing."""
+    """Makes vLLM find the stops of new requests itself again. Running requests end with stopscan. Returns nothing."""
     global _current
     _current = None
     for entry in reversed(_placed[:]):
         owner, name, original, ours = entry
-        if vars(owner).get(name) is ours:  # else another plugin stands in front, and ours does nothing
+        if vars(owner).get(name) is ours:  # otherwise another plugin wraps ours, which then does nothing
             setattr(owner, name, original)
             _placed.remove(entry)
 
 
-# An engine core or a worker that is forked must have nothing of ours.
+# Engine cores and workers that are forked from this process run without stopscan.
 os.register_at_fork(after_in_child=uninstall)
 
 
 def install_as_asked() -> None:
-    """Installs with what the environment says, before the first engine of a process."""
+    """Installs stopscan with the options in the environment, if ``STOPSCAN_VLLM`` asks for it."""
     if (asked := switch("STOPSCAN_VLLM")) != "0":
         _install(Defaults.from_environment("STOPSCAN_VLLM"), optional=asked == "optional")
 
@@ -95,7 +95,7 @@ def _install(defaults: Defaults, *, optional: bool) -> None:
 
 @contextmanager
 def _standing(adapter: Adapter) -> Iterator[None]:
-    """stopscan in vLLM for a while, with an adapter of its own."""
+    """Installs stopscan with ``adapter`` while a ``with`` block runs, for the self-test."""
     global _current
     try:
         _place_all()
@@ -106,13 +106,15 @@ def _standing(adapter: Adapter) -> Iterator[None]:
 
 
 def _place(owner: type, name: str, after: Callable[..., None]) -> None:
-    """Puts ``after``, a method of ``Adapter``, behind a function or class method of vLLM. It gets the result and all
-    arguments. Nothing that fails in it leaves the hook, but what it refuses."""
+    """Wraps a function or class method of vLLM, so that ``after`` runs after it with the result and all arguments.
+
+    If ``after`` fails, the failure is noted and vLLM goes on. Only its refusal of a request or an engine is raised.
+    """
     original = vars(owner).get(name)
     if original is None:
         raise RuntimeError(f"{owner.__name__} has no {name}")
     function = getattr(original, "__func__", original)
-    if hasattr(function, "stopscan"):  # ours, or another plugin's that wraps ours
+    if hasattr(function, "stopscan"):  # our hook, or another plugin's wrapper of it
         return
 
     @wraps(function)

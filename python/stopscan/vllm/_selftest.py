@@ -1,8 +1,8 @@
-"""Whether vLLM's texts with stopscan are what they must be: streams through vLLM's own output processor, both ways.
+"""Tests whether stopscan works with this vLLM: runs streams through vLLM's own output processor, without and with it.
 
-No engine, no model, no configuration: a tokenizer that is made on the spot, and what an engine core would send, by
-hand. What is equal without and with stopscan proves little if vLLM no longer asks stopscan, so some streams have an
-answer that vLLM alone cannot give.
+Needs neither an engine nor a model: the tokenizer is made here, and so are the outputs of an engine core. Equal results
+without and with stopscan would also come from a vLLM that no longer calls stopscan, so some streams expect a result
+that vLLM alone cannot give.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ NAME = "stopscan-self-test"
 
 
 def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> list[str]:
-    """Returns what is wrong with stopscan in this vLLM; nothing if all is right. ``standing`` puts it there."""
+    """Returns the differences that were found, as texts: none if stopscan works. ``standing`` installs it for the
+    test."""
     streams, host, wrong = _streams(), Host(), []
     alone = {stream.name: host.run(stream) for stream in streams if stream.expected is None}
     failures = Failures(Logger("stopscan self-test", 99))
@@ -56,9 +57,10 @@ def problems(standing: Callable[[Adapter], AbstractContextManager[None]]) -> lis
 
 @dataclass(frozen=True)
 class Stream:
-    """The pieces of each step, what the stream asks for, and how it ends.
+    """One stream of the test: the pieces of each step, the sampling parameters, and how the stream ends.
 
-    ``expected`` is what vLLM alone cannot give: the text of each step with ``|`` between them, and both reasons.
+    ``expected`` is a result that vLLM alone cannot give: the texts of the steps joined with ``|``, the finish reason
+    and the stop reason.
     """
 
     name: str
@@ -73,33 +75,33 @@ class Stream:
 
 @dataclass
 class Outcome:
-    """What came of a stream: the whole text after each step by answer, how each answer ended, and what vLLM was left
-    with."""
+    """The result of a stream: for each answer the text so far after each step and how it ended; and the requests that
+    vLLM still has."""
 
     texts: dict[int, list[str]] = field(default_factory=dict)
     ends: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     left: tuple[Any, ...] = ()
 
     def against(self, theirs: Outcome) -> str | None:
-        """What differs from vLLM's own outcome; the text may come sooner."""
+        """Returns a difference from vLLM's own outcome, or ``None``. Text that comes sooner is not a difference."""
         for index, texts in theirs.texts.items():
             mine = self.texts.get(index, [""])
             if mine[-1] != texts[-1] or not all(map(mine[-1].startswith, mine)):
-                return f"the text {mine[-1]!r} instead of {texts[-1]!r}"
+                return f"the text {mine[-1]!r} instead of vLLM's {texts[-1]!r}"
             if any(len(ours) < len(text) for ours, text in zip(mine, texts, strict=False)):
-                return f"the text comes as {mine}, later than {texts}"
+                return f"the text comes in {mine}, later than vLLM's {texts}"
         if (self.ends, self.left) != (theirs.ends, theirs.left):
-            return f"it ends with {(self.ends, self.left)} instead of {(theirs.ends, theirs.left)}"
+            return f"the answers end with {(self.ends, self.left)} instead of vLLM's {(theirs.ends, theirs.left)}"
         return None
 
     def as_expected(self, expected: tuple[str, str, str | None]) -> str | None:
-        """What differs from what a stream expects."""
+        """Returns a difference from the ``expected`` result of a stream, or ``None``."""
         pieces = (text.removeprefix(before) for before, text in pairwise(self.texts.get(0, [])))
         came = ("|".join(pieces), *self.ends.get(0, (None, None))[-2:])
         return None if came == expected else f"{came} instead of {expected}"
 
     def take(self, output: Any, *, delta: bool) -> bool:
-        """Adds what a step gave; whether the request has finished."""
+        """Adds the output of a step. Returns whether the request has finished."""
         for texts in self.texts.values() if output is None else ():
             texts.append(texts[-1])
         for answer in output.outputs if output else ():
@@ -164,7 +166,7 @@ def _streams() -> list[Stream]:
 
 
 class Slow:
-    """A tokenizer that vLLM takes for one without a fast backend."""
+    """A wrapper that makes vLLM take a tokenizer for one without a fast backend."""
 
     def __init__(self, fast: Any) -> None:
         self._fast = fast
@@ -177,7 +179,7 @@ class Slow:
 
 
 class Host:
-    """vLLM's own classes, with ``None`` for whatever a new release requires that stopscan does not know."""
+    """Runs streams through vLLM's own classes. Arguments that a new release has added and requires are ``None``."""
 
     def __init__(self) -> None:
         made = Tokenizer(WORDS, SPECIAL)
@@ -186,7 +188,7 @@ class Host:
         self._tokenizers = {True: fast, False: Slow(fast)}
 
     def run(self, stream: Stream, *, breaks: bool = False) -> Outcome:
-        """What comes of ``stream``; with ``breaks``, stopscan fails in its second step."""
+        """Returns the outcome of ``stream``. With ``breaks``, stopscan fails in the second step."""
         params = SamplingParams(**{"max_tokens": 64, "output_kind": RequestOutputKind.DELTA, **stream.params})
         delta = params.output_kind is RequestOutputKind.DELTA
         processor = _filled(
@@ -229,7 +231,7 @@ class Host:
 
 
 def _filled(cls: Callable[..., Any], **known: Any) -> Any:
-    """Makes an object of ``cls`` with ``None`` for each required argument that is not known."""
+    """Returns an object of ``cls``, with ``None`` for each required argument that is not in ``known``."""
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     parameters = inspect.signature(cls).parameters.values()
     required = {one.name: None for one in parameters if one.default is one.empty and one.kind in kinds}

@@ -353,7 +353,7 @@ def test_while_stopscan_is_off_what_sglang_cannot_keep_is_refused(
     forgiving.count = Failures.LIMIT
     plans = {"r": (host.ids(["a", "END", "b"]), params)}
     placed = hooks(Defaults(), forgiving)
-    with installed(placed), pytest.raises(ValueError, match="off here"):
+    with installed(placed), pytest.raises(ValueError, match="switched off"):
         host.run(plans)
     del placed[DOOR]
     with installed(placed):

@@ -159,15 +159,15 @@ def test_markers_are_no_stops(engine: Engine, reciter: Reciter) -> None:
 def test_segments_need_a_segment_set(engine: Engine, reciter: Reciter) -> None:
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops)
-    with pytest.raises(RuntimeError, match="only with a SegmentSet"):
+    with pytest.raises(RuntimeError, match="segments needs a SegmentSet"):
         _ = stops.segments
 
 
 @pytest.mark.parametrize(
     ("stop", "options", "named"),
     [
-        ("END", {"region": "answer"}, "region: only a SegmentSet"),
-        (StopSet("END"), {"region": "answer"}, "region: only a SegmentSet"),
+        ("END", {"region": "answer"}, "region needs a SegmentSet"),
+        (StopSet("END"), {"region": "answer"}, "region needs a SegmentSet"),
         (THINK, {"protect": [("<a>", "</a>")]}, "protect and start_protected"),
         (THINK, {"start_protected": False}, "protect and start_protected"),
         (THINK, {"region": "thoughts"}, "thoughts"),

@@ -259,7 +259,7 @@ def test_three_failures_turn_stopscan_off_and_are_logged(
             assert run(tokenizer, tokens, SamplingParams(stop=["END"])).stop_reason == "END"
     assert logged(caplog) == ["ERROR", "ERROR"]
     for asked in ({"stopscan_patterns": ["a"]}, {"stopscan_protect": ["<a>", "</a>"]}, {"stopscan_repeat": 1}):
-        with pytest.raises(VLLMValidationError, match="off here, because stopscan failed"):
+        with pytest.raises(VLLMValidationError, match="switched off, because stopscan failed"):
             checked(stop=["END"], extra_args=asked)
     ours, _ = through_detokenizer(tokenizer, stop=["END"])
     assert ours is FastIncrementalDetokenizer
@@ -342,5 +342,5 @@ def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     _install._adapter.failures.count = 10**9
     assert run(marked, tokens, chat.to_sampling_params(40, {})).stop_reason == "END"
     monkeypatch.setattr(chat, "vllm_xargs", {"stopscan_protect": ["reasoning"]})
-    with pytest.raises(VLLMValidationError, match="stopscan_protect is off here"):
+    with pytest.raises(VLLMValidationError, match="stopscan_protect is switched off"):
         chat.to_sampling_params(40, {})

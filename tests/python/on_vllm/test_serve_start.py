@@ -83,7 +83,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
         # Any program is a Rust front to vLLM, which starts it last.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
-            "stopscan: with VLLM_USE_RUST_FRONTEND=1, text and stops are made outside of Python",
+            "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",
         ),
     ],
 )

@@ -1,7 +1,6 @@
-"""Stops for servers that cannot be changed: the transport of ``stopscan_clients`` behind a server of its own.
+"""A proxy that adds exact stops to a server that cannot be changed.
 
-``stopscan-proxy UPSTREAM`` runs it, and so does ``python -m stopscan_clients.proxy``. It needs
-``stopscan-clients[proxy]``.
+``stopscan-proxy UPSTREAM`` or ``python -m stopscan_clients.proxy UPSTREAM`` runs it. Needs ``stopscan-clients[proxy]``.
 """
 
 from stopscan_clients.proxy._app import Limits, proxy

@@ -1,4 +1,4 @@
-"""``python -m stopscan_clients.proxy UPSTREAM``: exact stops before any server."""
+"""``python -m stopscan_clients.proxy UPSTREAM``: runs the proxy in front of any server."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from stopscan_clients.native import LIMITS
 from stopscan_clients.proxy import Limits, proxy
 from stopscan_clients.proxy._server import serve
 
-# The options that are limits, and their fields.
+# The options for limits: name, field of `Limits`, unit and help.
 LIMITED = (
-    ("--timeout", "read", "SECONDS", "of a silent server"),
-    ("--request-timeout", "request", "SECONDS", "of a client that sends half a request, or reads nothing"),
-    ("--max-connections", "connections", "N", "of clients"),
-    ("--max-body", "body", "BYTES", "of a request"),
-    ("--max-stops", "stops", "N", "stops of a request"),
-    ("--max-patterns", "patterns", "N", "patterns of a request"),
-    ("--max-text", "bytes", "BYTES", "of a request's stops and patterns, and of its markers"),
-    ("--max-regions", "regions", "N", "regions of a request"),
+    ("--timeout", "read", "SECONDS", "how long the server may be silent"),
+    ("--request-timeout", "request", "SECONDS", "how long a client may take to send a request, or to read"),
+    ("--max-connections", "connections", "N", "how many clients may be connected"),
+    ("--max-body", "body", "BYTES", "the longest body of a request"),
+    ("--max-stops", "stops", "N", "the most stops of a request"),
+    ("--max-patterns", "patterns", "N", "the most patterns of a request"),
+    ("--max-text", "bytes", "BYTES", "the most text in a request's stops and patterns, and in its markers"),
+    ("--max-regions", "regions", "N", "the most regions of a request"),
 )
 
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         "stopscan-proxy",
-        description="Passes requests on, and ends answers at stops: those of the command line, and each request's own.",
+        description="Passes requests to a server, and ends answers at the stops of the command line and the request.",
     )
     made.add_argument("upstream", help="the URL of the server without its paths, such as http://127.0.0.1:8000")
     made.add_argument("--host", default="127.0.0.1", help="the address to listen at (%(default)s)")
     made.add_argument("--port", type=int, default=8080, help="the port to listen at (%(default)s)")
     add_stops(made)
     add_pairs(made)
-    made.add_argument("--drain", action="store_true", help="read on after a stop, for the usage")
-    made.add_argument("--api", choices=sorted(LIMITS), help="whose limits hold for stops that go on; none: no stop")
-    made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of APIs that are not known")
-    made.add_argument("--grace", type=int, default=30, metavar="SECONDS", help="after SIGTERM (%(default)s)")
+    made.add_argument("--drain", action="store_true", help="after a stop, read the rest of the answer for the usage")
+    made.add_argument("--api", choices=sorted(LIMITS), help="the server's API; none: send no stops to the server")
+    made.add_argument("--lenient", dest="strict", action="store_false", help="pass streams of unknown APIs unchanged")
+    made.add_argument("--grace", type=int, default=30, metavar="SECONDS", help="to end after SIGTERM (%(default)s)")
     for option, name, unit, text in LIMITED:
         default = getattr(Limits(), name)
         made.add_argument(

@@ -25,26 +25,26 @@ from stopscan_clients.request import SIGNED, error_body, route_of
 log = logging.getLogger("stopscan_clients.proxy")
 T = TypeVar("T")
 
-# RFC 9110, 7.6.1: what is said of a connection is not said of the next one.
+# RFC 9110, 7.6.1: headers about one connection, which are not passed on.
 HOP = b"""connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding
     upgrade expect host""".split()
-# RFC 9112, 3.2.2: a server takes a target that is a whole URL.
+# RFC 9112, 3.2.2: a server must accept a target that is a whole URL.
 ABSOLUTE = re.compile(rb"https?://[^/]*", re.IGNORECASE)
-CLOSE = {"connection": "close"}  # after an error whose request was not read to its end
+CLOSE = {"connection": "close"}  # for errors before the request was read to its end
 
 
 @dataclass(frozen=True)
 class Limits(stopscan.engines.Limits):
-    """The limits of the proxy, and those of one request's own stops, which are the same in every server of stopscan.
+    """The limits of the proxy, and those for the stops in a request, which are the same in every server of stopscan.
 
     - ``connect``: seconds to connect to the upstream server.
     - ``read``: seconds for which the upstream server may be silent.
-    - ``request``: seconds for a client to send the body of a request. In the command, also for the head of a request,
-      for reading what waits, and between two requests.
-    - ``connections``: how many clients may be connected. Only the command counts them.
-    - ``body``: bytes of a request's body.
-    - ``stops``, ``patterns`` and ``regions``: how many of each a request may have.
-    - ``bytes``: bytes of its stops and patterns together, and of its markers.
+    - ``request``: seconds for a client to send the body of a request. In the command, also to send the head of a
+      request, to read data that waits, and between two requests.
+    - ``connections``: the most clients that may be connected. Only the command counts them.
+    - ``body``: the most bytes of a request's body.
+    - ``stops``, ``patterns`` and ``regions``: the most of each in a request.
+    - ``bytes``: the most bytes of a request's stops and patterns together, and of its markers.
     """
 
     connect: float = 10.0
@@ -67,8 +67,8 @@ def proxy(
 ) -> Starlette:
     """Returns an ASGI application that passes each request on to the URL ``upstream``, and ends each answer at a stop.
 
-    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server that gets
-    stops wrong. The proxy answers ``GET /health`` itself. All other paths are passed on.
+    The options are those of ``StopTransport``. ``api="none"`` sends no stops to the server, for a server with
+    wrong stops. The proxy answers ``GET /health`` itself. All other paths are passed on.
 
     >>> app = proxy("http://127.0.0.1:8000", ["Observation:"])
     """
@@ -93,18 +93,18 @@ def proxy(
 
 
 async def full(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers each request with an error: the application of connections above the limit."""
+    """Answers a request with an error. The application for connections above the limit."""
     await _Exchange(scope, receive, send).tell(HTTPException(503, "the proxy has too many connections", CLOSE))
 
 
 class _Connections(httpx.AsyncBaseTransport):
-    """The connections to the upstream: a pool for each request that is under way.
+    """The connections to the upstream server, with a pool for each running request.
 
-    For each request httpcore's pool looks at all of its connections: in one pool, those of a thousand streams took
-    longer than their events.
+    httpcore's pool looks at all of its connections for each request. With a single pool and a thousand streams, that
+    took longer than their events.
     """
 
-    IDLE = 100  # pools that wait for the next request; those of a burst above that are closed
+    IDLE = 100  # the most pools to keep for later requests
 
     def __init__(self) -> None:
         self._tls = httpx.create_ssl_context()
@@ -112,7 +112,8 @@ class _Connections(httpx.AsyncBaseTransport):
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[httpx.AsyncHTTPTransport]:
-        # Shorter than servers wait (uvicorn 5 seconds): one that closes a connection just now has lost the request.
+        # Shorter than the keep-alive of servers (uvicorn: 5 seconds): a request on a connection that the server just
+        # closes is lost.
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=1, keepalive_expiry=2)
         pool = self._idle.pop() if self._idle else httpx.AsyncHTTPTransport(verify=self._tls, limits=limits)
         try:
@@ -141,7 +142,7 @@ class _Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close"})  # before it is accepted: a 403
+            await send({"type": "websocket.close"})  # without an accept, this is a 403
             return
         exchange = _Exchange(scope, receive, send)
         body = await exchange.told(exchange.body(self._limits))
@@ -150,7 +151,7 @@ class _Proxy:
         if exchange.path == "/health" and scope["method"] in ("GET", "HEAD"):
             await JSONResponse({"status": "ok"})(scope, receive, send)
             return
-        # Whoever leaves takes the upstream's work along, also while a prompt is processed and nothing was sent yet.
+        # If the client leaves, the upstream request is cancelled, also before its first bytes.
         async with self._connections.one() as pool, anyio.create_task_group() as group:
             group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
             await exchange.told(exchange.ask(self._transport, self._request(exchange.target, scope, body, pool)))
@@ -162,13 +163,13 @@ class _Proxy:
         target = path + b"?" * bool(query) + query
         try:
             url = self._url.copy_with(raw_path=target)
-        except httpx.InvalidURL:  # longer than httpx takes, or with a character of no URL: no route with stops
+        except httpx.InvalidURL:  # too long for httpx, or a wrong character: not a route with stops
             url = self._url
-        # httpx writes paths in its own way. The target goes on as it came.
+        # The extension sends the target as it came, because httpx would normalize the path.
         extensions = {"timeout": self._timeout, "pool": pool, "target": target}
         headers = _end_to_end(scope["headers"], b"content-length")  # httpx counts the body
         if any(name.decode("latin-1").lower() in SIGNED for name, _ in scope["headers"]):
-            headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # is signed, too
+            headers += [(name, value) for name, value in scope["headers"] if name == b"host"]  # the host is signed too
         return httpx.Request(scope["method"], url, headers=headers, content=body, extensions=extensions)
 
 
@@ -184,10 +185,10 @@ class _Exchange:
         self._client_left = False
 
     async def told(self, work: Awaitable[T]) -> T | None:
-        """Returns what ``work`` returns. What goes wrong is told to the client, and ``None`` is returned.
+        """Returns the result of ``work``. If it raises, sends the error to the client, and returns ``None``.
 
-        A cancellation ends here as well: what cancels is a client that has left, or the end of the proxy, and after
-        ``told`` nothing is waited for.
+        A cancellation also ends here. It means that the client has left or that the proxy shuts down, and the caller
+        waits for nothing after ``told``.
         """
         try:
             return await work
@@ -198,7 +199,7 @@ class _Exchange:
         return None
 
     async def body(self, limits: Limits) -> bytes:
-        """Returns the request's body. Raises ``HTTPException`` for one that is too long or too slow."""
+        """Returns the request's body. Raises ``HTTPException`` if the body is too long or too slow."""
         if not self.target.startswith(b"/"):
             raise HTTPException(400, "the target of the request is neither a path nor a URL", CLOSE)
         body = bytearray()
@@ -208,7 +209,7 @@ class _Exchange:
                 if len(body) > limits.body:
                     raise HTTPException(413, f"the request is longer than {limits.body:,} bytes", CLOSE)
         if scope.cancelled_caught:
-            raise HTTPException(408, f"the request did not come in {limits.request:g} seconds", CLOSE)
+            raise HTTPException(408, f"the request took longer than {limits.request:g} seconds", CLOSE)
         return bytes(body)
 
     async def until_gone(self, leave: Callable[[], Any]) -> None:
@@ -218,12 +219,12 @@ class _Exchange:
         leave()
 
     async def ask(self, transport: AsyncStopTransport, request: httpx.Request) -> None:
-        """Passes the answer to a request on."""
+        """Sends the request to the upstream server, and passes its answer on to the client."""
         self._response = response = await transport.handle_async_request(request)
         try:
             pieces = aiter(cast("AsyncIterable[bytes]", response.stream))
-            # The head of an answer that is read for stops goes out with its first bytes: until then the status can say
-            # what is wrong with it.
+            # If the answer is read for stops, its head is sent with the first bytes, so that an error before them can
+            # still have a status of its own.
             if "stopscan" not in response.extensions:
                 await self._begin(response)
             async for piece in pieces:
@@ -244,7 +245,7 @@ class _Exchange:
         await self._send({"type": "http.response.start", "status": response.status_code, "headers": headers})
 
     def _explained(self, error: BaseException) -> HTTPException:
-        """Returns what the client is told of an error."""
+        """Returns the error to send to the client."""
         if isinstance(error, HTTPException):
             return error
         if isinstance(error, httpx.TransportError):
@@ -252,15 +253,15 @@ class _Exchange:
             what = "cannot be reached" if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout) else what
             status = 504 if isinstance(error, httpx.TimeoutException) else 502
             return HTTPException(status, f"the upstream server {what}: {type(error).__name__}")
-        if isinstance(error, TypeError | ValueError | httpx.RequestError):  # an answer that cannot be cut
-            return HTTPException(502, str(error), {"x-should-retry": "false"})  # the model would generate once more
+        if isinstance(error, TypeError | ValueError | httpx.RequestError):  # the answer cannot be cut
+            return HTTPException(502, str(error), {"x-should-retry": "false"})  # a retry would generate again
         if not isinstance(error, Exception):
             return HTTPException(503, "the proxy is shutting down")
-        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # its message may have a key in it
+        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # the message may contain a key
 
     async def tell(self, error: HTTPException) -> None:
-        """Tells an error in the API's form: as the answer, or as the last event of a stream that is read for stops.
-        Then the connection closes, for the answer has not ended."""
+        """Sends an error in the API's form: as the answer, or as the last event of a stream that is read for stops. In
+        a stream, the connection then closes, because the answer has no end."""
         status, message = error.status_code, error.detail
         if status >= 500:
             log.warning("%s: %s", self.target.decode("latin-1"), message)

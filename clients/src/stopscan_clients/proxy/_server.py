@@ -1,4 +1,4 @@
-"""uvicorn, with limits for clients that do not go on with a request or do not read, and with an end in time."""
+"""Runs the proxy with uvicorn, with limits for slow clients and for the time of the shutdown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from stopscan_clients.proxy._app import Limits, full
 
 
 class Connection(H11Protocol):
-    """A client's connection. It is cut if the client takes too long for the head of a request, or does not read what
-    waits for it. The body of a request has its limit in the app."""
+    """A client's connection. Closes it if the client takes too long to send the head of a request or to read the
+    answer. The app limits the time for the body of a request."""
 
     def __init__(self, *args: Any, limits: Limits, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -29,7 +29,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=0)  # `pause_writing` is called whenever something waits
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` is called when any data waits
         if len(self.connections) > self._limits.connections:
             self.app = cast("Any", full)
         self._time("head", True)
@@ -47,7 +47,7 @@ class Connection(H11Protocol):
         self._time("unread", False)
 
     def _time(self, what: str, waits: bool) -> None:
-        """Cuts the connection if the client makes it wait for too long."""
+        """Closes the connection if ``waits`` lasts too long. ``what`` names what it waits for."""
         if waits and what not in self._timers:
             self._timers[what] = self.loop.call_later(self._limits.request, self.transport.abort)
         elif not waits and what in self._timers:
@@ -55,7 +55,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """Says where it listens, and lets the answers that it cancels at the end say so."""
+    """Prints the address at the start. At the shutdown, gives cancelled answers time to send an error."""
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         await super().startup(sockets)
@@ -71,7 +71,7 @@ class Server(uvicorn.Server):
 
 def serve(app: ASGIApp, limits: Limits, *, host: str, port: int, grace: int) -> int:
     """Serves until SIGTERM or Ctrl-C. Returns the exit status."""
-    # No access log: paths have keys in them (Gemini's `?key=`).
+    # No access log, because URLs may contain keys (Gemini's `?key=`).
     config = uvicorn.Config(
         app,
         http=cast("type[asyncio.Protocol]", partial(Connection, limits=limits)),
@@ -79,12 +79,12 @@ def serve(app: ASGIApp, limits: Limits, *, host: str, port: int, grace: int) -> 
         port=port,
         log_level="warning",
         access_log=False,
-        date_header=False,  # the upstream's
+        date_header=False,  # the upstream server sends it
         server_header=False,
         timeout_graceful_shutdown=grace,
         timeout_keep_alive=math.ceil(limits.request),
     )
     server = Server(config)
-    with contextlib.suppress(KeyboardInterrupt):  # as uvicorn.run does
+    with contextlib.suppress(KeyboardInterrupt):  # as in uvicorn.run
         server.run()
     return 0 if server.started else 1

@@ -1,4 +1,4 @@
-"""The APIs by name, each in a file of its own. Harmony's are the same routes, with a model that speaks in channels."""
+"""The APIs by name. Harmony's APIs are the same routes, with a model that writes in channels."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -9,7 +9,7 @@ from stopscan_conformance.apis import api as form
 from stopscan_conformance.apis.api import COUNT, NAME, NULL, Api, Data, End, Part, Request, inner, string
 from stopscan_conformance.wire import Wire
 
-MOST_TOKENS = 6000  # the API wants a limit
+MOST_TOKENS = 6000  # the API requires a limit
 REASONS = {
     "end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded",
 }  # fmt: skip
@@ -19,13 +19,13 @@ BLOCKS: dict[str, Data] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
 }
-# "messages: text content blocks must be non-empty": in a history, an empty block is a 400 for ever.
+# "messages: text content blocks must be non-empty": an empty block in a history makes every later request a 400.
 EMPTY = "an empty text block; if there is no text, there is no block"
 DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 
 def body(model: str, request: Request) -> Data:
-    """The turns, of which the system's is a field of its own, and the limit."""
+    """Returns the body: the turns, with the system's turn as a field of its own, and the limit."""
     system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
     turns = [turn for turn in request.messages if turn["role"] != "system"]
     content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}
@@ -133,7 +133,7 @@ def _start_form(message: Any) -> Iterator[str]:
 
 
 def _usages_form(events: list[Data]) -> Iterator[str]:
-    """The counts of `message_delta` are cumulative, and those of the prompt do not change."""
+    """Checks the counts: those of `message_delta` are cumulative, and those of the prompt do not change."""
     first = next((inner(event, "message", "usage") for event in events if event.get("type") == "message_start"), None)
     last = next((inner(event, "usage") for event in events if event.get("type") == "message_delta"), None)
     begun, ended = inner(first, "output_tokens"), inner(last, "output_tokens")
@@ -145,7 +145,7 @@ def _usages_form(events: list[Data]) -> Iterator[str]:
 
 
 def _blocks_form(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Blocks follow each other, numbered from 0, and deltas belong to the one that is open."""
+    """Checks that blocks follow each other, numbered from 0, and that deltas belong to the open one."""
     count, opened, text = 0, None, ""
     for event in events:
         kind, index = event.get("type"), event.get("index")

@@ -1,4 +1,4 @@
-"""What the APIs have in common: a request, the parts of an answer, and what can be wrong with a value on the wire."""
+"""The common code of the APIs: requests, the parts of an answer, and checks of values in an answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from stopscan_conformance.wire import Wire
 
-# Why an answer ended, and the stop: "stop_sequence" and the string, "stop_token" and the id, or "eos", "length" and
-# None. A word that the API does not have is ("unknown", the word).
+# The reason of an end and its stop: "stop_sequence" and the string, "stop_token" and the id, or "eos" or "length" and
+# None. A word that the API does not define is ("unknown", the word).
 End = tuple[str, Any]
 Turn = tuple[str, str]  # a role and a text
 Data = dict[str, Any]
 
-# Kinds of value beside the types.
+# Further kinds of values, besides the types.
 NAME = "a string that is not empty"
 COUNT = "a whole number"
 NULL = type(None)
@@ -23,8 +23,8 @@ NULL = type(None)
 
 @dataclass(frozen=True)
 class Said:
-    """What a request says beside its stops: further options, earlier turns, whether the content comes in parts, what
-    comes before the prompt in the last message, and by which names the limit is given in OpenAI's APIs."""
+    """The rest of a request besides its stops: further options, earlier turns, whether the content is in parts, the
+    text before the prompt in the last message, and the names of the limit in OpenAI's APIs."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
     before: tuple[Turn, ...] = ()
@@ -35,9 +35,12 @@ class Said:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A request in no API's words. `stops` has the options about stops by their names in OpenAI's APIs. `usage` asks
-    a stream for its usage, where an API wants to be asked; None says that it is not wanted. `max_tokens` is None if the
-    request has no limit."""
+    """A request without the words of an API.
+
+    - `stops`: the options about stops, by their names in OpenAI's APIs.
+    - `usage`: whether to ask a stream for its usage, if the API needs that; None says that it is not wanted.
+    - `max_tokens`: None if the request has no limit.
+    """
 
     prompt: str
     stream: bool = False
@@ -55,22 +58,22 @@ class Request:
 
     @property
     def text(self) -> str:
-        """The prompt of an API that has no turns."""
+        """The prompt for an API without turns."""
         return "\n".join([*(text for _, text in self.said.before), self.said.prefix + self.prompt])
 
     def named(self, stop: str) -> Data:
-        """The options, with the API's own name for the stop strings."""
+        """Returns the options about stops, with the API's name for the stop strings."""
         named = {stop if name == "stop" else name: value for name, value in self.stops.items()}
         return {**self.said.options, **named}
 
     def limit(self, name: str) -> Data:
-        """The limit by the API's own name, if there is one."""
+        """Returns the limit under the API's name, if there is a limit."""
         return {} if self.max_tokens is None else {name: self.max_tokens}
 
 
 class Part(NamedTuple):
-    """What one event, or a whole answer, tells a client, and when it came. `head` has "id" and "model", and of the
-    usage "prompt" and "tokens"; what an event does not tell is not there, or None. `row` is the index of the choice."""
+    """The content of one event or of a whole answer, and the time at which it came. `head` has "id" and "model", and
+    from the usage "prompt" and "tokens"; missing values are left out or None. `row` is the index of the choice."""
 
     text: str = ""
     reasoning: str = ""
@@ -82,10 +85,11 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Api:
-    """An API: how a request is written, how an answer is read, and what its form must be.
+    """An API: it writes requests, reads answers, and checks their form.
 
-    `read` takes what is there and leaves everything wrong to `form`. `told` is what an answer can tell of an end.
-    `names` says how the API names a stop: "documented", "usual" (an extension of the engines) or "" (it cannot).
+    `read` takes what it finds, and leaves all checks to `form`. `told` returns the part of an end that an answer can
+    express. `names` says how the API names a stop: "documented", "usual" (an extension of the engines) or "" (not at
+    all).
     """
 
     name: str
@@ -99,16 +103,16 @@ class Api:
     stop: str = "stop"
     limit: str = "max_tokens"
     content: str = "messages"
-    holder: str = ""  # the object that has the options, if they do not stand at the top
-    lists_only: bool = False  # it takes no bare string and no null
-    asks_for_usage: bool = False  # a stream tells its usage only if it is asked to
-    stops: bool = True  # its reference has stops
+    holder: str = ""  # the object with the options, if they are not at the top
+    lists_only: bool = False  # stops must be a list, not a string or null
+    asks_for_usage: bool = False  # a stream has a usage only if the request asks for it
+    stops: bool = True  # the reference of the API has stops
     harmony: bool = False
     raw: bool = False  # the prompt is the model's, without a chat template: a stop may fire in the reasoning
-    extra: bool = False  # only sent if it is named
+    extra: bool = False  # tested only if it is named
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
-        """The body with an option where the API has it; a `value` of None takes it away."""
+        """Returns the body with an option at the place of the API. A `value` of None removes it."""
         options = {**(body[self.holder] if self.holder else body), name: value}
         if value is None:
             del options[name]
@@ -116,12 +120,12 @@ class Api:
 
 
 def unnamed(end: End) -> End:
-    """The end as an API tells it that cannot name a stop."""
+    """Returns the end without the stop, for an API that cannot name it."""
     return ("eos", None) if end[0] in ("stop_sequence", "stop_token") else end
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """What is wrong with `data`: a need is a type, one of the kinds, a tuple of them, or `{value}`."""
+    """Yields what is wrong with `data`. A need is a type, one of the kinds, a tuple of these, or a set of values."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
@@ -133,7 +137,7 @@ def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
 
 
 def differ(what: str, parts: list[Any], *keys: str) -> Iterator[str]:
-    """What should be the same in all parts of a stream, and is not."""
+    """Yields the keys that should have the same value in all parts of a stream, but do not."""
     for key in keys:
         values = list(dict.fromkeys(str(part[key]) for part in parts if isinstance(part, dict) and key in part))
         if len(values) > 1:
@@ -141,42 +145,42 @@ def differ(what: str, parts: list[Any], *keys: str) -> Iterator[str]:
 
 
 def objects(value: Any) -> list[Data]:
-    """The objects of a list; none of anything else."""
+    """Returns the objects in a list, or an empty list for any other value."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def inner(value: Any, *keys: str) -> Any:
-    """What is under the keys; None if there is no such thing."""
+    """Returns the value under the keys, or None if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 def string(value: Any) -> str:
-    """The value if it is a string; what is none, `form` tells."""
+    """Returns the value if it is a string, otherwise an empty one. `form` reports the wrong type."""
     return value if isinstance(value, str) else ""
 
 
 def sent_as(wire: Wire, media_type: str) -> Iterator[str]:
-    """Whether the media type is right."""
+    """Yields a complaint if the media type is wrong."""
     if wire.media_type != media_type:
         yield f"the media type is {wire.media_type or 'missing'}, not {media_type}"
 
 
 def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
-    """Whether a time is in seconds; milliseconds would be of the year 5000 or later."""
+    """Yields a complaint if a time is not in seconds: milliseconds would be a year after 5000."""
     value = inner(holder, key)
     if isinstance(value, (int, float)) and value > 10**11:
         yield f"{what} has {value} as {key}, which are no seconds"
 
 
 def told_apart(what: str, choice: Data) -> Iterator[str]:
-    """Whether logprobs are an object, if there are any."""
+    """Yields a complaint if there are logprobs and they are not an object."""
     yield from lacks(what, {"logprobs": None, **choice}, logprobs=(dict, NULL))
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:
-    """What is wrong with the counts of tokens. Whether the prompt is counted at all, `probe` finds."""
+    """Yields what is wrong with the counts of tokens. `probe` finds out whether the prompt is counted at all."""
     faults = list(lacks(what, usage, **{prompt: COUNT, answer: COUNT, **({total: COUNT} if total else {})}))
     yield from faults
     if not faults and total and usage[prompt] + usage[answer] != usage[total]:
@@ -197,4 +201,4 @@ def _fits(value: Any, need: Any) -> bool:
         return type(value) is int and value >= 0
     if isinstance(need, type):
         return isinstance(value, need) and (need is bool or not isinstance(value, bool))
-    return any(type(value) is type(one) and value == one for one in need)  # a set of the values themselves
+    return any(type(value) is type(one) and value == one for one in need)  # a set of values

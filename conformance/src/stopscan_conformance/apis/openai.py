@@ -10,10 +10,10 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# The second name is vLLM's and mlx-lm's, the first everybody else's.
+# The second name is used by vLLM and mlx-lm, the first by all others.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
-# What the reference knows, and what of it an answer to the kit may say.
+# The words of the reference, and those that an answer to the kit may have.
 CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 COMPLETION_WORDS = {"stop", "length", "content_filter"}
 ENDS = {"stop": "eos", "length": "length"}
@@ -47,7 +47,7 @@ def read_completions(wire: Wire, request: Request) -> Iterator[Part]:
 
 
 def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
-    """The choices, and an empty one for an event without any."""
+    """Yields the choices of each event, and an empty choice for an event without choices."""
     for event in wire.events() if request.stream else wire.whole():
         if inner(event.data, "error"):
             raise RuntimeError(f"an error in the answer: {form.short(event.data['error'])}")
@@ -56,7 +56,7 @@ def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
 
 
 def _around(event: Event, choice: Data) -> tuple[End | None, Data, float, Any]:
-    """What a choice tells beside its text."""
+    """Returns the end, the head, the time and the index of a choice."""
     usage = inner(event.data, "usage")
     head = {"id": inner(event.data, "id") or None, "model": inner(event.data, "model") or None}
     counts = {"prompt": inner(usage, "prompt_tokens"), "tokens": inner(usage, "completion_tokens")}
@@ -123,7 +123,7 @@ def _whole_form(wire: Wire, kind: str, words: set[str], **content: type) -> Iter
 
 def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **content: type) -> Iterator[str]:
     events = [event.data for event in wire.events()]
-    # Azure begins with a chunk about its filters, in which nothing else stands.
+    # Azure's first chunk has only the results of its filters.
     chunks = [event for event in events if event != DONE and not inner(event, "prompt_filter_results")]
     yield from form.sent_as(wire, "text/event-stream")
     if events[-1:] != [DONE]:

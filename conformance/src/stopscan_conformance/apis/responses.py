@@ -13,7 +13,7 @@ from stopscan_conformance.wire import Wire
 
 PARTS = {"output_text": "message", "reasoning_text": "reasoning", "summary_text": "reasoning"}
 LAST = {f"response.{status}": status for status in ("completed", "incomplete", "failed")}
-# Reasoning comes as it is, or as a summary, whose events have other names and go in the same order.
+# Reasoning comes as text or as a summary. The events of a summary have other names, and the same order.
 SUMMARY = {"reasoning_summary_part": "content_part", "reasoning_summary_text": "summary_text"}
 REASONING = {"response.reasoning_text.delta", "response.reasoning_summary_text.delta"}
 
@@ -119,12 +119,12 @@ def _part_form(part: Any) -> Iterator[str]:
 
 @dataclass
 class _Open:
-    """The item that is open, and its part."""
+    """The open item and its open part."""
 
     index: int
     id: str
     part: str | None = None
-    parts: int = 0  # that are done
+    parts: int = 0  # the number of parts that are done
     text: str = ""
     done: set[str] = field(default_factory=set)
 
@@ -157,7 +157,8 @@ def _stream_form(wire: Wire) -> Iterator[str]:
 
 
 def _items_form(events: list[dict[str, Any]]) -> Iterator[str]:
-    """Items and their parts are added, grow and are done, in this order, and the last event has them all."""
+    """Checks that items and their parts are added, grow and are done, in this order, and that the last event has them
+    all."""
     opened: _Open | None = None
     items: list[Any] = []
     for event in events:

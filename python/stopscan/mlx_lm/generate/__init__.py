@@ -1,4 +1,4 @@
-"""mlx-lm's loops with exact stops; ``python -m stopscan.mlx_lm.generate`` is the command line of the single loop."""
+"""mlx-lm's generate functions with exact stops. ``python -m stopscan.mlx_lm.generate`` is the command."""
 
 from __future__ import annotations
 
@@ -111,16 +111,16 @@ def batch_generate(
     """Returns the response of ``mlx_lm.batch_generate``, with each text up to its stop. A row that stops leaves the
     batch before the next step.
 
-    - ``stop`` holds for all rows. A list with an entry for each prompt, not all of them strings, gives each row its own
+    - ``stop`` is for all rows. A list with an entry for each prompt, not all of them strings, gives each row its own
       stops.
-    - ``patterns`` hold for all rows.
-    - Token ids and logprobs end where the text ends, and have no EOS.
+    - ``patterns`` are for all rows.
+    - Token ids and logprobs end where the text ends, and do not include the EOS.
     - ``verbose`` prints the speed.
     - ``stop_token_ids``, ``min_tokens``, ``include_stop``, ``protect`` and ``start_protected`` are those of
       ``RowScanner``.
     - The other ``kwargs`` go to ``BatchGenerator``.
 
-    Raises ``ImportError`` on mlx-lm before 0.32, whose batches ask no row when the row ends.
+    Raises ``ImportError`` on mlx-lm before 0.32, whose batches do not ask a row whether it ends.
 
     >>> batch = batch_generate(model, tokenizer, prompts, stop=[["END"], ["6", "seven"]], max_tokens=500)
     >>> [finish.matched_stop for finish in batch.finishes]
@@ -156,13 +156,13 @@ def batch_generate(
 
 
 def _length(row: RowScanner, count: int) -> int:
-    """How many of a row's tokens belong to its text."""
+    """Returns how many of a row's tokens belong to its text."""
     reason = row.finish.reason if row.finish else "length"
     return count if reason == "length" else count - 1 if reason == "eos" else row.tokens_kept
 
 
 def _stops(stop: Any, patterns: str | Iterable[str], prompts: Sequence[Any]) -> list[StopSet]:
-    """The set of each row. Those of all rows are compiled once, and iterators are read once."""
+    """Returns the ``StopSet`` of each row. Stops for all rows are compiled once, and an iterator is read once."""
     patterns = (patterns,) if isinstance(patterns, str) else tuple(patterns)
     entries = stop if isinstance(stop, StopSet | str | None) else list(stop)
     if isinstance(entries, list) and not all(isinstance(entry, str) for entry in entries):
@@ -188,14 +188,15 @@ def _stop_set(stop: Stops, patterns: str | Iterable[str]) -> StopSet:
 
 
 def _taken(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The options of rows, taken out of ``kwargs``. What can be read once, such as a generator, is read here."""
+    """Removes the options of rows from ``kwargs``, and returns them. Makes a list of an iterator, which can be read
+    only once."""
     options = {name: kwargs.pop(name) for name in OF_ROWS if name in kwargs}
     return {name: tuple(value) if isinstance(value, Iterator) else value for name, value in options.items()}
 
 
 class _NoText:
-    """A detokenizer for a loop whose text nobody reads. mlx-lm's own costs more than the scanner, and before 0.32 it
-    cannot be made for a vocabulary in which texts repeat."""
+    """A detokenizer without text, for a loop whose text is not used. mlx-lm's own detokenizer takes more time than the
+    scanner, and before 0.32 it fails for a vocabulary in which two tokens have the same text."""
 
     last_segment = ""
 
@@ -219,8 +220,8 @@ def _responses(source: Generator[Any, None, None], row: RowScanner | None) -> Ge
                 row.advance(response.token)
                 response.text, finish, match = row.text(response), row.finish, row.match
             if finish is not None:
-                # Before the last response is handed on: its reader need not come back for more, and a draft model's
-                # cache is rewound only now.
+                # Close mlx-lm's loop before the last response is yielded: the caller may not ask for more, and only the
+                # close rewinds the cache of a draft model.
                 source.close()
                 response.finish_reason = "length" if finish.reason == "length" else "stop"
             yield GenerationResponse(**vars(response), finish=finish, match=match)

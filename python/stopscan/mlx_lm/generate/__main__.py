@@ -1,5 +1,7 @@
-"""mlx_lm.generate's command with exact stops: mlx_lm.generate's own options, and those of ``stopscan`` for stops.
-``--protect`` takes the names of regions, too.
+"""The command of ``mlx_lm.generate`` with exact stops.
+
+Takes the options of ``mlx_lm.generate``, and those of the ``stopscan`` command for stops. ``--protect`` also takes the
+names of regions.
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from stopscan.mlx_lm.generate import GenerationResponse, stream_generate
 
 
 def main() -> None:
-    """Generates as mlx_lm.generate's command does, to the stop."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="the options of stops, and these:")
+    """Runs the command of mlx_lm.generate, and ends its text at the stop."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, usage="mlx_lm.generate's options, and these:")
     add_stops(parser)
-    words = "keep stops from firing in a region: its name, or its opening and its closing marker"
+    words = "a region in which no stop fires: its name, or its opening and closing markers"
     parser.add_argument("--protect", action="extend", nargs="+", default=[], metavar="REGION", help=words)
     own = own_arguments(parser)
     try:
