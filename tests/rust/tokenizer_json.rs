@@ -115,7 +115,7 @@ fn what_is_no_such_file_is_an_error_that_says_where() {
     ] {
         let error = Vocabulary::from_tokenizer_json(json).unwrap_err();
         assert!(matches!(error, VocabularyError::NoTokenizer(_)), "{error:?}");
-        assert!(error.to_string().starts_with("no tokenizer.json: ") && error.to_string().contains(says), "{error}");
+        assert!(error.to_string().starts_with("not a tokenizer.json: ") && error.to_string().contains(says), "{error}");
     }
 }
 

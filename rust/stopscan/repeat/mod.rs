@@ -39,7 +39,7 @@ pub use loops::Loops;
 /// use stopscan::Repeat;
 ///
 /// assert_eq!(Repeat::default(), Repeat::new(4, 1024, 256)?);
-/// assert_eq!(Repeat::new(2, 1024, 256).unwrap_err().to_string(), "count of repeat is 2, and must be at least 3");
+/// assert_eq!(Repeat::new(2, 1024, 256).unwrap_err().to_string(), "repeat: count must be at least 3, not 2");
 /// # Ok::<(), stopscan::StopSetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
