@@ -543,7 +543,7 @@ pub(crate) struct Guarded<C: Core> {
     continued: AtomicUsize,
     /// The node of an idle stream, or `NOT_IDLE`.
     node: AtomicU32,
-    /// How many parts came before the one in which an idle stream is.
+    /// The number of parts before the open part of an idle stream.
     part: AtomicU32,
     /// Whether the core needs the text itself, for patterns or loops.
     needs_text: bool,
@@ -627,7 +627,7 @@ impl<C: Core> Guarded<C> {
         Some((node, C::Emit::core(self.set.get()).plain_length(node, text)?))
     }
 
-    /// How many parts came before the one in which an idle stream is.
+    /// The number of parts before the open part of an idle stream.
     #[inline(always)]
     pub(crate) fn part(&self) -> u32 {
         self.part.load(Relaxed)

@@ -28,7 +28,9 @@ pub enum VocabularyError {
 impl fmt::Display for VocabularyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            VocabularyError::NoUtf8(id) => write!(f, "token {id} is not valid UTF-8; only byte tokens may have other bytes"),
+            VocabularyError::NoUtf8(id) => {
+                write!(f, "token {id} is not valid UTF-8; only byte tokens may have other bytes")
+            }
             VocabularyError::TooLong => write!(f, "the tokens have 4 GiB of text or more"),
             VocabularyError::NoMemory => write!(f, "not enough memory for the vocabulary"),
             VocabularyError::NoTokenizer(what) => write!(f, "not a tokenizer.json: {what}"),
