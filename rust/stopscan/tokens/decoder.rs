@@ -97,7 +97,7 @@ pub(crate) struct Decoder {
     /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
     /// part of its text.
     pub(crate) prompted: u8,
-    /// Whether a token of the stream was decoded.
+    /// Whether a token that is not skipped was decoded, also one of the prompt.
     pub(crate) started: bool,
     /// Whether the open run has a stray byte ([`Strays::Runs`]).
     pub(crate) stray: bool,

@@ -43,7 +43,7 @@ impl fmt::Display for VocabularyError {
 
 impl Error for VocabularyError {}
 
-/// The error for an id that no token has.
+/// The error for an id without a token.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};
