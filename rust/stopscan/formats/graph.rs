@@ -69,7 +69,7 @@ impl Format {
     ///
     /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads to
     /// the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began in the
-    /// answer, that marker is text. After the reasoning its opening marker is text, unless the form's own parsers open the
+    /// answer, that marker is text. After the reasoning its opening marker is text, unless the format's own parsers open the
     /// reasoning again.
     ///
     /// ```

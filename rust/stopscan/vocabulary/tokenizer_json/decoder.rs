@@ -22,7 +22,6 @@ pub(super) struct Pieces {
 }
 
 impl Decoding {
-    /// # Errors
     /// Reads the steps of a decoder. The error is the name of a step that does not make text from single tokens.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
         let decoder = decoder.ok_or("none, so that spaces are put between tokens")?;
