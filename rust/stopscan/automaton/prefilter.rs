@@ -46,7 +46,7 @@ impl Automaton {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // Near the end of the text, a word may begin of which not even the whole prefix is there yet.
+        // Near the end of the text a word may begin left of the candidate, because its prefix is not complete yet.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

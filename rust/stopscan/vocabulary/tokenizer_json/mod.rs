@@ -51,7 +51,8 @@ fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyErr
         }
         let expected = of_model.get(&**content).copied().unwrap_or(next);
         if *id != expected {
-            let problem = format!("the library gives the added token {content:?} the id {expected}, and the file {id}");
+            let problem =
+                format!("added token {content:?} has id {id}, but the tokenizers library gives it {expected}");
             return Err(VocabularyError::NoTokenizer(problem));
         }
         next = next.max(id + 1);
