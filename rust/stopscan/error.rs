@@ -35,13 +35,13 @@ pub struct StopSetError(ErrorKind);
 pub enum StopSetErrorKind {
     /// A stop or a marker is empty.
     Empty,
-    /// A string has two meanings.
+    /// A string has two roles or leads to two regions.
     TwoMeanings,
     /// A marker can never be reached.
     Unreachable,
     /// A region is missing or given twice, or the regions do not make a graph.
     Region,
-    /// A pattern cannot be scanned for.
+    /// A pattern is not supported, or the patterns are too large.
     Pattern,
     /// A number of [`Repeat`](crate::Repeat) is out of range.
     Repeat,

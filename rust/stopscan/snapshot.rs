@@ -123,15 +123,15 @@ impl Snapshot {
         }
     }
 
-    /// What `decode` makes of the state, which it must use up. `decode` also returns the fingerprint of its own set and
-    /// options.
+    /// Returns the value that `decode` reads from the state, which it must read to the end. `decode` also returns the
+    /// fingerprint of its own set and options.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // Bytes of another set say nothing in the terms of this one.
+            // A state that cannot be read with this set is the state of another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),
@@ -140,7 +140,7 @@ impl Snapshot {
     }
 }
 
-/// Writes what a snapshot has.
+/// Writes the parts of a snapshot.
 #[derive(Default)]
 pub struct Writer(pub(crate) Vec<u8>);
 
@@ -165,7 +165,7 @@ impl Writer {
     }
 }
 
-/// Reads what a `Writer` wrote. Anything else is `None`.
+/// Reads the parts that a `Writer` wrote. Returns `None` for bytes that no `Writer` writes.
 pub struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -192,7 +192,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// A number that others of at most one byte each follow: a damaged one must not cost memory.
+    /// Reads a number of items that follow. Each item has at least one byte, so a larger number is refused: it must not
+    /// cost memory.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number().filter(|&count| count <= self.0.len())
     }
@@ -210,7 +211,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// FNV-1a: the same in every process. It detects a mix-up, not a forgery.
+/// An FNV-1a hash, which is equal in every process. It detects a mix-up, not a forgery.
 #[derive(Clone, Copy, Hash, PartialEq)]
 pub(crate) struct Fingerprint(u64);
 

@@ -55,7 +55,7 @@ pub(crate) struct Automaton {
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// The transitions of the first states, fallbacks resolved.
+    /// The transitions of the first states, with their fallbacks resolved.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,

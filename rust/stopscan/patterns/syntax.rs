@@ -70,7 +70,7 @@ fn least_length(hir: &Hir) -> Option<usize> {
     }
 }
 
-/// Returns the error of the parser, with advice what to write instead.
+/// Returns the error of the parser, with advice about what to write instead.
 fn explained(problem: &str) -> String {
     let advice = match problem {
         _ if problem.starts_with("look-around") => {

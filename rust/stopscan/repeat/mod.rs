@@ -5,10 +5,10 @@
 //! character would cost a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
 //! 1. **Checks.** The proof of a loop is long: with the defaults, 192 bytes that equal the bytes one period before, a
-//!    *run*. Half of them, a *block*, end at a multiple of 96 bytes before the end of the run. A longer period needs a
-//!    longer run, so periods above `block` are looked for at every second block, those above `2 * block` at every
-//!    fourth, and so on (`Repeat::reach`). At the check, every loop that fires before the next one is a *square*: a run
-//!    as long as its period.
+//!    *run*. At the last multiple of 96 bytes in the stream, half of the run, a *block*, is already there. A longer
+//!    period needs a longer run, so periods above `block` are looked for at every second block, those above `2 * block`
+//!    at every fourth, and so on (`Repeat::reach`). At a check, every loop that fires before the next check is a
+//!    *square*: a run as long as its period.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Where they are equal,
 //!    the run is measured byte by byte. If a text is made to have many such places, the runs of all periods are measured in
 //!    one pass, in linear time (a Z function).

@@ -53,42 +53,42 @@ impl Default for TokenOptions {
 }
 
 impl TokenOptions {
-    /// The same options with other `stop_token_ids`.
+    /// Returns the options with other `stop_token_ids`.
     pub fn stop_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { stop_token_ids: ids.into(), ..self }
     }
 
-    /// The same options with other `eos_token_ids`.
+    /// Returns the options with other `eos_token_ids`.
     pub fn eos_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { eos_token_ids: ids.into(), ..self }
     }
 
-    /// The same options with another `min_tokens`.
+    /// Returns the options with another `min_tokens`.
     pub fn min_tokens(self, min_tokens: usize) -> TokenOptions {
         TokenOptions { min_tokens, ..self }
     }
 
-    /// The same options with a limit of `max_tokens`.
+    /// Returns the options with a limit of `max_tokens`.
     pub fn max_tokens(self, max_tokens: usize) -> TokenOptions {
         TokenOptions { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// The same options with another `unknown_ids`.
+    /// Returns the options with another `unknown_ids`.
     pub fn unknown_ids(self, unknown_ids: UnknownIds) -> TokenOptions {
         TokenOptions { unknown_ids, ..self }
     }
 
-    /// The same options with another `eos_ends_early`.
+    /// Returns the options with another `eos_ends_early`.
     pub fn eos_ends_early(self, eos_ends_early: bool) -> TokenOptions {
         TokenOptions { eos_ends_early, ..self }
     }
 
-    /// The same options with another `skip_special_tokens`.
+    /// Returns the options with another `skip_special_tokens`.
     pub fn skip_special_tokens(self, skip_special_tokens: bool) -> TokenOptions {
         TokenOptions { skip_special_tokens, ..self }
     }
 
-    /// The same options with other `prompt_token_ids`.
+    /// Returns the options with other `prompt_token_ids`.
     pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { prompt_token_ids: ids.into(), ..self }
     }
