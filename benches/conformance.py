@@ -189,10 +189,9 @@ def make_tables() -> None:
     measured = [json.loads(path.read_text()) for path in found.values() if path.exists()]
     text = DOCUMENT.read_text(encoding="utf-8")
     blocks = {
-        "apis": by_api(measured),
-        "proxied": behind_the_proxy(),
-        "topics": by_topic(measured),
         "servers": by_server(measured),
+        "proxied": behind_the_proxy(),
+        "commands": commands(measured),
     }
     for name, lines in blocks.items():
         block = f"<!-- {name} -->\n" + "\n".join(lines) + f"\n<!-- /{name} -->"
@@ -200,21 +199,15 @@ def make_tables() -> None:
     DOCUMENT.write_text(text, encoding="utf-8")
 
 
-def by_api(measured: list[dict[str, Any]]) -> Iterator[str]:
+def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
+    """The first API of each server; the files have all of them."""
+    yield f"| server | measured | API | {' | '.join(COLUMNS)} | not supported |"
+    yield "|---|---|---|" + "---:|" * len(COLUMNS) + "---:|"
     for one in measured:
-        yield f"\n### {one['title']}\n"
-        yield f"| API | {' | '.join(COLUMNS)} | not supported |"
-        yield "|---|" + "---:|" * len(COLUMNS) + "---|"
-        missing = []
-        for api, found in one["apis"].items():
-            refused = sum(count for _, count in found["not supported"])
-            if not any(judged for _, judged in found["columns"].values()):
-                missing.append(f"`{api}`")
-                continue
-            cells = [f"{kept}/{judged}" if judged else "-" for kept, judged in found["columns"].values()]
-            yield f"| `{api}` | {' | '.join(cells)} | {f'{refused} cases' if refused else ''} |"
-        if missing:
-            yield f"\nNot there: {', '.join(missing)}."
+        api, found = next(iter(one["apis"].items()))
+        cells = [f"{kept}/{judged}" if judged else "-" for kept, judged in found["columns"].values()]
+        refused = sum(count for _, count in found["not supported"])
+        yield f"| {one['title']} | {one['date']} | `{api}` | {' | '.join(cells)} | {refused or ''} |"
 
 
 def behind_the_proxy() -> Iterator[str]:
@@ -225,30 +218,19 @@ def behind_the_proxy() -> Iterator[str]:
         if not path.exists():
             continue
         proxied, alone = (json.loads(each.read_text()) for each in (path, RESULTS / path.name))
-        for api, found in proxied["apis"].items():
-            for where, told in (("alone", alone["apis"].get(api)), ("behind the proxy", found)):
-                if told and any(judged for _, judged in told["columns"].values()):
-                    cells = [f"{kept}/{judged}" for kept, judged in (told["columns"][name] for name in columns)]
-                    refused = sum(count for _, count in told["not supported"])
-                    yield f"| {proxied['title']} | `{api}` | {where} | {' | '.join(cells)} | {refused or ''} |"
+        api, found = next(iter(proxied["apis"].items()))
+        for where, told in (("alone", alone["apis"][api]), ("behind the proxy", found)):
+            cells = [f"{kept}/{judged}" for kept, judged in (told["columns"][name] for name in columns)]
+            refused = sum(count for _, count in told["not supported"])
+            yield f"| {proxied['title']} | `{api}` | {where} | {' | '.join(cells)} | {refused or ''} |"
 
 
-def by_topic(measured: list[dict[str, Any]], api: str = "openai-chat") -> Iterator[str]:
-    measured = [one for one in measured if api in one["apis"]]
-    yield f"| topic | {' | '.join(one['title'] for one in measured)} |"
-    yield "|---|" + "---:|" * len(measured)
-    topics = dict.fromkeys(topic for one in measured for topic in one["apis"][api]["topics"])
-    for topic in topics:
-        counts = [one["apis"][api]["topics"].get(topic, [0, 0]) for one in measured]
-        yield f"| {topic} | {' | '.join(f'{kept}/{sent}' if sent else '-' for kept, sent in counts)} |"
-
-
-def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    yield "| server | versions | measured | command |"
-    yield "|---|---|---|---|"
+def commands(measured: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| server | versions | command |"
+    yield "|---|---|---|"
     for one in measured:
         told = ", ".join(f"{name} {number}" for name, number in one["versions"].items())
-        yield f"| {one['title']} | {told} | {one['date']} | `{one['command']}` |"
+        yield f"| {one['title']} | {told} | `{one['command']}` |"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ Needs valgrind. Each case runs between two calls of `getppid`, at which callgrin
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -19,6 +20,8 @@ from functools import partial
 from pathlib import Path
 from pydoc_data import topics
 from typing import Any
+
+from report import options
 
 from stopscan import Repeat, StopScanner, StopSet, scan
 from stopscan._stopscan import Vocabulary
@@ -77,7 +80,9 @@ def cases() -> Iterator[tuple[str, Callable[[], None]]]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["run"]:
+    parser = options(__doc__)
+    parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
+    if parser.parse_args().run:
         for name, run in cases():
             os.getppid()
             run()
@@ -87,7 +92,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={out}"]
-        ran = subprocess.run([*callgrind, sys.executable, __file__, "run"], capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [*callgrind, sys.executable, __file__, "--run"], capture_output=True, text=True, check=True
+        )
         print("| call | instructions |\n| --- | --- |")
         for number, name in enumerate(ran.stdout.splitlines()):
             counted = re.search(r"^summary: (\d+)", Path(f"{out}.{2 * number + 2}").read_text(), re.M)

@@ -14,10 +14,10 @@ import platform
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import date
-from importlib.metadata import version
 from time import thread_time_ns
 from typing import Any
 
+import sglang
 from report import options
 
 from stopscan.engines import Defaults
@@ -41,7 +41,7 @@ def main() -> None:
     host = Host()
     ids = (host.ids(PIECES) * TOKENS)[:TOKENS]
     ways: dict[str, Callable[[], Any]] = {"sglang": nullcontext, "with stopscan": lambda: installed(hooks(Defaults()))}
-    print(f"{date.today()}, Python {platform.python_version()}, sglang {version('sglang')}; CPU ns a token")
+    print(f"{date.today()}, Python {platform.python_version()}, sglang {sglang.__version__}; CPU ns a token")
     for what, measured in (("scheduler", scheduler), ("detokenizer", detokenizer)):
         times = {(name, way): float("inf") for name in CASES for way in ways}
         # Round by round, so that a machine that is busy for a while spoils no single line.

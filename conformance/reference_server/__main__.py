@@ -10,7 +10,7 @@ import uvicorn
 from app import make_app
 from engine import Engine
 
-from stopscan.repeats import add_repeat
+from stopscan.engines import Defaults, add_defaults
 from stopscan.segments import FORMATS
 from stopscan_conformance.reciter import Reciter
 
@@ -25,18 +25,11 @@ def main() -> None:
     parser.add_argument(
         "--format", default="hermes", choices=FORMATS, metavar="NAME", help="how the model marks reasoning and calls"
     )
-    parser.add_argument(
-        "--protect",
-        nargs="*",
-        metavar="REGION",
-        help="where no stop fires unless a request says so itself: regions, or pairs of markers (default: reasoning "
-        "and tool_call on chat routes)",
-    )
-    add_repeat(parser)
+    add_defaults(parser)
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
         engine = Engine(options.model or str(Reciter().write(Path(folder, "reciter"))))
-        app = make_app(engine, options.format, protect=options.protect, repeat=options.repeat)
+        app = make_app(engine, options.format, Defaults.from_arguments(options))
         uvicorn.run(app, host=options.host, port=options.port, access_log=False)
 
 

@@ -24,8 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from stopscan import Repeat
-from stopscan.regions import known
+from stopscan.engines import Checkpoint, Defaults
 from stopscan.segments import FORMATS
 
 LONGEST = 1_000  # characters of an error's message, which may name what a request has
@@ -43,13 +42,10 @@ APIS: list[Api] = [
 FORMS = {"/v1/messages": APIS[3], "/api": APIS[4], "/generate": APIS[6], "": APIS[0]}
 
 
-def make_app(
-    engine: Engine, form: str = "hermes", *, protect: list[str] | None = None, repeat: Repeat | None = None
-) -> Starlette:
+def make_app(engine: Engine, form: str = "hermes", defaults: Defaults = Defaults()) -> Starlette:  # noqa: B008
     """The server of a model that answers in `form`, one of `stopscan.segments.FORMATS`."""
-    graph = FORMATS[form]
-    protect = None if protect is None else known(graph, protect)
-    model = Model(engine, graph, Prompts(engine.tokenizer), protect, repeat)
+    checkpoint = Checkpoint(engine.tokenizer, graph=FORMATS[form])
+    model = Model(engine, checkpoint, Prompts(engine.tokenizer), defaults)
 
     def route(api: Api) -> Route:
         def started(raw: bytes) -> Reply | None:

@@ -12,6 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from stopscan.engines import Defaults, StopOptions, read_options
+
 MAX_STOPS = 64
 T = TypeVar("T")
 # One wrong item is enough: to tell of each of a thousand holds the GIL, and the loop waits.
@@ -143,8 +145,12 @@ class Stopping(Sampling):
     min_tokens: Count | None = None
     include_stop: bool | None = None
     protect: Protect = None  # null: the server's or the route's default
-    repeat: Any = None  # `stopscan.repeats` reads it
+    repeat: Any = None  # `read_options` reads it
     start_protected: bool | None = None
+
+    def options(self, defaults: Defaults) -> StopOptions:
+        """What is asked of the stops. Raises `ValueError` for what makes no set of stops."""
+        return read_options(self.model_dump(include={*Stopping.model_fields} - {*Sampling.model_fields}), defaults)
 
 
 class Text(Lenient):

@@ -16,25 +16,22 @@ from parts import Part, Parts
 from prompts import Prompts
 from starlette.exceptions import HTTPException
 
-from stopscan import Repeat, StopSet
+from stopscan.engines import CHAT, Checkpoint, Defaults
 from stopscan.finish import Finish
 from stopscan.mlx_lm import RowScanner, RowSegmenter
-from stopscan.regions import NAMES, PROTECTED, Graph, protected, segments_of
-from stopscan.repeats import requested
+from stopscan.regions import PROTECTED, known, segments_of
 
 MAX_TOKENS = 4096
 Step = Literal["start", "delta", "stop", "end"]
 
 
 class Model(NamedTuple):
-    """What a request is answered with. `protect` and `repeat` are the server's own defaults; `protect` may be None, for
-    the default of the route."""
+    """What a request is answered with, and what the server says where a request says nothing."""
 
     engine: Engine
-    graph: Graph
+    checkpoint: Checkpoint
     prompts: Prompts
-    protect: list[str] | None
-    repeat: Repeat | None
+    defaults: Defaults
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,7 @@ class Ask:
         except ValueError as error:
             raise HTTPException(400, str(error)) from error
         row = Row(engine, ids, max_tokens, scanner, make_sampler(**self.options.sampling()))
-        return Reply(self, engine.name, row, Parts(model.graph))
+        return Reply(self, engine.name, row, Parts(model.checkpoint.graph))
 
     def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
         """The prompt's ids, and what of its end is not the user's."""
@@ -81,26 +78,17 @@ class Ask:
         return prompts.of_messages(self.prompt, tools=self.tools or None, **think)  # type: ignore[arg-type]
 
     def _scanner(self, model: Model, max_tokens: int, prompt: str) -> Scanner:
-        asked = self.options
-        common: dict[str, Any] = {
-            "stop_token_ids": asked.stop_token_ids,
-            "min_tokens": asked.min_tokens or 0,
-            "max_tokens": max_tokens,
-            "include_stop": bool(asked.include_stop),
-            "prompt": prompt,
-        }
-        repeat = requested(asked.repeat, model.repeat)
-        stops = StopSet(asked.stop, patterns=asked.patterns, max_held=asked.max_held, repeat=repeat)
-        given = [one for one in (asked.protect, model.protect) if one is not None]
-        protect = given[0] if given else NAMES if self.apart else ()
-        start, tokenizer = asked.start_protected, model.engine.tokenizer
+        asked, own = self.options.options(model.defaults), model.defaults.protect
+        default = own if own is not None else CHAT if self.apart else ()
+        common = {"max_tokens": max_tokens, "prompt": prompt, **asked.row}
+        protect, start = common.pop("protect"), common.pop("start_protected")
         if not self.apart:
-            if protect:
-                stops = protected(stops, model.graph, protect)
-            return RowScanner(tokenizer, stops, start_protected=start, **common)
-        segments = segments_of(stops, model.graph, protect)
+            stops = model.checkpoint.stops(asked.stops, protect, default)
+            return RowScanner(model.engine.tokenizer, stops, start_protected=start, **common)
+        graph = model.checkpoint.graph
+        segments = segments_of(asked.stops, graph, known(graph, default) if protect is None else protect)
         region = None if start is None else "reasoning" if start else segments.regions[0]
-        return RowSegmenter(tokenizer, segments, region=region, **common)
+        return RowSegmenter(model.engine.tokenizer, segments, region=region, **common)
 
 
 @dataclass

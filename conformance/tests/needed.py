@@ -46,53 +46,41 @@ GENERATE = {
     },
 }
 
+OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1": "usage.prompt_tokens"}
+WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
+OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
+
 # By the types of events, where they have some.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {
-            "name": "id model",
+            **WHOLE,
             "fixed": "object choices choices.0.finish_reason choices.0.message choices.0.message.role "
             "usage.completion_tokens usage.total_tokens",
-            "right if there": "usage",
-            "object if there": "choices.0.logprobs",
-            "integer": "created",
-            "0": "choices.0.index",
             "text or null": "choices.0.message.content",
             "text if there": "choices.0.message.reasoning_content",
-            "1": "usage.prompt_tokens",
         },
     },
     ("openai-chat", True): {
         "": {
-            "name": "id model",
+            **OPENAI,
             "fixed": "object choices choices.0.delta choices.0.delta.role choices.0.finish_reason usage "
             "usage.completion_tokens usage.total_tokens",
-            "integer": "created",
-            "0": "choices.0.index",
             "text if there": "choices.0.delta.content choices.0.delta.reasoning_content",
-            "1": "usage.prompt_tokens",
         },
     },
     ("openai-completions", False): {
         "": {
-            "name": "id model",
+            **WHOLE,
             "fixed": "object choices choices.0.finish_reason usage.completion_tokens usage.total_tokens",
-            "right if there": "usage",
-            "object if there": "choices.0.logprobs",
-            "integer": "created",
-            "0": "choices.0.index",
             "text": "choices.0.text",
-            "1": "usage.prompt_tokens",
         },
     },
     ("openai-completions", True): {
         "": {
-            "name": "id model",
+            **OPENAI,
             "fixed": "object choices choices.0.finish_reason usage usage.completion_tokens usage.total_tokens",
-            "integer": "created",
-            "0": "choices.0.index",
             "text": "choices.0.text",
-            "1": "usage.prompt_tokens",
         },
     },
     ("responses-with-stop", False): {
@@ -190,59 +178,36 @@ NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
             "fixed": "type index content_block content_block.type",
             "text": "content_block.thinking content_block.signature content_block.text",
         },
-        "ping": {
-            "fixed": "type",
-        },
+        "ping": {"fixed": "type"},
         "content_block_delta": {
             "fixed": "type index delta delta.type",
             "text": "delta.thinking",
             "said": "delta.text",
         },
-        "content_block_stop": {
-            "fixed": "type index",
-        },
+        "content_block_stop": {"fixed": "type index"},
         "message_delta": {
             "fixed": "type delta delta.stop_reason usage",
             "name or null": "delta.stop_sequence",
             "count": "usage.output_tokens",
         },
-        "message_stop": {
-            "fixed": "type",
-        },
+        "message_stop": {"fixed": "type"},
     },
     ("ollama-chat", False): {
         "": {
-            "name": "model",
+            **OLLAMA,
             "fixed": "done_reason created_at message message.role",
             "text": "message.content",
             "true": "done",
-            "count if there": "prompt_eval_count eval_count",
         },
     },
     ("ollama-chat", True): {
-        "": {
-            "name": "model",
-            "fixed": "done_reason created_at message message.role done",
-            "text": "message.content",
-            "count if there": "prompt_eval_count eval_count",
-        },
+        "": {**OLLAMA, "fixed": "done_reason created_at message message.role done", "text": "message.content"},
     },
     ("ollama-generate", False): {
-        "": {
-            "name": "model",
-            "fixed": "done_reason created_at",
-            "text": "response",
-            "true": "done",
-            "count if there": "prompt_eval_count eval_count",
-        },
+        "": {**OLLAMA, "fixed": "done_reason created_at", "text": "response", "true": "done"},
     },
     ("ollama-generate", True): {
-        "": {
-            "name": "model",
-            "text": "response",
-            "fixed": "done_reason created_at done",
-            "count if there": "prompt_eval_count eval_count",
-        },
+        "": {**OLLAMA, "fixed": "done_reason created_at done", "text": "response"},
     },
     ("generate", False): GENERATE,
     ("generate", True): GENERATE,

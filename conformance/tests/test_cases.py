@@ -1,93 +1,32 @@
-"""What the kit expects is what the oracle and a `TokenScanner` say, and is asked for in each API's own words."""
+"""What the kit expects is what the oracle says, and is asked for in each API's own words."""
 
 from __future__ import annotations
 
 import asyncio
-import codecs
 import json
 import re
 from dataclasses import replace
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from reference import Reference
-from tokenizers import Tokenizer
 
-from stopscan import StopSet
-from stopscan.tokens import TokenScanner
 from stopscan_conformance import APIS, Server, cases, plays
 from stopscan_conformance.apis import Api, Part, Request
-from stopscan_conformance.cases import IN_TURN, ONE_PROMPT, TOGETHER, Named, named_cases
+from stopscan_conformance.cases import IN_TURN, ONE_PROMPT, TOGETHER, named_cases
 from stopscan_conformance.client import Answer
 from stopscan_conformance.judge import Findings
 from stopscan_conformance.oracle import Asked, recite
 from stopscan_conformance.plays import NotSupported, asked_of, at_once, exchange, leaving
 from stopscan_conformance.probe import Can
-from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
+from stopscan_conformance.reciter import SCRIPTS, Reciter
 from stopscan_conformance.scripts import FOLDER
 from stopscan_conformance.space import LONG_PROMPT, PAIRS
 
 CHECKPOINT = Reciter()
 ALL = named_cases(vectors=True)
 KNOWN = {one.name: one.asked for one in ALL}
-
-
-@pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return Tokenizer.from_file(str(CHECKPOINT.write(tmp_path_factory.mktemp("kit")) / "tokenizer.json"))
-
-
-# Rules of tokens, which the library has tests of its own for: an end token is no text, and a marker is one step.
-OF_TOKENS = ("-end-token", "of-a-marker")
-plain_case = pytest.mark.parametrize(
-    "one", [one for one in ALL if not one.name.endswith(OF_TOKENS)], ids=lambda one: one.name
-)
-
-
-@plain_case
-def test_a_token_scanner_says_the_same(tokenizer: Tokenizer, one: Named) -> None:
-    asked = one.asked
-    ids = CHECKPOINT.token_ids(asked.script)
-    scanner = TokenScanner(
-        tokenizer,
-        StopSet(asked.stops, protect=[THINKING]),
-        stop_token_ids=[ids[piece] for piece in asked.stop_pieces],
-        eos_token_ids=[CHECKPOINT.eos_token_id],
-        max_tokens=asked.max_tokens,
-        skip_special_tokens=False,
-    )
-    text = ""
-    for token in [*ids, CHECKPOINT.eos_token_id]:
-        text += scanner.feed(token)
-        if scanner.finish is not None:
-            break
-    assert scanner.finish is not None
-    recital = recite(asked)
-    fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
-    said = (text, scanner.tokens_seen, scanner.finish.reason, scanner.finish.matched_stop)
-    assert said == (recital.text, recital.tokens, recital.reason, fires)
-
-
-@plain_case
-def test_the_oracle_says_the_same(one: Named) -> None:
-    """Token by token: what is said, and what of it is safe."""
-    asked = one.asked
-    reference = Reference(asked.stops, protect=[THINKING])
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    recital = recite(asked)
-    pieces = chain(asked.pieces, repeat(b""))
-    said = sent = 0
-    tokens = recital.tokens - (recital.reason in ("eos", "stop_token"))
-    for piece, said_then, safe_then in zip(range(tokens), recital.said, recital.safe, strict=False):
-        text = decoder.decode(next(pieces))
-        said += len(text)
-        sent += len(reference.feed(text))
-        assert (said, sent) == (said_then, safe_then), piece
-    fires = recital.fires if recital.reason == "stop_sequence" else None
-    assert (reference.match and reference.match[0]) == fires
 
 
 @pytest.mark.parametrize("file", sorted((FOLDER / "vectors").glob("*.json")), ids=lambda file: file.stem)

@@ -13,12 +13,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tokenizers import Tokenizer
 
 from stopscan_conformance import APIS, Case, cases
 from stopscan_conformance import __main__ as command
 from stopscan_conformance import run as running
-from stopscan_conformance.reciter import SCRIPTS
 
 BY_NAME = {str(case): case for case in cases("openai-completions")}
 FEW = ("split", "no-stop", "think")
@@ -168,15 +166,6 @@ def test_server_is_down() -> None:
 def test_vectors_are_in_the_package(staged_url: str) -> None:
     added = {case.name for case in cases("openai-chat", vectors=True)} - {case.name for case in cases("openai-chat")}
     assert len(added) > 60
-
-
-def test_the_default_checkpoint_recites_all(tmp_path: Path) -> None:
-    arguments = [sys.executable, "-m", "stopscan_conformance", "reciter", str(tmp_path / "made")]
-    subprocess.run(arguments, check=True, capture_output=True)
-    tokenizer = Tokenizer.from_file(str(tmp_path / "made" / "tokenizer.json"))
-    for name in ("long-stream", "mlx_lm_stop_spelled_by_other_tokens", *SCRIPTS):
-        assert len(tokenizer.encode(f"[{name}]").ids) == 1
-    assert sum(file.stat().st_size for file in (tmp_path / "made").iterdir()) < 20_000_000
 
 
 def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,9 @@
-"""mlx-lm's server by itself, which the kit must not pass, and with stopscan, which it must."""
+"""The reciting checkpoint recites in mlx-lm and in its server, which the kit must not pass by itself and must pass with
+stopscan."""
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -10,14 +12,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from stopscan_conformance import Server, cases
-from stopscan_conformance.reciter import Reciter
+from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
+RECITER = Reciter()
 # What else a request says beside stops is mlx-lm's own to answer.
 OTHER_TOPICS = ("generated", "rows", "wrong")
 # The routes differ in their form alone, so a part of the cases is enough for the second.
@@ -48,7 +53,7 @@ def served(tmp_path: Path, *command: str) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    model = str(Reciter().write(tmp_path / "reciter"))
+    model = str(RECITER.write(tmp_path / "reciter"))
     command = (sys.executable, "-m", *command, "--model", model, "--port", str(port))
     log = tmp_path / "log"
     with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as process:
@@ -83,3 +88,71 @@ def test_plain_mlx_lm_server_does_not(tmp_path: Path) -> None:
         results = {case.name: case.run(server) for case in chosen}
     assert {name: result.wrong for name, result in results.items()} == EXPECTED
     assert results["three-tokens"].detail.startswith("text '1, 2, 3  4, 5, 6, 7, 8', not '1, 2, 3 '")
+
+
+@pytest.fixture(scope="module")
+def mlx(checkpoint: Path) -> tuple[Any, Any]:
+    import mlx_lm
+
+    model, tokenizer = mlx_lm.load(str(checkpoint))
+    return model, tokenizer
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("drafted", [False, True])
+def test_mlx_lm_recites(mlx: tuple[Any, Any], name: str, drafted: bool) -> None:
+    import mlx_lm
+
+    model, tokenizer = mlx
+    draft_model = model if drafted else None
+    steps = list(mlx_lm.stream_generate(model, tokenizer, RECITER.prompt(name), draft_model=draft_model))
+    assert [step.token for step in steps] == [*RECITER.token_ids(name), RECITER.eos_token_id]
+    assert steps[-1].finish_reason == "stop"
+    # mlx-lm's byte-level detokenizer takes a leading space off the text.
+    assert "".join(step.text for step in steps) == RECITER.text(name).removeprefix(" ")
+
+
+def test_mlx_lm_recites_in_a_batch(mlx: tuple[Any, Any]) -> None:
+    import mlx_lm
+
+    model, tokenizer = mlx
+    prompts = [tokenizer.encode("x" * length + RECITER.prompt(name)) for length, name in enumerate(SCRIPTS)]
+    assert mlx_lm.batch_generate(model, tokenizer, prompts).texts == [RECITER.text(name) for name in SCRIPTS]
+
+
+def test_mlx_lm_finds_the_thinking_markers(mlx: tuple[Any, Any]) -> None:
+    _, tokenizer = mlx
+    assert (tokenizer.think_start, tokenizer.think_end) == THINKING
+    assert RECITER.token_ids("think")[0] == tokenizer.think_start_id
+    assert RECITER.token_id("think", "</think>") == tokenizer.think_end_id
+
+
+def test_chat_template_renders_the_last_message(mlx: tuple[Any, Any]) -> None:
+    _, tokenizer = mlx
+    messages = [{"role": "system", "content": "Recite."}, {"role": "user", "content": RECITER.prompt("count")}]
+    prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
+    assert prompt == tokenizer.encode(RECITER.prompt("count"))
+
+
+@pytest.fixture(scope="module")
+def mlx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("mlx_server"), "mlx_lm", "server") as server:
+        yield server
+
+
+def post(server: Server, route: str, body: dict[str, Any]) -> str:
+    return httpx.post(f"{server.url}{route}", json=body, timeout=60).raise_for_status().text
+
+
+@pytest.mark.parametrize("name", ["count", "echo", "harmony", "late", "emoji", "cjk", "empty"])
+def test_mlx_lm_server_recites(mlx_server: Server, name: str) -> None:
+    messages = [{"role": "user", "content": RECITER.prompt(name)}]
+    completion = json.loads(post(mlx_server, "/v1/completions", {"prompt": RECITER.prompt(name)}))
+    assert completion["choices"][0]["text"] == RECITER.text(name)
+    chat = json.loads(post(mlx_server, "/v1/chat/completions", {"messages": messages}))
+    assert chat["choices"][0]["message"].get("content") == (RECITER.text(name) or None)
+    assert chat["usage"]["completion_tokens"] == len(SCRIPTS[name]) + 1
+    stream = post(mlx_server, "/v1/chat/completions", {"messages": messages, "stream": True})
+    events = [line.removeprefix("data: ") for line in stream.splitlines() if line.startswith("data: {")]
+    deltas = [json.loads(event)["choices"][0]["delta"].get("content", "") for event in events]
+    assert "".join(deltas) == RECITER.text(name)

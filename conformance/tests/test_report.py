@@ -12,7 +12,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from samples import ADVISED, EVERY, FAILS, OTHER, PASSES, REFUSED, RESULTS, SPLIT, STREAMED, printed, reported
 
 import stopscan_conformance
 from stopscan_conformance import APIS, RULES, Case, Result, Server, cases
@@ -20,7 +19,36 @@ from stopscan_conformance import __main__ as command
 from stopscan_conformance.judge import Findings
 from stopscan_conformance.plays import NotSupported
 from stopscan_conformance.probe import Can
-from stopscan_conformance.report import Baseline, chosen, limited, write_json, write_junit
+from stopscan_conformance.report import (
+    NOTHING_KNOWN,
+    Baseline,
+    Report,
+    chosen,
+    limited,
+    summary,
+    write_json,
+    write_junit,
+)  # fmt: skip
+
+EVERY = cases("anthropic", "ollama-chat")
+SPLIT, STREAMED, OTHER = (
+    next(case for case in EVERY if str(case) == name)
+    for name in ("anthropic-whole-split", "anthropic-stream-split", "ollama-chat-whole-split")
+)
+PASSES = Result("pass", "", {"text": None, "finish-reason": None})
+FAILS = Result("fail", "no\x1b text; no id", {"text": "no\x1b text", "finish-reason": None, "form": "no id"})
+ADVISED = Result("pass", "", {"text": None, "withheld": "late"})
+REFUSED = Result("not supported", "422: no stops")
+RESULTS = {SPLIT: FAILS, STREAMED: PASSES, OTHER: REFUSED}
+
+
+def reported(results: dict[Case, Result], known: Baseline = NOTHING_KNOWN, *, complete: bool = True) -> Report:
+    server = Server("http://127.0.0.1:9/v1/", model="reciter")
+    return Report(server, 7, "usual", known, [*results], results, complete=complete)
+
+
+def printed(found: Report) -> list[str]:
+    return [" ".join(line.split()) for line in summary(found) if line.strip()]
 
 
 class Staged(Server):
@@ -72,7 +100,7 @@ def test_cases_have_names_topics_and_reasons() -> None:
     assert all(case.topic and case.name and case.why for case in EVERY)
     assert [case.stream for case in EVERY if case.name == "split"] == [False, True] * 2
     assert {case.name for case in EVERY if case.timed} == {
-        "cost-of-a-stop", "cost-of-the-first-text", "cost-after-stops", "cost-after-leaving",
+        "cost-of-a-stop", "cost-after-stops", "cost-after-leaving",
         "cost-after-leaving-held", "cost-after-leaving-reasoning",
         "pace", "pace-with-stops", "pace-while-held",
     }  # fmt: skip

@@ -32,11 +32,6 @@ def test_half_a_character_in_a_named_script() -> None:
     assert cut["pieces"] == (b"Do ", b"\xf0", b"\x9f\x9b\x91", b" it")
 
 
-def test_a_script_that_is_said_many_times() -> None:
-    (run,) = [one for one in named() if one["script"] == "run-stream"]
-    assert run["pieces"] == (b"a",) * 310
-
-
 def test_a_vector_that_is_only_fed_has_the_fed_pieces() -> None:
     known = {entry["name"]: entry for _, entry in read("vectors")}
     names = [vector["name"] for vector in plain_vectors()]

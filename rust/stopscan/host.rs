@@ -4,12 +4,8 @@
 //! for a lock, or for a string, looks at such a text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), counts it,
 //! and tells the stream later with [`Stream::skip`].
 
-use std::collections::TryReserveError;
-use std::sync::Arc;
-
 use crate::graph::Graph;
-use crate::tokens::Decoded;
-use crate::{Emit, Options, Set, Stream, TokenOptions, TokenStream};
+use crate::{Emit, Set, Stream};
 
 pub use crate::graph::Cursor;
 pub use crate::room::ask as ask_memory;
@@ -78,42 +74,6 @@ fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     (!completed && state == 0).then(|| Place::after(text))
 }
 
-impl<E: Emit> Stream<E> {
-    /// The set that it reads with.
-    pub fn set(&self) -> &Set<E> {
-        &self.set
-    }
-
-    /// The options that it began with.
-    pub fn options(&self) -> Options {
-        let options = Options::default().include_stop(self.include_stop);
-        match self.start {
-            0 => options,
-            // Regions that are named after markers need not have names of their own.
-            1 if self.graph().protected().is_some() => options.start_protected(true),
-            node => options.region(self.graph().name(node)),
-        }
-    }
-
-    /// About how many bytes of text the stream keeps.
-    pub fn size(&self) -> usize {
-        self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
-    }
-
-    /// Checks that the memory for reading a delta of `bytes` bytes can be had, by allocating and freeing it. Without
-    /// memory, reading a delta ends the process, so a host that has an error of its own asks first.
-    ///
-    /// # Errors
-    /// If there is not enough memory.
-    #[inline]
-    pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
-        let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
-        // What a pattern matched is copied, and what follows a stop; and text that is taken out of a delta. A host's text
-        // may have four bytes a character.
-        crate::room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
-    }
-}
-
 #[doc(hidden)]
 impl<E: Emit> Stream<E> {
     /// The node at which it is, if nothing has begun there.
@@ -145,34 +105,5 @@ impl<E: Emit> Stream<E> {
             self.read = self.read + length;
         }
         skipped
-    }
-}
-
-impl<E: Emit, D: Decode> TokenStream<E, D> {
-    /// The stream of its text.
-    pub fn text(&self) -> &Stream<E> {
-        &self.decoded.stream
-    }
-
-    pub fn text_mut(&mut self) -> &mut Stream<E> {
-        &mut self.decoded.stream
-    }
-
-    /// The options that it began with: sorted ids, and without the prompt.
-    #[doc(hidden)]
-    pub fn options(&self) -> &Arc<TokenOptions> {
-        &self.decoded.options
-    }
-
-    /// Whether nothing is begun: no character, no stop, no end.
-    #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
-    }
-
-    /// Counts tokens as read; their text was plain, and [`Stream::skip`] counts it.
-    pub fn skip_tokens(&mut self, tokens: usize) {
-        let Decoded { stream, ledger, .. } = &mut self.decoded;
-        ledger.skip(stream.open().region, tokens);
     }
 }

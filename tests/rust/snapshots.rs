@@ -69,7 +69,7 @@ fn a_snapshot_of_version_3_goes_on() {
     assert_eq!(other.unused(), " Hi");
 }
 
-const VERSION_3: [u8; 22] = [3, 156, 138, 207, 187, 248, 190, 6, 27, 0, 0, 0, 23, 24, 0, 0, 1, 4, 115, 200, 29, 140];
+const VERSION_3: [u8; 22] = [3, 91, 20, 249, 222, 49, 150, 105, 239, 0, 0, 0, 23, 24, 0, 0, 1, 4, 101, 147, 143, 63];
 
 #[test]
 fn damaged_bytes_are_refused_and_never_panic() {

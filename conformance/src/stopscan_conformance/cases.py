@@ -8,7 +8,6 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +17,7 @@ from stopscan_conformance.client import Server
 from stopscan_conformance.judge import LEVELS, RULES, Column, Findings, Level, columns_of
 from stopscan_conformance.oracle import MISSING, Asked, pieces_text
 from stopscan_conformance.probe import probe, trouble
-from stopscan_conformance.scripts import THINKING, made_scripts, named, plain_vectors
+from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named, plain_vectors
 from stopscan_conformance.space import Point
 
 # Named cases that are played together.
@@ -78,7 +77,7 @@ def result_of(findings: Findings, rules: Sequence[str], more: str | None = None)
 class Case:
     """A request to a server, or several, and the answer that has to come. `str(case)` is the name of the case.
 
-    `why` is what the case tests, and `topic` the kind of it. A case that is `timed` needs the server for itself.
+    `why` is what the case tests, and `topic` the kind of it.
     """
 
     api: str
@@ -87,10 +86,14 @@ class Case:
     name: str
     why: str
     _play: plays.Play = field(repr=False)
-    timed: bool = False
 
     def __str__(self) -> str:
         return f"{self.api}-{'stream' if self.stream else 'whole'}-{self.name}"
+
+    @property
+    def timed(self) -> bool:
+        """Whether the case compares times, and needs the server for itself."""
+        return self.topic in ("pace", "cost")
 
     @property
     def single(self) -> bool:
@@ -209,29 +212,13 @@ def _cases(api: Api, points: Sequence[Point], *, vectors: bool) -> Iterator[Case
         def made(names: Sequence[str], stream: bool = stream) -> list[plays.Exchange]:
             return [plays.exchange(api, stream, by_name[name].asked) for name in names if name in by_name]
 
-        def case(
-            topic: str, name: str, why: str, play: plays.Play, *, timed: bool = False, stream: bool = stream
-        ) -> Case:
-            return Case(api.name, stream, topic, name, why, play, timed)
-
         for one in every:
-            yield case(one.topic, one.name, one.why, plays.exchange(api, stream, one.asked, one.said).run)
-        for name, why, play in _together(api, stream, made):
-            yield case("together", name, why, play)
-        if api.harmony:
-            continue
-        for name, why, play in chain(_requests(api, stream, made), _wrong(api, stream, made)):
-            yield case("wrong" if isinstance(play, (plays.Wrong, plays.Odd)) else "together", name, why, play)
-        for name, why, play in _rows(api, stream, made):
-            yield case("rows", name, why, play)
-        for name, play in _pairs(api, stream):
-            yield case("pairs", name, "requests that differ in one field alone have their own answers", play)
-        for name, among in PACED.items() if stream and api.stops else ():
-            point = Point(script="paced", place=None, among=among, stream=True)
-            play = clock.Pace(plays.exchange_of(api, point))
-            yield case("pace", name, "text comes as soon as it is safe", play, timed=True)
-        for name, why, play in _costs(api, stream):
-            yield case("cost", name, why, play, timed=True)
+            play = plays.exchange(api, stream, one.asked, one.said).run
+            yield Case(api.name, stream, one.topic, one.name, one.why, play)
+        kinds = (_together,) if api.harmony else (_together, _requests, _wrong, _rows, _pairs, _paces, _costs)
+        for kind in kinds:
+            for told in kind(api, stream, made):
+                yield Case(api.name, stream, *told)
     why = "the stop that completes first ends the answer, whatever else the request says"
     for point in points if api.stops else dict.fromkeys(map(_without_stops, points)):
         if plays.fits(api, point):
@@ -250,13 +237,13 @@ def _fits(api: Api, one: Named) -> bool:
     if not api.stops and (one.asked.stop is not MISSING or one.asked.stop_pieces):
         return False
     if api.harmony:
-        return plays.in_channels(one.asked) and not one.said.options
+        return f"harmony-{one.asked.script}" in SCRIPTS and not one.said.options
     if api.raw and OPENING in b"".join(one.asked.pieces):
         return False  # a server may take reasoning there for text like any other, in which a stop fires
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
 
 
-NamedPlay = tuple[str, str, plays.Play]  # its name, and what it is about
+Told = tuple[str, str, str, plays.Play]  # a case's topic, its name, and what it is about
 Made = Any  # the exchanges of some named cases; others, if it is a stream or not
 
 
@@ -264,16 +251,19 @@ def _runs(exchanges: Sequence[plays.Exchange]) -> list[plays.Play]:
     return [one.run for one in exchanges]
 
 
-def _together(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
-    together = _runs(made(TOGETHER))
-    mixed = [*together[: len(together) // 2], *_runs(made(TOGETHER, not stream))[len(together) // 2 :]]
-    yield "at-once", "requests at the same time do not know of each other", plays.at_once(together)
-    yield "at-once-mixed", "streams and whole answers go together", plays.at_once(mixed)
-    yield "one-prompt", "requests for one prompt with different stops are apart", plays.at_once(_runs(made(ONE_PROMPT)))
-    yield "in-turn", "nothing of a request is left for the next one", plays.in_turn(_runs(made(IN_TURN)))
+def _together(api: Api, stream: bool, made: Made) -> Iterator[Told]:
+    every, others = _runs(made(TOGETHER)), _runs(made(TOGETHER, not stream))
+    half = len(every) // 2
+    told = {
+        "at-once": ("requests at the same time do not know of each other", plays.at_once(every)),
+        "at-once-mixed": ("streams and whole answers go together", plays.at_once([*every[:half], *others[half:]])),
+        "one-prompt": ("requests for one prompt have their own stops", plays.at_once(_runs(made(ONE_PROMPT)))),
+        "in-turn": ("nothing of a request is left for the next one", plays.in_turn(_runs(made(IN_TURN)))),
+    }
+    yield from (("together", name, *one) for name, one in told.items())
 
 
-def _requests(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     """Several requests, some of which are left; what is left is paced, so that there is something to leave."""
     left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
     after = plays.in_turn([plays.leaving(left), left.run, plays.at_once(_runs(made(TOGETHER)))])
@@ -281,40 +271,39 @@ def _requests(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
     beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # when all have begun
-    yield "after-leaving", "a client that goes away leaves nothing", after
-    yield "beside-leaving", "a client that goes away takes nothing along", beside
+    yield "together", "after-leaving", "a client that goes away leaves nothing", after
+    yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])
-    yield "prompt-tokens", "a longer prompt has more tokens", plays.longer_prompt(plain)
-    yield "twice-the-same", "a second answer has another id, and else is the same", plays.the_same(plain)
+    longer, same = plays.prompted_twice(plain, space.LONG_PROMPT), plays.prompted_twice(plain)
+    yield "together", "prompt-tokens", "a longer prompt has more tokens", longer
+    yield "together", "twice-the-same", "a second answer has another id, and else is the same", same
 
 
-def _wrong(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+def _wrong(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     (plain,) = made(["as-encoded"] if api.stops else [PLAIN])
     for name, change in plays.WRONG.items() if not stream else ():
         if (name == "no-content" and api.name.startswith("ollama")) or ("stop" in name and not api.stops):
             continue  # the first loads the model
-        yield name, "a wrong request gets a 4xx", plays.Wrong(api, plain.request, change)
+        yield "wrong", name, "a wrong request gets a 4xx", plays.Wrong(api, plain.request, change)
     for name, odd in plays.odd_stops(plain) if api.stops else ():
-        yield name, "a stop that is none is refused, or the others count", odd
+        yield "wrong", name, "a stop that is none is refused, or the others count", odd
 
 
-def _rows(api: Api, stream: bool, made: Made) -> Iterator[NamedPlay]:
+def _rows(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     rule = "each row has its own stop and end"
     if api.name in ("openai-chat", "openai-completions"):
         (row,) = made(["as-encoded"])
-        yield "two-rows", rule, plays.Rows(api, [row, row])
+        yield "rows", "two-rows", rule, plays.Rows(api, [row, row])
     if api.name == "openai-completions":
         # The stop of the first row does not come in the second, which ends at the limit.
         stopped = plays.asked_of(Point())
         other = replace(stopped, script="paced", pieces=made_scripts()["paced"])
-        yield (
-            "two-prompts",
-            rule,
-            plays.Rows(api, [plays.exchange(api, stream, one) for one in (stopped, other)], prompts=True),
-        )
+        both = [plays.exchange(api, stream, one) for one in (stopped, other)]
+        yield "rows", "two-prompts", rule, plays.Rows(api, both, prompts=True)
 
 
-def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, plays.Play]]:
+def _pairs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
+    rule = "requests that differ in one field alone have their own answers"
     for name, pair in space.PAIRS.items():
         both = [replace(point, stream=point.stream != stream) for point in pair]
         if not all(plays.fits(api, point) for point in both):
@@ -324,22 +313,26 @@ def _pairs(api: Api, stream: bool) -> Iterator[tuple[str, plays.Play]]:
         if "limit" not in name:
             asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]
         one, other = (plays.exchange(api, point.stream, mine) for point, mine in zip(both, asked, strict=True))
-        yield f"{name}-in-turn", plays.on_one_connection([one, other, one, other])
-        yield f"{name}-at-once", plays.at_once(_runs([one, other] * 3))
+        yield "pairs", f"{name}-in-turn", rule, plays.on_one_connection([one, other, one, other])
+        yield "pairs", f"{name}-at-once", rule, plays.at_once(_runs([one, other] * 3))
 
 
-def _costs(api: Api, stream: bool) -> Iterator[NamedPlay]:
-    load = clock.Load(api, f"[{LONG}]", EARLY, stream)
+def _paces(api: Api, stream: bool, made: Made) -> Iterator[Told]:
+    for name, among in PACED.items() if stream and api.stops else ():
+        point = Point(script="paced", place=None, among=among, stream=True)
+        yield "pace", name, "text comes as soon as it is safe", clock.Pace(plays.exchange_of(api, point))
+
+
+def _costs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
+    load = clock.Load(api, f"[{LONG}]", (space.NEVER, EARLY), stream)
     if api.stops:
-        yield "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
-        yield "cost-after-stops", "nothing goes on after a stop", clock.after_stops(load)
-    if stream:
-        yield "cost-of-the-first-text", "text is sent while more is generated", clock.of_the_first_text(load)
-    yield "cost-after-leaving", "nothing goes on for a client that is gone", clock.after_leaving(load)
+        yield "cost", "cost-of-a-stop", "generation ends with the stop", clock.of_a_stop(load)
+        yield "cost", "cost-after-stops", "nothing goes on after a stop", clock.after_stops(load)
+    yield "cost", "cost-after-leaving", "nothing goes on for a client that is gone", clock.after_leaving(load)
     if stream and api.stops:
         for name, left in _left(api):
             rule = "nothing goes on for a client that left while text was held, or in the reasoning"
-            yield f"cost-after-leaving-{name}", rule, clock.after_leaving(load, left)
+            yield "cost", f"cost-after-leaving-{name}", rule, clock.after_leaving(load, left)
 
 
 def _left(api: Api) -> Iterator[tuple[str, Request]]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import inf
 from statistics import median
+from time import perf_counter
 from typing import NamedTuple
 
 from stopscan_conformance.apis import Api, Request
@@ -25,41 +26,25 @@ from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
 
 OTHERS = 16
-NEVER = "@never@"
+# Tokens of an answer: of one that is waited for, of one that takes longer than twice that beside others, and of one for
+# whose end nobody waits.
+FEW, MANY, LASTING = 100, 400, 800
 TRIES = 4
 TOO_MUCH = 0.7  # of the way from little to much to do; where nothing goes on it is near to 0, else to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Requests for a script of 828 tokens, in which `stop` comes soon."""
+    """Requests for a script of 828 tokens, in which the second of two `stops` comes soon: neither of them lets
+    generation go on."""
 
     api: Api
     prompt: str
-    stop: str
+    stops: tuple[str, str]
     stream: bool
 
-    def tokens(self, count: int) -> Request:
-        return Request(self.prompt, self.stream, {}, count)
-
-    @property
-    def few(self) -> Request:
-        return self.tokens(100)
-
-    @property
-    def many(self) -> Request:
-        """Longer than twice a few beside it."""
-        return self.tokens(400)
-
-    @property
-    def lasting(self) -> Request:
-        """For who does not wait for its end."""
-        return self.tokens(800)
-
-    @property
-    def stopped(self) -> Request:
-        """The second of two stops comes: neither of them lets generation go on."""
-        return Request(self.prompt, self.stream, {"stop": [NEVER, self.stop]}, 800)
+    def tokens(self, count: int, *stops: str) -> Request:
+        return Request(self.prompt, self.stream, {"stop": [*stops]} if stops else {}, count)
 
 
 Scale = Callable[[Server, Load], Awaitable[tuple[float, float]]]  # what little and much to do take
@@ -93,7 +78,9 @@ class Cost:
         tried = []
         try:
             for _ in range(TRIES):
-                await _seconds(server, self._load, self._load.lasting)  # what earlier ones have left ends with it
+                await _seconds(
+                    server, self._load, self._load.tokens(LASTING)
+                )  # what earlier ones have left ends with it
                 little, much = await self._scale(server, self._load)
                 tried.append(Times(little, await self._measure(server), much))
                 least = Times(*map(min, zip(*tried, strict=True)))
@@ -114,40 +101,35 @@ class NoAnswer(Exception):  # noqa: N818
 
 async def by_length(server: Server, load: Load) -> tuple[float, float]:
     """A short answer, and a long one as a whole: reading a stream would cost this process much, too."""
-    return await _least(server, load, load.tokens(5)), await _least(server, load, replace(load.lasting, stream=False))
+    return await _least(server, load, load.tokens(5)), await _least(
+        server, load, replace(load.tokens(LASTING), stream=False)
+    )
 
 
 async def by_company(server: Server, load: Load) -> tuple[float, float]:
     """An answer alone, and beside others."""
-    alone = await _least(server, load, load.few)
-    many = replace(load.many, stream=False)
+    alone = await _least(server, load, load.tokens(FEW))
+    many = replace(load.tokens(MANY), stream=False)
     others = [asyncio.create_task(ask(server, load.api, many)) for _ in range(OTHERS)]
     await asyncio.sleep(alone)  # until they have begun
-    beside = await _least(server, load, load.few)
+    beside = await _seconds(server, load, load.tokens(FEW))  # once: a second one might find no others any more
     await asyncio.gather(*others)
     return alone, beside
 
 
 def of_a_stop(load: Load) -> Cost:
     async def measure(server: Server) -> float:
-        return await _seconds(server, load, load.stopped)
+        return await _seconds(server, load, load.tokens(LASTING, *load.stops))
 
     return Cost(
         load, by_length, measure, "cost-of-a-stop", "an answer that a stop ended soon took as long as one without"
     )
 
 
-def of_the_first_text(load: Load) -> Cost:
-    async def measure(server: Server) -> float:
-        return (await _answer(server, load, load.lasting)).first
-
-    return Cost(load, by_length, measure, "pace", "the first text of a stream came at its end")
-
-
 def after_stops(load: Load) -> Cost:
     async def measure(server: Server) -> float:
-        await asyncio.gather(*(ask(server, load.api, load.stopped) for _ in range(OTHERS)))
-        return await _seconds(server, load, load.few)
+        await asyncio.gather(*(ask(server, load.api, load.tokens(LASTING, *load.stops)) for _ in range(OTHERS)))
+        return await _seconds(server, load, load.tokens(FEW))
 
     return Cost(
         load, by_company, measure, "cost-of-a-stop", "after answers that a stop ended, the next answer has to wait"
@@ -158,14 +140,18 @@ def after_leaving(load: Load, left: Request | None = None) -> Cost:
     """`left` is what the clients leave; by default it has no stops."""
 
     async def measure(server: Server) -> float:
-        request = left or load.lasting
+        request = left or load.tokens(LASTING)
+        began = perf_counter()
+        await asyncio.gather(*(ask(server, load.api, load.tokens(5)) for _ in range(OTHERS)))
+        soon = perf_counter() - began  # in this time so many begin, or wait for each other, or are found to be gone
         others = [asyncio.create_task(ask(server, load.api, request, leave=int(load.stream))) for _ in range(OTHERS)]
         if not load.stream:
-            await asyncio.sleep(await _seconds(server, load, load.tokens(5)))  # until they have begun
+            await asyncio.sleep(2 * soon)
             for other in others:
                 other.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        return await _seconds(server, load, load.few)
+        await asyncio.sleep(soon)
+        return await _seconds(server, load, load.tokens(FEW))
 
     return Cost(
         load, by_company, measure, "cost-after-leaving", "after clients that went away, the next answer has to wait"
@@ -274,12 +260,12 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
     gaps = [after - before for before, after in pairwise(times)]
     *before, late = [now - earlier for earlier, now in pairwise([0, *known])]
     usual = sorted(before)[len(before) * 9 // 10] if before else 0
-    if answer.slept(times[max(0, len(times) - 3)], times[-1]) > 0:
-        return None
-    if late > MANY_MORE + usual:
+    slept = answer.slept(times[max(0, len(times) - 3)], times[-1])
+    if late > MANY_MORE + usual and not slept:
         return f"the text of the last {late} tokens comes at once, at the end"
-    if gaps[:-1] and max(gaps[-2:]) > max(PAUSE, 30 * median(gaps)):
-        return f"the end comes after {max(gaps[-2:]):.2f} s, {max(gaps[-2:]) / median(gaps):.0f} times the usual pause"
+    pause = max(gaps[-2:], default=0.0) - slept
+    if gaps[:-1] and pause > max(PAUSE, 30 * median(gaps)):
+        return f"the end comes after {pause:.2f} s, {pause / median(gaps):.0f} times the usual pause"
     return None
 
 

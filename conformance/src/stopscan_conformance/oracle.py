@@ -21,12 +21,7 @@ NO_LIMIT = 1_000_000
 MAX_TOKENS = 200
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "no stop"
-
-
-MISSING = _Missing()
+MISSING: Any = object()  # the request has no stop
 
 
 @dataclass(frozen=True, eq=False)

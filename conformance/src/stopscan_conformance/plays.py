@@ -16,15 +16,13 @@ from typing import Any
 import httpx
 
 from stopscan_conformance.apis import Api, Request, Said
-from stopscan_conformance.apis.api import inner, objects, string
-from stopscan_conformance.apis.openai import end_of
 from stopscan_conformance.client import Answer, Server, ask
 from stopscan_conformance.judge import Expected, Findings, judge, merged
 from stopscan_conformance.oracle import MISSING, Asked, Recital, recite
 from stopscan_conformance.probe import Can, probe
 from stopscan_conformance.reciter import default_checkpoint
-from stopscan_conformance.scripts import NEAR, SCRIPTS, THINKING
-from stopscan_conformance.space import CHATS, LONG_PROMPT, Point, said, script, stop_of, stop_pieces_of, stops_of
+from stopscan_conformance.scripts import NEAR, THINKING
+from stopscan_conformance.space import CHATS, Point, said, script, stop_of, stop_pieces_of, stops_of
 
 Play = Callable[[Server], Awaitable[Findings]]
 
@@ -82,11 +80,6 @@ def exchange(api: Api, stream: bool, asked: Asked, /, said: Said = Said()) -> Ex
     limit = None if asked.max_tokens is None else asked.max_tokens + skipped
     request = Request(checkpoint.prompt(name), stream, stops, limit, said=said)
     return Exchange(api, request, _expected(api, asked, ids, skipped, reasoning), optional=bool(said.options))
-
-
-def in_channels(asked: Asked, /) -> bool:
-    """Whether the checkpoint has the script in Harmony's channels, too."""
-    return f"harmony-{asked.script}" in SCRIPTS
 
 
 def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasoning: str) -> Expected:
@@ -172,7 +165,7 @@ class Generated:
         others = [exchange_of(self.api, one) for one in _beside(self.point) if fits(self.api, one)]
         kept = server.connect() if self.point.kept or before or self.point.after == "refused-stops" else None
         try:
-            found = [await one.run(server, kept) for one in before if fits_exchange(self.api, one)]
+            found = [await one.run(server, kept) for one in before if self.api.stops or not one.request.stops]
             await self._disturb(server, kept)
             mine = exchange_of(self.api, self.point)
             found += await together([mine.run(server, kept), *(one.run(server) for one in others)])
@@ -195,21 +188,18 @@ class Generated:
         """What came just before: a client that goes away, or a request that is wrong."""
         point, api = self.point, self.api
         if point.after in ("left", "left-held"):
-            held = script("paced").at(1, 5, 1100) + "#"
+            # It begins with the last character of the first token: text is held as soon as some has come.
+            held = script("paced").text[script("paced").starts[1] - 1 :][:1100] + "#"
             left = exchange_of(api, Point(script="paced", place=None, stream=True))
             stops = {"stop": [held if point.after == "left-held" else "@never@"]} if api.stops else {}
             await leave(server, api, replace(left.request, stops=stops), 3)
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.06)  # until the server knows
         elif point.after in ("refused", "broken", "refused-stops"):
             early = script(point.script).at(0, 0, 2)
             stop: Any = {"refused": [early, 5], "broken": 5}.get(point.after, [early])
             wrong = Said({"temperature": "hot"}) if point.after == "refused-stops" else Said()
             request = replace(exchange_of(api, Point()).request, stops={"stop": stop}, said=wrong)
             await ask(server, api, request, kept=kept)
-
-
-def fits_exchange(api: Api, one: Exchange) -> bool:
-    return api.stops or not one.request.stops
 
 
 async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
@@ -222,7 +212,7 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     return found
 
 
-@lru_cache(500)  # many points are beside others, and measure_mutants.py asks all of them of each server
+@lru_cache(500)  # many points are beside others, and measure.py asks all of them of each server
 def exchange_of(api: Api, point: Point) -> Exchange:
     """The exchange of the point's own request."""
     if not api.stops:
@@ -334,52 +324,32 @@ def leaving(left: Exchange, pieces: int = 1) -> Play:
     return play
 
 
-def longer_prompt(exchange: Exchange) -> Play:
-    """The same prompt, and one with much before it, which has more tokens."""
+def prompted_twice(exchange: Exchange, before: str = "") -> Play:
+    """The request twice, the second time with `before` the prompt: the answers have ids of their own, and the longer
+    prompt has more tokens."""
 
     async def play(server: Server) -> Findings:
-        if not (await probe(server, exchange.api)).count_prompt:
+        if before and not (await probe(server, exchange.api)).count_prompt:
             raise NotSupported("the server counts no prompt tokens")
-        counted: list[int] = []
-        longer = replace(exchange.request, prompt=LONG_PROMPT + exchange.request.prompt)
-        for request in (exchange.request, longer):
-            answer = await ask(server, exchange.api, request)
-            if answer.error is not None:
-                return replace(exchange, optional=True).judged(answer)
-            counted.append(answer.head.get("prompt") or 0)
-        wrong = f"{counted[1]} tokens of a prompt that is longer than one of {counted[0]}"
-        return {"prompt-tokens": None if 0 < counted[0] < counted[1] else wrong}
-
-    return play
-
-
-def the_same(exchange: Exchange) -> Play:
-    """The same request twice: the second answer has another id, and as many prompt tokens."""
-
-    async def play(server: Server) -> Findings:
         heads = []
-        for _ in range(2):
-            answer = await ask(server, exchange.api, exchange.request)
+        for prompt in (exchange.request.prompt, before + exchange.request.prompt):
+            answer = await ask(server, exchange.api, replace(exchange.request, prompt=prompt))
             if answer.error is not None:
-                return exchange.judged(answer)
+                return replace(exchange, optional=bool(before)).judged(answer)
             heads.append(answer.head)
         same = "id" in heads[0] and heads[0]["id"] == heads[1].get("id")
-        counts = [head.get("prompt") for head in heads]
+        short, other = (head.get("prompt") for head in heads)
+        right = 0 < (short or 0) < (other or 0) if before else short == other
+        more = f"{other} tokens of a prompt that is longer than one of {short}"
         return {
             "form": f"two answers have the id {heads[0]['id']!r}" if same else None,
-            "prompt-tokens": f"{counts[0]} and {counts[1]} tokens of the same prompt" if len({*counts}) > 1 else None,
+            "prompt-tokens": None if right else more if before else f"{short} and {other} tokens of the same prompt",
         }
 
     return play
 
 
 # Several answers of one request.
-
-
-@dataclass
-class Row:
-    text: str = ""
-    end: tuple[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,35 +376,23 @@ class Rows:
 
     def judged(self, answer: Answer, can: Can = Can()) -> Findings:  # noqa: B008
         """What is wrong with the rows."""
-        wire, stream = answer.wire, self.rows[0].request.stream
-        rows, tokens = read_rows([event.data for event in (wire.events() if stream else wire.whole())])
-        if sorted(rows) != [*range(len(self.rows))]:
-            return {"rows": f"there are the rows {sorted(rows)}, not {len(self.rows)}"}
+        rows: dict[int, Answer] = {}
+        for part in self.api.read(answer.wire, self.rows[0].request):
+            if part.row is not None:
+                rows.setdefault(part.row, Answer()).add(part)
+        if {*rows} != {*range(len(self.rows))}:
+            return {"rows": f"there are the rows {[*rows]}, not {len(self.rows)}"}
         found = [
-            judge(Answer(chunks=[rows[index].text], end=rows[index].end), one.expected, stream=False, can=can)
+            judge(replace(rows[index], head={}, faults=[]), one.expected, stream=False, can=can)
             for index, one in enumerate(self.rows)
         ]
         text = [f"row {at}: {one['text']}" for at, one in enumerate(found) if one.get("text")]
         ends = merged([{k: v for k, v in one.items() if k not in ("text", "form", "usage")} for one in found])
         least, most = (sum(one(row.expected.tokens) for row in self.rows) for one in (min, max))
+        tokens = answer.head.get("tokens")
         wrong = tokens is not None and not least <= tokens <= most
         usage = f"{tokens} tokens counted of all rows, not {most}" if wrong else None
         return {"rows": "; ".join(text) or None, **ends, "usage": usage}
-
-
-def read_rows(parts: Sequence[Any]) -> tuple[dict[int, Row], int | None]:
-    """The rows by their index, and the tokens of all."""
-    rows: dict[int, Row] = {}
-    tokens = None
-    for part in parts:
-        counted = inner(part, "usage", "completion_tokens")
-        tokens = tokens if counted is None else counted
-        for choice in objects(inner(part, "choices")):
-            row = rows.setdefault(choice.get("index", -1), Row())
-            said = choice.get("delta") or choice.get("message")
-            row.text += string(inner(said, "content")) or string(choice.get("text"))
-            row.end = end_of(choice) or row.end
-    return rows, tokens
 
 
 # Requests that are wrong on purpose: a server says so, with a status of 4xx, and neither fails nor answers.

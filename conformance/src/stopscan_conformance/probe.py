@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from stopscan_conformance.apis import Api, Request
 from stopscan_conformance.client import Answer, Server, ask
@@ -67,23 +69,21 @@ async def _probe(server: Server, api: Api) -> Can:
     )
 
 
+async def _both_ways(server: Server, api: Api, prompt: str, stops: Mapping[str, Any]) -> list[Answer]:
+    """A whole answer and a stream."""
+    return [await ask(server, api, Request(prompt, stream, stops)) for stream in (False, True)]
+
+
 async def _names(server: Server, api: Api) -> bool:
-    for stream in (False, True):
-        answer = await ask(server, api, Request("[split]", stream, {"stop": ["END"]}))
-        if answer.end is not None and answer.end[1] is not None:
-            return True
-    return False
+    answers = await _both_ways(server, api, "[split]", {"stop": ["END"]})
+    return any(answer.end is not None and answer.end[1] is not None for answer in answers)
 
 
 async def _stops_at_ids(server: Server, api: Api) -> bool:
     """Whether an id ends an answer: a server that refuses ids or passes them over does not have them."""
-    checkpoint = default_checkpoint()
-    ids, whole = checkpoint.token_ids("count"), checkpoint.text("count")
-    for stream in (False, True):
-        answer = await ask(server, api, Request("[count]", stream, {"stop_token_ids": [ids[8]]}))
-        if not answer.refused and answer.error is None and answer.text != whole:
-            return True
-    return False
+    ids, whole = default_checkpoint().token_ids("count"), default_checkpoint().text("count")
+    answers = await _both_ways(server, api, "[count]", {"stop_token_ids": [ids[8]]})
+    return any(not answer.refused and answer.error is None and answer.text != whole for answer in answers)
 
 
 async def _tells_reasoning(server: Server, api: Api) -> bool:

@@ -1,7 +1,7 @@
 """The space of requests: a point of it is a request, what it says in each API's words, and which points a run takes.
 
-To add a value, write it into its dimension, and say what it means: `_AMONG` for stops, `OPTIONS` for what else a
-request says, `plays.py` for company, connections and what comes before.
+To add a value, write it into its dimension, and say what it means: `_AMONG` for stops, `options.json` for what else
+a request says, `plays.py` for company, connections and what comes before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from stopscan_conformance.apis import Said
 from stopscan_conformance.oracle import pieces_text
-from stopscan_conformance.scripts import BORDER, NEAR, made_scripts
+from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, written
 
 
 @dataclass(frozen=True)
@@ -75,37 +75,23 @@ def _with(point: Point, name: str, value: Any) -> Point:
     return replace(point, **{name: value})
 
 
-PLACES = (0, 1, 5, 24, 63, 64, 100, 126, 127, 254, 255, 256, 400, 511, 512, 700, 1023, 2000, 3100)
 FAR = 4200
-LENGTHS = (1, 2, 3, 6, 12, 30, 60, 140, 400, 1100)
-SKIPS = (0, 1, 2)
-AMONG = (
-    "alone", "decoys-3", "decoys-40", "decoys-63", "begun", "continued", "ends-another", "later-first", "twice",
-    "nul", "equal-joined", "case-twin", "none", "id", "id-first",
-)  # fmt: skip
-LIMITS = ("enough", "none", "at-the-stop", "one-after", "one-before", "within", "tight")
-SAYS = (
-    "nothing", "temperature", "greedy", "penalties", "seed", "top-p", "top-k", "logprobs", "response-format", "tools",
-    "metadata", "no-thinking", "think-not",
-    "user", "newer-limit", "both-limits", "echo", "parts", "system", "system-with-the-stop", "turns",
-    "turns-with-the-stop", "long-prompt", "long-message", "prompt-begins-the-stop",
-)  # fmt: skip
-USAGES = ("asked", "not-asked", "false")
-COMPANIES = (1, 3, 12, 40, 64)
-KEPT = (0, 1, 8, 11)
-AFTER = ("nothing", "left", "left-held", "refused", "broken", "refused-stops")
 DIMENSIONS: Mapping[str, Sequence[Any]] = {
-    "place": (*PLACES, None),
-    "skip": SKIPS,
-    "length": LENGTHS,
-    "among": AMONG,
-    "limit": LIMITS,
-    "says": SAYS,
-    "usage": USAGES,
-    "company": COMPANIES,
-    "kept": KEPT,
-    "after": AFTER,
-}
+    "place": (0, 1, 5, 24, 63, 64, 100, 126, 127, 254, 255, 256, 400, 511, 512, 700, 1023, 2000, 3100, None),
+    "skip": (0, 1, 2),
+    "length": (1, 2, 3, 6, 12, 30, 60, 140, 400, 1100),
+    "among": ("alone", "decoys-3", "decoys-40", "decoys-63", "begun", "continued", "ends-another", "later-first",
+              "twice", "nul", "equal-joined", "case-twin", "none", "id", "id-first"),
+    "limit": ("enough", "none", "at-the-stop", "one-after", "one-before", "within", "tight"),
+    "says": ("nothing", "temperature", "greedy", "penalties", "seed", "top-p", "top-k", "logprobs", "response-format",
+             "tools", "metadata", "no-thinking", "think-not", "user", "newer-limit", "both-limits", "echo", "parts",
+             "system", "system-with-the-stop", "turns", "turns-with-the-stop", "long-prompt", "long-message",
+             "prompt-begins-the-stop"),
+    "usage": ("asked", "not-asked", "false"),
+    "company": (1, 3, 12, 40, 64),
+    "kept": (0, 1, 8, 11),
+    "after": ("nothing", "left", "left-held", "refused", "broken", "refused-stops"),
+}  # fmt: skip
 CHARACTER_BORDERS = (2048, 4096, 8192, 65536)
 INSIDE = Point(script="wide-deep", place=1200, skip=5, length=4)  # within one token, far in the text
 RANDOM, MORE_AT_RANDOM = 60, 600
@@ -152,7 +138,7 @@ def _each_value() -> Iterator[Point]:
 
 def _ids() -> Iterator[Point]:
     """Stop tokens beside everything else that a request says."""
-    for index, says in enumerate(SAYS[1:]):
+    for index, says in enumerate(DIMENSIONS["says"][1:]):
         yield Point(among="id", says=says, stream=bool(index % 2))
     for limit in ("at-the-stop", "one-before", "tight", "none"):
         yield Point(among="id", limit=limit)
@@ -361,48 +347,17 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 
 # What a request says beside its stops.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
-OPENAI = ("openai-chat", "openai-completions")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-TOOL = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "The weather of a place.",
-        "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
-    },
-}
-OPTIONS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
-    "temperature": ({"temperature": 1.0}, ()),
-    "greedy": ({"temperature": 0.0}, ()),
-    # So little that the checkpoint recites all the same: its logits are 32 apart.
-    "penalties": ({"presence_penalty": 0.01, "frequency_penalty": 0.01}, OPENAI),
-    "seed": ({"seed": 7}, (*OPENAI, "ollama-chat", "ollama-generate")),
-    "top-p": ({"top_p": 0.9}, ()),
-    "top-k": ({"top_k": 20}, ("anthropic", "ollama-chat", "ollama-generate", "generate")),
-    "response-format": ({"response_format": {"type": "text"}}, ("openai-chat",)),
-    "tools": ({"tools": [TOOL], "tool_choice": "none"}, ("openai-chat",)),
-    "user": ({"user": "somebody"}, OPENAI),
-    "metadata": ({"metadata": {"user_id": "somebody"}}, ("anthropic",)),
-    "no-thinking": ({"thinking": {"type": "disabled"}}, ("anthropic",)),
-    "think-not": ({"think": False}, ("ollama-chat", "ollama-generate")),
-    "newer-limit": ({}, ("openai-chat",)),
-    "both-limits": ({}, ("openai-chat",)),
-    "echo": ({"echo": True}, ("openai-completions",)),
-}
-NEWER = "max_completion_tokens"
-LIMIT_NAMES: Mapping[str, tuple[str, ...]] = {"newer-limit": (NEWER,), "both-limits": ("max_tokens", NEWER)}
+# For each value, its options and the names of its limit, and the APIs that have them if not all do.
+OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 
 def said(says: str, api: str, stop: str = "") -> Said | None:
     """What `says` is in the words of `api`; None if that has no words for it."""
     if says in OPTIONS:
-        options, apis = OPTIONS[says]
-        return Said(options, limits=LIMIT_NAMES.get(says, Said.limits)) if not apis or api in apis else None
-    if says == "logprobs":
-        words = {"openai-chat": {"logprobs": True, "top_logprobs": 1}, "openai-completions": {"logprobs": 1}}
-        return Said(words[api]) if api in words else None
-    if says == "parts":
-        return Said(parts=True) if api in ("openai-chat", "anthropic", "openai-responses") else None
+        words = next((one for one in OPTIONS[says] if api in one.get("apis", [api])), None)
+        fields = ("options", "limits", "parts")
+        return None if words is None else Said(**{name: words[name] for name in fields if name in words})
     if says == "long-message":
         return Said(prefix=LONG_PROMPT)
     turns = _turns(says, stop)

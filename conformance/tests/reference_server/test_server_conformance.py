@@ -15,6 +15,7 @@ import pytest
 from quietly import quietly
 from server_harness import CountingEngine, Engine, served
 
+from stopscan.engines import CHAT, Defaults
 from stopscan_conformance import Case, Result, Server, cases
 from stopscan_conformance.apis import APIS
 
@@ -25,7 +26,7 @@ EVERY = [
     *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
 # The kit asks for stops in the answer alone, of raw completions, too.
-PROTECT = ["reasoning", "tool_call"]
+PROTECT = Defaults(CHAT)
 HARMONY = [case for case in EVERY if case.api.startswith("harmony")]
 APART = [case for case in EVERY if not case.timed and case not in HARMONY]
 # What these ask beside stops may be refused.
@@ -36,9 +37,9 @@ TIMED = [case for case in EVERY if case.timed and case.api == "openai-chat"]
 @pytest.fixture(scope="module")
 def results(checkpoint: Path) -> Iterator[dict[Case, Result]]:
     engine = CountingEngine(str(checkpoint))
-    with served(engine, protect=PROTECT) as url, ThreadPoolExecutor(8) as pool:
+    with served(engine, defaults=PROTECT) as url, ThreadPoolExecutor(8) as pool:
         found = run(url, pool, APART) | {case: quietly(case, Server(url)) for case in TIMED}
-        with served(Engine(str(checkpoint)), "harmony", protect=PROTECT) as other:
+        with served(Engine(str(checkpoint)), "harmony", defaults=PROTECT) as other:
             found |= run(other, pool, HARMONY)
         yield found
     assert max(engine.model.widths) > 1

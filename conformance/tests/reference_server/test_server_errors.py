@@ -100,7 +100,7 @@ REFUSED = [
     (
         "/v1/chat/completions",
         {"messages": CHAT, "protect": ["<x>"]},
-        "protect: '<x>' is not a region (reasoning, tool_call), and no closing marker follows it",
+        "protect '<x>' is not a region (reasoning, tool_call), and no closing marker follows it",
     ),
     ("/v1/chat/completions", {"messages": CHAT, "protect": 5}, "protect: Input should be a valid array"),
     (

@@ -11,6 +11,7 @@ import pytest
 from server_harness import Engine, clients, served
 
 from stopscan import Repeat
+from stopscan.engines import Defaults
 from stopscan_conformance.reciter import Reciter
 
 CHAT = [{"role": "user", "content": "[think]"}]
@@ -24,7 +25,7 @@ def model(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def everywhere(model: str) -> Iterator[httpx.Client]:
     """A server whose stops sleep nowhere by default."""
-    with served(Engine(model), protect=[]) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with served(Engine(model), defaults=Defaults(())) as url, httpx.Client(base_url=url, timeout=60) as client:
         yield client
 
 
@@ -119,7 +120,8 @@ def test_a_loop_in_the_reasoning_ends_it(looping: Any) -> None:
 
 def test_the_operators_repeat_and_a_request_without(tmp_path: Path) -> None:
     model = Reciter({"long": ["word "] * 200}, special_tokens=[]).write(tmp_path / "reciter")
-    with served(Engine(str(model)), repeat=Repeat(3, max_period=20, min_length=32)) as url:
+    repeat = Repeat(3, max_period=20, min_length=32)
+    with served(Engine(str(model)), defaults=Defaults(repeat=repeat)) as url:
         own = clients(url)
         body = {"model": own.model, "prompt": "[long]", "max_tokens": 60}
         assert own.openai.completions.create(**body).usage.completion_tokens < 60
@@ -131,7 +133,7 @@ def test_the_operators_repeat_and_a_request_without(tmp_path: Path) -> None:
     [
         ("4,1024,256", "repeat must be true, false or [count, max_period, min_length]"),
         ([4, 1024], "repeat must be true, false or [count, max_period, min_length]"),
-        ([1, 1024, 256], "repeat: count must be at least 3, not 1"),
+        ([1, 1024, 256], "repeat count must be at least 3, not 1"),
     ],
 )
 def test_what_is_no_repeat_is_refused_by_name(client: Any, repeat: Any, message: str) -> None:

@@ -7,22 +7,12 @@ import asyncio
 import uvicorn
 
 from staged.app import Staged, application
-from staged.defects import DEFECTS
-from staged.dimensions import MUTANTS
-from staged.faults import FAULTS
-from staged.unusual import UNUSUAL
-from staged.variants import OTHERS, VARIANTS
+from staged.right import OTHERS, RIGHT
+from staged.wrong import WRONG
 
 
 async def main() -> None:
-    app = application(
-        [
-            Staged(),
-            *OTHERS,
-            *(one.staged for one in [*VARIANTS, *UNUSUAL]),
-            *(one.staged() for one in [*DEFECTS, *MUTANTS, *FAULTS]),
-        ]
-    )
+    app = application([Staged(), *OTHERS, *(one.staged for one in [*RIGHT, *WRONG])])
     server = uvicorn.Server(
         uvicorn.Config(app, port=0, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     )

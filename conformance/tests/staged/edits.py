@@ -103,30 +103,5 @@ def first(which: Which, edit: Edit) -> Events:
     return events
 
 
-def but_first(which: Which, edit: Edit) -> Events:
-    """Changes all of these but the first."""
-
-    async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        seen = False
-        async for data in source:
-            for one in _listed(edit(data)) if which(data) and seen else [data]:
-                yield one
-            seen = seen or which(data)
-
-    return events
-
-
-def numbered(edit: Callable[[Any, int], Any]) -> Events:
-    """Changes each by its number."""
-
-    async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        number = 0
-        async for data in source:
-            yield edit(data, number)
-            number += 1
-
-    return events
-
-
 def _listed(data: Any) -> list[Any]:
     return [] if data is None else data if isinstance(data, list) else [data]

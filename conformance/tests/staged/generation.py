@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from functools import cached_property
@@ -141,3 +141,19 @@ class Generation:
 
 def right_decoder() -> codecs.IncrementalDecoder:
     return codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+
+def joined_bursts(count: int) -> Callable[[Generation], AsyncIterator[tuple[str, str]]]:
+    """Several tokens in a chunk, as of speculative decoding, or of a server that is faster than its connection."""
+
+    async def chunks(made: Generation) -> AsyncIterator[tuple[str, str]]:
+        waiting: list[tuple[str, str]] = []
+        async for part in made.texts():
+            if waiting and (len(waiting) == count or waiting[0][0] != part[0]):
+                yield waiting[0][0], "".join(text for _, text in waiting)
+                waiting = []
+            waiting.append(part)
+        if waiting:
+            yield waiting[0][0], "".join(text for _, text in waiting)
+
+    return chunks

@@ -1,6 +1,11 @@
-"""A scanner that is slow and simple, so that it can be wrong in one place."""
+"""Scanners to be wrong in one place: a slow and simple one, and one around the right one."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from staged.generation import Scanner
 
 Found = tuple[int, str]  # where a stop begins, and the stop
 
@@ -44,3 +49,85 @@ class Simple:
     def hold(self) -> int:
         """How many characters may begin a stop."""
         return max((n for stop in self.stops for n in range(len(stop)) if self.text.endswith(stop[:n])), default=0)
+
+
+def holding(hold: Callable[[Simple], int]) -> type[Simple]:
+    """Right, but for how many characters are held."""
+    return type("Holding", (Simple,), {"hold": hold})
+
+
+def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
+    """Right, but for which stop fires and where."""
+    return type("Finding", (Simple,), {"find": find})
+
+
+def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
+    """Of several stops, the first in another order."""
+    return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
+
+
+def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
+    """Only some of the stops fire: `which` gets the text, where the stop begins and ends in it, and where the tokens
+    begin."""
+
+    class Only(Simple):
+        def __init__(self, stops: list[str]) -> None:
+            super().__init__(stops)
+            self.starts: list[int] = []
+
+        def find(self, before: int) -> Found | None:
+            self.starts.append(before)
+            found = [one for one in self.found() if which(self.text, one[0], one[0] + len(one[1]), self.starts)]
+            return min(found, default=None)
+
+    return Only
+
+
+def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
+    """Right, but for where the text is cut: `at` gets where the stop begins, and the stop."""
+
+    def find(one: Simple, before: int) -> Found | None:
+        found = Simple.find(one, before)
+        return found and (max(one.sent, at(one, *found)), found[1])
+
+    return finding(find)
+
+
+class Around:
+    """A right scanner, around which others are wrong; `tokens` and `characters` were read."""
+
+    def __init__(self, stops: list[str]) -> None:
+        self.stops = stops
+        self.inner = Scanner(stops)
+        self.tokens = 0
+        self.characters = 0
+
+    def feed(self, text: str) -> str:
+        out = self.read(text)
+        self.tokens += 1
+        self.characters += len(text)
+        return out
+
+    def read(self, text: str) -> str:
+        return self.inner.feed(text)
+
+    def flush(self) -> str:
+        return self.inner.flush()
+
+    @property
+    def match(self) -> str | None:
+        return self.inner.match
+
+    def restart(self) -> str:
+        """What was held; what began before does not count any more."""
+        held = self.inner.flush()
+        self.inner = Scanner(self.stops)
+        return held
+
+
+Make = Callable[[list[str]], Around]
+
+
+def with_stops(change: Callable[[list[str]], list[str]]) -> Make:
+    """A right scanner of other stops."""
+    return lambda stops: Around(change(stops))

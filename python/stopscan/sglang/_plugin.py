@@ -23,12 +23,7 @@ CALLED = [f"sglang.{CHAT}._tool_call_parsing_active", f"sglang.{CHAT}._encoding_
 
 
 def register() -> None:
-    """Registers stopscan's hooks, all or none, if the environment asks for it. sglang calls this in its engine,
-    scheduler, detokenizer and data-parallel processes.
-
-    ``STOPSCAN_SGLANG=1`` asks for it, and the process ends if stopscan does not fit; ``optional`` logs a warning then.
-    The exception is a ``SystemExit``: after any other sglang would go on, half hooked.
-    """
+    """As ``stopscan.sglang.register``, which imports this module only when it is called."""
     asked = ""
     try:
         asked = switch("STOPSCAN_SGLANG")

@@ -235,9 +235,9 @@ pub(crate) struct StateRecipe {
 }
 
 impl PartialEq for Graph {
-    /// Whether two sets read text alike.
+    /// Whether two sets read text alike, and both or neither were given pairs to protect.
     fn eq(&self, other: &Graph) -> bool {
-        self.identity() == other.identity()
+        self.protects == other.protects && self.identity() == other.identity()
     }
 }
 
@@ -267,7 +267,6 @@ impl Graph {
 
         let mut writer = Writer::default();
         writer.flag(self.stay);
-        writer.flag(self.protects);
         write(&mut writer, self.stops().of_kind(WordKind::Hidden));
         write(&mut writer, self.stops().of_kind(WordKind::Visible));
         write(&mut writer, self.patterns.patterns.iter().map(String::as_str));

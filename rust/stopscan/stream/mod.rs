@@ -1,9 +1,12 @@
 //! One stream of text: where reading stands, what is held, and what has fired. What comes out of it is a parameter.
 
+use std::collections::TryReserveError;
+
 use crate::automaton::WordKind;
 use crate::error::StopSetError;
 use crate::graph::{Completed, Completion, Cursor, Graph, History, Lead, Word};
 use crate::repeat::Loop;
+use crate::room;
 use crate::set::{SegmentSet, Set, StopSet};
 use crate::text::{Held, Place, Released};
 
@@ -173,6 +176,40 @@ impl<E: Emit> Stream<E> {
     /// The text after the stop in the delta that completed the stop.
     pub fn unused(&self) -> &str {
         self.fired.as_ref().map_or("", |fired| &fired.unused)
+    }
+
+    /// The set that it reads with.
+    pub fn set(&self) -> &Set<E> {
+        &self.set
+    }
+
+    /// The options that it began with.
+    pub fn options(&self) -> Options {
+        let options = Options::default().include_stop(self.include_stop);
+        match self.start {
+            0 => options,
+            // Regions that are named after markers need not have names of their own.
+            1 if self.graph().protected().is_some() => options.start_protected(true),
+            node => options.region(self.graph().name(node)),
+        }
+    }
+
+    /// About how many bytes of text the stream keeps.
+    pub fn size(&self) -> usize {
+        self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
+    }
+
+    /// Checks that the memory for reading a delta of `bytes` bytes can be had, by allocating and freeing it. Without
+    /// memory, reading a delta ends the process, so a host that has an error of its own asks first.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    #[inline]
+    pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
+        let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
+        // What a pattern matched is copied, and what follows a stop; and text that is taken out of a delta. A host's text
+        // may have four bytes a character.
+        room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
     }
 
     #[inline(always)]

@@ -8,5 +8,4 @@ mod stream;
 
 pub use decoder::{Decode, Native, Sink, TokenDecoder};
 pub use options::{EndReason, Finish, TokenOptions, TokenOptionsError, UnknownIds, end_bit};
-pub(crate) use stream::Decoded;
 pub use stream::{TokenScanner, TokenSegmenter, TokenStream};

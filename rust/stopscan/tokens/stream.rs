@@ -210,9 +210,9 @@ enum TokenRole {
 }
 
 /// The methods without `try_` are for the decoder of the library, whose only error is an unknown id.
+#[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     /// The start of a stream whose tokens another decoder than [`Native`](crate::host::Native) reads.
-    #[doc(hidden)]
     pub fn with_decoder(
         decoder: D,
         stream: Stream<E>,
@@ -221,33 +221,54 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(TokenStream { decoder, decoded: Decoded::new(stream, options.for_stream()?) })
     }
 
-    #[doc(hidden)]
+    /// The stream of its text.
+    pub fn text(&self) -> &Stream<E> {
+        &self.decoded.stream
+    }
+
+    pub fn text_mut(&mut self) -> &mut Stream<E> {
+        &mut self.decoded.stream
+    }
+
+    /// The options that it began with: sorted ids, and without the prompt.
+    pub fn options(&self) -> &Arc<TokenOptions> {
+        &self.decoded.options
+    }
+
+    /// Whether nothing is begun: no character, no stop, no end.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
+    }
+
+    /// Counts tokens as read; their text was plain, and [`Stream::skip`] counts it.
+    pub fn skip_tokens(&mut self, tokens: usize) {
+        let Decoded { stream, ledger, .. } = &mut self.decoded;
+        ledger.skip(stream.open().region, tokens);
+    }
+
     pub fn try_feed(&mut self, id: u32) -> Result<E::Tokens<'_>, D::Error> {
         self.try_feed_many(&[id])
     }
 
     /// After an error the stream is not as before: feed a copy if one of the ids may be unknown.
-    #[doc(hidden)]
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
         Ok(self.safe())
     }
 
-    #[doc(hidden)]
     pub fn try_flush(&mut self, reason: EndReason) -> Result<E::Tokens<'_>, D::Error> {
         self.end(reason)?;
         Ok(self.safe())
     }
 
-    #[doc(hidden)]
     pub fn try_reset(&mut self) -> Result<(), D::Error> {
         self.decoder.reset()?;
         self.decoded.reset();
         Ok(())
     }
 
-    #[doc(hidden)]
     pub fn try_clone(&self) -> Result<TokenStream<E, D>, D::Error> {
         Ok(TokenStream { decoder: self.decoder.fork()?, decoded: self.decoded.clone() })
     }

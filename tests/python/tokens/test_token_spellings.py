@@ -130,6 +130,16 @@ def test_a_snapshot_of_version_3_goes_on() -> None:
 
 # What a segmenter of tokens wrote once, with a pattern that has begun and a loop's history.
 VERSION_3 = bytes.fromhex(
-    "035ba8e129bfd6155f0000000708020000000331323a05020202030205000031323a060303000501040404"
-    "000201060100000001000000000100008d02bfc1"
+    "03cd03696008066b280000000708020000000331323a05020202030205000031323a060303000501040404"
+    "0002010601000000010000000001000061de6386"
 )
+
+
+def test_added_tokens_that_are_not_special_are_text() -> None:
+    reciter = Reciter({"think": ["<think>", "E", "ND", "</think>", "a", "END"]})
+    with TemporaryDirectory() as directory:
+        tokenizer = Tokenizer.from_file(str(reciter.write(directory) / "tokenizer.json"))
+    stops = StopSet("END", protect=[("<think>", "</think>")])
+    scanner = TokenScanner(tokenizer, stops)
+    assert emitted(scanner, reciter.token_ids("think")) == "<think>END</think>a"
+    assert scanner.finish == stopped(19)

@@ -70,13 +70,14 @@ class Request:
 
 class Part(NamedTuple):
     """What one event, or a whole answer, tells a client, and when it came. `head` has "id" and "model", and of the
-    usage "prompt" and "tokens"; what an event does not tell is not there, or None."""
+    usage "prompt" and "tokens"; what an event does not tell is not there, or None. `row` is the index of the choice."""
 
     text: str = ""
     reasoning: str = ""
     end: End | None = None
     head: Mapping[str, Any] = MappingProxyType({})
     time: float = 0.0
+    row: Any = None
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,12 @@ def read_chat(wire: Wire, request: Request) -> Iterator[Part]:
     for event, choice in _read(wire, request):
         said = choice.get("delta") if request.stream else choice.get("message")
         reasoning = next(filter(None, (string(inner(said, name)) for name in REASONING)), "")
-        yield Part(string(inner(said, "content")), reasoning, end_of(choice), head_of(event.data), event.time)
+        yield Part(string(inner(said, "content")), reasoning, *_around(event, choice))
 
 
 def read_completions(wire: Wire, request: Request) -> Iterator[Part]:
     for event, choice in _read(wire, request):
-        yield Part(string(choice.get("text")), "", end_of(choice), head_of(event.data), event.time)
+        yield Part(string(choice.get("text")), "", *_around(event, choice))
 
 
 def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
@@ -55,17 +55,15 @@ def _read(wire: Wire, request: Request) -> Iterator[tuple[Event, Data]]:
             yield event, choice
 
 
-def head_of(data: Any) -> Data:
-    usage = inner(data, "usage")
-    return {
-        "id": inner(data, "id") or None,
-        "model": inner(data, "model") or None,
-        "prompt": inner(usage, "prompt_tokens"),
-        "tokens": inner(usage, "completion_tokens"),
-    }
+def _around(event: Event, choice: Data) -> tuple[End | None, Data, float, Any]:
+    """What a choice tells beside its text."""
+    usage = inner(event.data, "usage")
+    head = {"id": inner(event.data, "id") or None, "model": inner(event.data, "model") or None}
+    counts = {"prompt": inner(usage, "prompt_tokens"), "tokens": inner(usage, "completion_tokens")}
+    return _end(choice), {**head, **counts}, event.time, choice.get("index")
 
 
-def end_of(choice: Data) -> End | None:
+def _end(choice: Data) -> End | None:
     word = choice.get("finish_reason")
     if word is None:
         return None

@@ -1,26 +1,43 @@
-"""Servers that are right and that no test had: each does something that its API, HTTP or JSON leaves open."""
+"""Servers that are right in an unusual way: each does something that its API, HTTP or JSON leaves open."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, NamedTuple
 
 from staged.app import Staged
-from staged.edits import before, chunk, every, first, last_choice, lose, put, typed, with_choices, with_usage
-from staged.generation import Generation
-from staged.request import Ask, Refusal
-from staged.variants import Variant, at_most_four
+from staged.edits import before, chunk, done, every, first, last_choice, lose, put, typed, with_choices, with_usage
+from staged.generation import CHECKPOINT, EOS, Generation, Piece, Scanner, joined_bursts
+from staged.request import Ask, Refusal, right_stops
+from stopscan import StopScanner, StopSet
+from stopscan_conformance.reciter import HARMONY
 
-CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "openai-responses"
+CHAT, COMPLETIONS, RESPONSES = "openai-chat", "openai-completions", "responses-with-stop"
 MESSAGES, OLLAMA_CHAT, OLLAMA, GENERATE = "anthropic", "ollama-chat", "ollama-generate", "generate"
 EVENTS = (CHAT, RESPONSES, MESSAGES)
 ALL = (CHAT, COMPLETIONS, RESPONSES, MESSAGES, OLLAMA_CHAT, OLLAMA, GENERATE)
 App = Callable[[Any, Any, Any], Any]
+
+
+class Right(NamedTuple):
+    """A right server, the APIs that show what it does, and whether it lacks something, which is not judged. `alike`: a
+    client reads from it what it reads from the plain right one."""
+
+    staged: Staged
+    apis: tuple[str, ...]
+    lacks: bool = False
+    alike: bool = True
+
+
+def unusual(
+    name: str, apis: str | tuple[str, ...] = CHAT, /, lacks: bool = False, alike: bool = True, **changes: Any
+) -> Right:
+    return Right(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis, lacks, alike)
 
 
 # What stands before the server.
@@ -105,9 +122,8 @@ def torn(message: Any, known: Any) -> Any:
 
 
 def with_charset(message: Any, known: Any) -> Any:
-    return [
-        with_headers(message, (b"content-type", known["type"] + b"; charset=UTF-8")) if is_start(message) else message
-    ]
+    header = (b"content-type", known["type"] + b"; charset=UTF-8")
+    return [with_headers(message, header) if is_start(message) else message]
 
 
 def closing(message: Any, known: Any) -> Any:
@@ -222,19 +238,7 @@ EMPTY = {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": Non
 
 
 def with_an_empty_one(data: Any) -> Any:
-    return [{**data, **EMPTY}, data]
-
-
-async def counts_in_each(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """What was used so far, and all of it at the end."""
-    number = 0
-    async for data in source:
-        if with_choices(data):
-            used = {"prompt_tokens": 1, "completion_tokens": number, "total_tokens": number + 1}
-            yield {**data, "usage": used}
-            number += 1
-        else:
-            yield data
+    return [data] if last_choice(data) else [data, {**data, **EMPTY}]
 
 
 async def reason_in_the_last(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
@@ -275,35 +279,6 @@ def pinged(data: Any) -> Any:
     return data if data["type"] == "message_stop" else [data, PING]
 
 
-def summary_item(item: Any) -> Any:
-    if item["type"] != "reasoning":
-        return item
-    texts = [one["text"] for one in item["content"]]
-    kept = {key: value for key, value in item.items() if key != "content"}
-    return {**kept, "summary": [{"type": "summary_text", "text": text} for text in texts]}
-
-
-def summary_response(response: Any) -> Any:
-    return {**response, "output": [summary_item(item) for item in response["output"]]}
-
-
-async def summaries(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """The reasoning comes as OpenAI's own models tell it."""
-    async for data in source:
-        kind = data["type"].removeprefix("response.")
-        if "response" in data:
-            data = {**data, "response": summary_response(data["response"])}
-        elif "item" in data:
-            data = {**data, "item": summary_item(data["item"])}
-        elif kind.startswith("reasoning_text") or data.get("part", {}).get("type") == "reasoning_text":
-            name = kind.replace("reasoning_text", "reasoning_summary_text").replace("content", "reasoning_summary")
-            data = {"summary_index": 0, **data, "type": f"response.{name}"}
-            del data["content_index"]
-            if "part" in data:
-                data["part"] = {**data["part"], "type": "summary_text"}
-        yield data
-
-
 async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
     """A response that waited first."""
     number = 0
@@ -316,23 +291,16 @@ async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
             number += 1
 
 
+# What a response says again of its request.
+ECHO = {
+    "instructions": None, "metadata": {}, "temperature": 1.0, "top_p": 1.0, "error": None, "user": None,
+    "max_output_tokens": None, "previous_response_id": None, "reasoning": {"effort": None, "summary": None},
+    "store": False, "text": {"format": {"type": "text"}}, "truncation": "disabled", "background": False,
+}  # fmt: skip
+
+
 def echoed(response: Any) -> Any:
-    asked = {
-        "instructions": None,
-        "metadata": {},
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "error": None,
-        "user": None,
-        "max_output_tokens": None,
-        "previous_response_id": None,
-        "reasoning": {"effort": None, "summary": None},
-        "store": False,
-        "text": {"format": {"type": "text"}},
-        "truncation": "disabled",
-        "background": False,
-    }
-    return {**asked, **response}  # fmt: skip
+    return {**ECHO, **response}
 
 
 def nanoseconds(data: Any) -> Any:
@@ -350,7 +318,7 @@ async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
         yield one
 
 
-# What a plain server of an API does not have.
+# How text comes, and what a server does not have.
 
 
 def unnamed(made: Generation) -> tuple[str, Any]:
@@ -361,6 +329,16 @@ def unnamed(made: Generation) -> tuple[str, Any]:
 def without_ids(ask: Ask) -> Ask:
     """A field that the API does not have is passed over."""
     return replace(ask, stop_token_ids=[])
+
+
+def together(ask: Ask) -> Ask:
+    """Reasoning stays in the text, with its markers."""
+    return replace(ask, apart=False)
+
+
+def plain(ask: Ask) -> Ask:
+    """What OpenAI documents and nothing else: no stop tokens, no reasoning apart."""
+    return replace(ask, apart=False, stop_token_ids=[])
 
 
 def refuses_ids(ask: Ask) -> Ask:
@@ -375,22 +353,144 @@ def counts_no_prompt(data: Any) -> Any:
     return {**data, "usage": usage}
 
 
-def unusual(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Variant:
-    return Variant(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis)
+async def letters(made: Generation) -> AsyncIterator[tuple[str, str]]:
+    async for kind, text in made.texts():
+        for letter in text:
+            yield kind, letter
 
 
-def without(name: str, apis: str | tuple[str, ...] = CHAT, **changes: Any) -> Variant:
-    """A server that lacks something, which is not a failure."""
-    return unusual(name, apis, **changes)._replace(outcomes=frozenset({"pass", "not supported"}))
+async def without_reasoning(made: Generation) -> AsyncIterator[tuple[str, str]]:
+    async for kind, text in made.texts():
+        if kind == "answer":
+            yield kind, text
 
 
-UNUSUAL = [
-    without("plain, four stops", (CHAT, COMPLETIONS), told=unnamed, ask=refuses_ids, stops=at_most_four),
-    without("plain, and counts no prompt", CHAT, told=unnamed, ask=without_ids, whole_answer=counts_no_prompt,
-            events=every(with_usage, counts_no_prompt)),
-    without("stops are not named", (CHAT, COMPLETIONS), told=unnamed),
-    without("ids are passed over", (CHAT, COMPLETIONS, MESSAGES), ask=without_ids),
-    without("ids are refused", (CHAT, COMPLETIONS, MESSAGES), ask=refuses_ids),
+async def joins_the_end(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """The finish reason stands in the last chunk that has text."""
+    before = None
+    async for data in source:
+        if before is not None and with_choices(data) and data["choices"][0]["finish_reason"]:
+            end = data["choices"][0]
+            first = before["choices"][0]
+            named = {key: value for key, value in end.items() if key not in ("delta", "text")}
+            before, data = None, {**before, "choices": [{**first, **named}]}
+        if before is not None:
+            yield before
+        before = data if with_choices(data) and not data["choices"][0]["finish_reason"] else None
+        if before is None:
+            yield data
+
+
+class Anywhere(Scanner):
+    """Finds stops in reasoning, too."""
+
+    def __init__(self, stops: list[str]) -> None:
+        self._scanner = StopScanner(StopSet(stops))
+
+
+def summarized(data: Any) -> Any:
+    """Reasoning is told as a summary, as OpenAI's own models do."""
+    text = json.dumps(data)
+    text = text.replace("reasoning_text", "reasoning_summary_text")
+    data = json.loads(text)
+    kind = data.get("type", "")
+    for item in [*((data.get("response") or data).get("output") or ()), *([data["item"]] if "item" in data else [])]:
+        if item["type"] == "reasoning":
+            item["summary"] = [{**part, "type": "summary_text"} for part in item.pop("content")]
+    if kind.startswith("response.content_part") and data["part"]["type"] == "reasoning_summary_text":
+        data["type"] = kind.replace("content_part", "reasoning_summary_part")
+        data["part"]["type"] = "summary_text"
+    if "reasoning_summary" in data.get("type", ""):
+        data["summary_index"] = data.pop("content_index")
+    return data
+
+
+def uncounted(data: Any) -> Any:
+    return {key: value for key, value in data.items() if not key.endswith("eval_count")}
+
+
+def names_eos(made: Generation) -> tuple[str, Any]:
+    return ("stop_token", CHECKPOINT.eos_token_id) if made.end[0] == "eos" else made.end
+
+
+def at_most_four(given: Any) -> list[str]:
+    stops = right_stops(given)
+    if len(stops) > 4:
+        raise Refusal(f"{len(stops)} stop strings are more than 4")
+    return stops
+
+
+def none_at_all(status: int) -> Callable[[Any], list[str]]:
+    """For a server that has no stops and says so; frameworks validate requests with different codes."""
+
+    def stops(given: Any) -> list[str]:
+        if given:
+            raise Refusal("stop is not supported", status)
+        return []
+
+    return stops
+
+
+def passes_empty_over(given: Any) -> list[str]:
+    return right_stops([stop for stop in given if stop != ""] if isinstance(given, list) else given)
+
+
+class WithoutChannels(Generation):
+    """As an engine that knows no channels, and leaves special tokens out."""
+
+    def pieces(self) -> Iterator[Piece]:
+        return (step for step in super().pieces() if step[1].decode(errors="ignore") not in HARMONY)
+
+
+class OtherModel(Generation):
+    def pieces(self) -> Iterator[Piece]:
+        return iter([(1, b"Hello!"), (CHECKPOINT.eos_token_id, EOS)])
+
+
+class Dies(Generation):
+    """At the fourth stop: the first is that of the kit's look at what the server can."""
+
+    stopped = 0
+
+    async def texts(self) -> AsyncIterator[tuple[str, str]]:
+        Dies.stopped += bool(self.ask.stops)
+        await asyncio.sleep(600 if Dies.stopped > 3 else 0)
+        async for part in super().texts():
+            yield part
+
+
+# What says that a request is not understood, and what says that the server failed.
+REFUSALS = (400, 404, 405, 413, 415, 422, 501)
+FAILURES = (409, 500, 503)
+
+# For what the command says of them.
+OTHERS = [
+    *(Staged(f"stops are a {status}", stops=none_at_all(status)) for status in REFUSALS + FAILURES),
+    Staged("locked", key="secret"),
+    Staged("without channels", generation=WithoutChannels),
+    Staged("another model", generation=OtherModel),
+    Staged("dies", generation=Dies),
+]
+
+
+def as_vllm(data: Any) -> Any:
+    """Names the stop, and the reasoning, in other fields."""
+    text = json.dumps(data).replace('"matched_stop"', '"stop_reason"').replace('"reasoning_content"', '"reasoning"')
+    return json.loads(text)
+
+
+def framed(name: str | None, data: str, blank: str = " ") -> str:
+    event = f"event:{blank}{name}\n" if name else ""
+    return f"{event}data:{blank}{data}\n\n"
+
+
+RIGHT = [
+    unusual("plain, four stops", (CHAT, COMPLETIONS), lacks=True, told=unnamed, ask=refuses_ids, stops=at_most_four),
+    unusual("plain, and counts no prompt", CHAT, lacks=True, told=unnamed, ask=without_ids,
+            whole_answer=counts_no_prompt, events=every(with_usage, counts_no_prompt)),
+    unusual("stops are not named", (CHAT, COMPLETIONS), lacks=True, told=unnamed),
+    unusual("ids are passed over", (CHAT, COMPLETIONS, MESSAGES), lacks=True, ask=without_ids),
+    unusual("ids are refused", (CHAT, COMPLETIONS, MESSAGES), lacks=True, ask=refuses_ids),
     unusual("moved for now", ALL, around=redirects(307)),
     unusual("moved for ever", ALL, around=redirects(308)),
     unusual("one at a time", (CHAT, MESSAGES, OLLAMA_CHAT), around=one_at_a_time),
@@ -418,7 +518,6 @@ UNUSUAL = [
     unusual("the first content is null", CHAT, events=first(with_choices, put(None, "choices", 0, "delta", "content"))),
     unusual("the last content is empty", CHAT, events=every(last_choice, put("", "choices", 0, "delta", "content"))),
     unusual("empty deltas between", CHAT, events=every(with_choices, with_an_empty_one)),
-    unusual("usage in each chunk", (CHAT, COMPLETIONS), events=counts_in_each),
     unusual("the first chunk has no choices", (CHAT, COMPLETIONS), events=first(with_choices, before(PROMPT_FILTER))),
     unusual("filters in each choice", (CHAT, COMPLETIONS), whole_answer=filtered, events=every(with_choices, filtered)),
     unusual("no prompt_eval_count", (OLLAMA_CHAT, OLLAMA), whole_answer=lose("prompt_eval_count"),
@@ -433,11 +532,35 @@ UNUSUAL = [
     unusual("all of the usage at the end", MESSAGES, events=every(typed("message_delta"), full_usage)),
     unusual("one token at the start", MESSAGES,
             events=every(typed("message_start"), put(1, "message", "usage", "output_tokens"))),
-    unusual("summaries of the reasoning", RESPONSES, whole_answer=summary_response, events=summaries),
     unusual("a response that waited", RESPONSES, events=queued),
     unusual("padded deltas", RESPONSES, events=every(
         lambda data: data["type"].endswith(".delta"), lambda data: {**data, "obfuscation": "aX3"})),
     unusual("all that was asked", RESPONSES, whole_answer=echoed,
             events=every(lambda data: "response" in data, put(echoed, "response"))),
     unusual("a slow beginning", (CHAT, MESSAGES, OLLAMA_CHAT), chunks=slowly_begun),
+    unusual("as vLLM", CHAT, alike=False, whole_answer=as_vllm, events=every(chunk, as_vllm)),
+    unusual("three tokens each", (*EVENTS, OLLAMA_CHAT, GENERATE), chunks=joined_bursts(3)),
+    unusual("letter by letter", (*EVENTS, OLLAMA_CHAT, GENERATE), chunks=letters),
+    unusual("reasoning in the text", (CHAT, MESSAGES, OLLAMA_CHAT), lacks=True, alike=False, ask=together),
+    unusual("reasoning left out", CHAT, alike=False, chunks=without_reasoning),
+    unusual("EOS is named", (CHAT, GENERATE), alike=False, told=names_eos),
+    unusual("EOS is not counted", MESSAGES, alike=False, counted=lambda made: made.tokens - (made.end[0] == "eos")),
+    unusual("four stops", CHAT, lacks=True, stops=at_most_four),
+    unusual("empty stops passed over", CHAT, stops=passes_empty_over),
+    unusual("CR LF", EVENTS, frame=lambda name, data: framed(name, data).replace("\n", "\r\n")),
+    unusual("CR", EVENTS, frame=lambda name, data: framed(name, data).replace("\n", "\r")),
+    unusual("comments", EVENTS, frame=lambda name, data: f": ping\n\n{framed(name, data, blank='')}"),
+    unusual("ids and retries", EVENTS, frame=lambda name, data: f"id: 7\nretry: 100\n{framed(name, data)}"),
+    unusual("a byte order mark", EVENTS, alike=False, mark=b"\xef\xbb\xbf"),
+    unusual("nulls", CHAT, events=every(with_choices, lambda data: {**data, "usage": None, "service_tier": None})),
+    unusual("as they are", (*EVENTS, GENERATE), dumps=lambda data: json.dumps(data, ensure_ascii=False)),
+    unusual("an alias", CHAT, told_model="reciter-2026-11"),
+    unusual("no usage", CHAT, whole_answer=lose("usage")),
+    unusual("the reason with the last text", (CHAT, COMPLETIONS), events=joins_the_end),
+    unusual("a tag", OLLAMA_CHAT, model="reciter:latest"),
+    unusual("plain", (CHAT, COMPLETIONS), lacks=True, alike=False, ask=plain, scanner=Anywhere,
+            told=lambda made: (made.end[0], None)),
+    unusual("no ids", (OLLAMA_CHAT, MESSAGES), lacks=True, alike=False, ask=plain),
+    unusual("summaries", RESPONSES, whole_answer=summarized, events=every(chunk, summarized)),
+    unusual("no counts", (OLLAMA_CHAT, OLLAMA), lacks=True, whole_answer=uncounted, events=every(done, uncounted)),
 ]  # fmt: skip

@@ -1,8 +1,12 @@
-"""The official clients get from each unusual server of `staged.unusual` what they get from the right one."""
+"""The kit passes each right server, and official clients read from the unusual ones what they read from the plain one.
+
+Servers are asked a part of the cases here, and all of them with `--thorough` (ci/kit-thorough).
+"""
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -12,7 +16,75 @@ import httpx
 import ollama
 import openai
 import pytest
-from staged.unusual import UNUSUAL
+from quietly import quietly
+from staged.right import FAILURES, REFUSALS, RIGHT, Right
+
+from stopscan_conformance import APIS, COLUMNS, Case, Result, Server, cases
+
+EVERY = cases(*APIS, deep=True)
+BY_NAME = {str(case): case for case in EVERY}
+APART = [case for case in EVERY if not case.timed]
+PATIENT = 120  # seconds: the machine may be busy with other work for long
+# Times do not depend on the form: with one API all of them, with two others how each reads a stream.
+TIMED = [
+    case
+    for case in EVERY
+    if case.timed and (case.api == "openai-chat" or (case.topic == "pace" and case.api in ("anthropic", "ollama-chat")))
+]
+
+
+def named(value: Right | str) -> str:
+    return value if isinstance(value, str) else value.staged.name
+
+
+def part(every: list[Case], listed: int, generated: int) -> list[Case]:
+    """Each so-many-th of the cases: of those that a list has, and of the generated ones, which take longer."""
+    by_topic: dict[bool, list[Case]] = {False: [], True: []}
+    for case in every:
+        by_topic[case.topic == "generated"].append(case)
+    return by_topic[False][::listed] + by_topic[True][::generated]
+
+
+def results_of(server: Server, chosen: list[Case]) -> dict[str, Result]:
+    with ThreadPoolExecutor(4) as pool:
+        return dict(zip(map(str, chosen), pool.map(lambda case: case.run(server, level="advice"), chosen), strict=True))
+
+
+def test_right_server_passes(staged_url: str, thorough: bool) -> None:
+    server = Server(f"{staged_url}/right", timeout=PATIENT)
+    results = results_of(server, APART if thorough else part(APART, 3, 9))
+    results |= {str(case): quietly(case, server) for case in TIMED}
+    assert {name: result for name, result in results.items() if result.outcome != "pass"} == {}
+    assert {column for result in results.values() for column in result.columns} == {*COLUMNS}
+
+
+@pytest.mark.parametrize(("right", "api"), [(one, api) for one in RIGHT for api in one.apis], ids=named)
+def test_unusual_right_server_passes(staged_url: str, thorough: bool, right: Right, api: str) -> None:
+    server = Server(f"{staged_url}/{quote(right.staged.name)}", model="reciter", timeout=PATIENT)
+    every = [case for case in APART if case.api == api]
+    # One has more stops than some servers take.
+    results = results_of(server, every if thorough else [*part(every, 23, 80), BY_NAME[f"{api}-whole-sixty-three"]])
+    may = {"pass", "not supported"} if right.lacks else {"pass"}
+    assert {name: result for name, result in results.items() if result.outcome not in may} == {}
+    assert "pass" in {result.outcome for result in results.values()}
+
+
+@pytest.mark.parametrize("api", ["openai-chat", "anthropic", "generate"])
+def test_a_line_separator_within_a_text_does_not_end_a_line(staged_url: str, api: str) -> None:
+    server = Server(f"{staged_url}/as%20they%20are", model="reciter", timeout=PATIENT)
+    names = [f"{api}-stream-line-separators", f"{api}-stream-separator-stop"]
+    assert [BY_NAME[name].run(server).outcome for name in names] == ["pass", "pass"]
+
+
+@pytest.mark.parametrize("status", REFUSALS + FAILURES)
+def test_only_a_refusal_is_not_a_failure(staged_url: str, status: int) -> None:
+    result = BY_NAME["openai-chat-whole-split"].run(Server(f"{staged_url}/stops%20are%20a%20{status}", model="reciter"))
+    assert result.outcome == ("not supported" if status in REFUSALS else "fail")
+    assert f"{status}: " in result.detail
+    assert "stop is not supported" in result.detail
+
+
+# The official clients.
 
 STOP = ["5", "END"]
 # Certificates that nobody needs take a client 20 ms.
@@ -20,7 +92,6 @@ HTTP = httpx.Client(verify=False, follow_redirects=True, timeout=60)
 OPTIONS: dict[str, Any] = {"api_key": "none", "max_retries": 0}
 FOR_OPENAI = openai.DefaultHttpxClient(verify=False)
 FOR_ANTHROPIC = anthropic.DefaultHttpxClient(verify=False)
-CASES = [(one.staged.name, api) for one in UNUSUAL for api in one.apis]
 
 
 def whole_and_stream(client: Any, **options: Any) -> list[Any]:
@@ -93,22 +164,21 @@ def generate(url: str, prompt: str) -> Any:
 
 
 ASK = {
-    "openai-chat": chat, "openai-completions": completions, "openai-responses": responses, "anthropic": messages,
+    "openai-chat": chat, "openai-completions": completions, "responses-with-stop": responses, "anthropic": messages,
     "ollama-chat": ollama_chat, "ollama-generate": ollama_generate, "generate": generate,
 }  # fmt: skip
 
 
 @cache
-def right(api: str, url: str, prompt: str) -> Any:
+def plain(api: str, url: str, prompt: str) -> Any:
     return ASK[api](url, prompt)
 
 
-@pytest.mark.parametrize(("name", "api"), CASES, ids=lambda value: value)
-def test_clients_get_the_right_answer(staged_url: str, name: str, api: str) -> None:
+@pytest.mark.parametrize(("right", "api"), [(one, api) for one in RIGHT if one.alike for api in one.apis], ids=named)
+def test_clients_get_the_right_answer(staged_url: str, right: Right, api: str) -> None:
     for prompt in ("[think]", "[emoji]"):
-        assert ASK[api](f"{staged_url}/{quote(name)}", prompt) == right(api, f"{staged_url}/right", prompt)
+        assert ASK[api](f"{staged_url}/{quote(right.staged.name)}", prompt) == plain(api, f"{staged_url}/right", prompt)
 
 
 def test_there_are_enough() -> None:
-    names = [one.staged.name for one in UNUSUAL]
-    assert len({*names}) == len(names) >= 30
+    assert len({one.staged.name for one in RIGHT}) == len(RIGHT) >= 60

@@ -1,0 +1,96 @@
+"""What the kit's cases find of the wrong servers of `staged.wrong`, and which right ones of `staged.right` they fail.
+
+    python conformance/tests/measure.py wrong [--only GLOB] [--choices default deep thorough]
+    python conformance/tests/measure.py right [--only GLOB] [--loops 4]
+
+`wrong` asks each wrong server the default cases of its API until one fails, those that pass all of them `--deep`, then
+`--thorough`, and prints what failed. `right` asks each right server the default cases of its APIs, beside so many busy
+loops, and prints those that fail. Exit status 1: a wrong server passes, or a right one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatch
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from urllib.parse import quote
+
+from staged.right import RIGHT
+from staged.wrong import WRONG
+
+from stopscan_conformance import APIS, Case, Server, cases
+
+CHOICES: dict[str, dict[str, bool]] = {"default": {}, "deep": {"deep": True}, "thorough": {"thorough": True}}
+LOOP = [sys.executable, "-c", "while True: pass"]
+# On a busy machine, too, what is found is no answer that is merely late.
+PATIENT = 60
+
+
+@contextmanager
+def running(command: list[str]) -> Iterator[str]:
+    """The first line that the command prints, if it prints something; the command ends with the block."""
+    pipe = subprocess.PIPE if command is not LOOP else None
+    with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=pipe, text=True) as process:
+        try:
+            yield process.stdout.readline().strip() if process.stdout else ""
+        finally:
+            process.terminate()
+
+
+@cache
+def chosen(api: str, choice: str) -> list[Case]:
+    """Cases that compare times come last: they take longest."""
+    return sorted(cases(api, **CHOICES[choice]), key=lambda case: (case.timed, not case.single))
+
+
+def failures(server: Server, every: Iterable[Case], level: str) -> Iterator[str]:
+    for case in every:
+        result = case.run(server, level=level)  # type: ignore[arg-type]
+        if result.outcome == "fail":
+            yield f"{case}: {result.detail[:160]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("wrong", "right"))
+    parser.add_argument("--only", default="*", metavar="GLOB", help="the servers' names")
+    parser.add_argument("--choices", nargs="+", choices=CHOICES, default=[*CHOICES])
+    parser.add_argument("--loops", type=int, default=0, metavar="N", help="busy loops beside it (0)")
+    options = parser.parse_args()
+    if options.what == "wrong":
+        asked = [(one.name, next(api for api in APIS if one.case.startswith(f"{api}-"))) for one in WRONG]
+    else:
+        asked = [(one.staged.name, api) for one in RIGHT for api in one.apis]
+    asked = [one for one in asked if fnmatch(one[0], options.only)]
+    with ExitStack() as stack:
+        port = stack.enter_context(running([sys.executable, "-m", "staged"]))
+        for _ in range(options.loops):
+            stack.enter_context(running(LOOP))
+        bad = sum(told(f"http://127.0.0.1:{port}", *one, options) for one in asked)
+    print(f"{bad} of {len(asked)} {options.what} servers {'pass' if options.what == 'wrong' else 'fail'}")
+    sys.exit(int(bad > 0))
+
+
+def told(url: str, name: str, api: str, options: argparse.Namespace) -> bool:
+    """Whether a wrong server passes or a right one fails; prints what it fails."""
+    server = Server(f"{url}/{quote(name)}", model="reciter", timeout=PATIENT)
+    began = time.perf_counter()
+    if options.what == "right":
+        found = [*failures(server, chosen(api, "default"), "usual")]
+    else:
+        every = (one for choice in options.choices for one in failures(server, chosen(api, choice), "advice"))
+        found = [*islice(every, 1)]
+    seconds = time.perf_counter() - began
+    print(f"{name} [{api}, {seconds:.0f} s]", *found or ["PASSES"], sep="\n  ", flush=True)
+    return bool(found) == (options.what == "right")
+
+
+if __name__ == "__main__":
+    main()

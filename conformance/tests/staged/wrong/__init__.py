@@ -1,0 +1,12 @@
+"""All wrong servers: each module of the folder has the table of one kind."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from staged.wrong.table import Wrong
+
+WRONG: list[Wrong] = [
+    one
+    for module in sorted(one.name for one in iter_modules(__path__))
+    for one in getattr(import_module(f"{__name__}.{module}"), "WRONG", ())
+]

@@ -1,0 +1,32 @@
+"""The kit finds each wrong server, by a case that is meant for it and by the promise that the server breaks."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from staged.wrong import WRONG, forms
+from staged.wrong.table import Wrong
+
+from stopscan_conformance import APIS, Server, cases
+
+BY_NAME = {str(case): case for case in cases(*APIS, deep=True)}
+
+
+def test_there_are_enough() -> None:
+    assert len({one.name for one in WRONG}) == len(WRONG) >= 400
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
+def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
+    case = BY_NAME[wrong.case]
+    # What is right of an endless answer has to come before, on a busy machine, too.
+    server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in forms.ENDLESS else 20)
+    result = case.run(server, level="advice")
+    # What a request leaves for others is seen by the next. On a busy machine requests miss each other, and what takes
+    # longer than it should is lost in what all take.
+    for _ in range(4):
+        if result.outcome == "pass":
+            result = case.run(server, level="advice")
+    assert result.outcome == "fail"
+    assert {*result.wrong} >= {*wrong.columns}, result.detail
