@@ -622,8 +622,8 @@ class Segmenter(_Scanner):
         neighbours are of one part.
 
         After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-        stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
-        too.
+        stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
+        text.
 
         Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
         error the segmenter is as before.
