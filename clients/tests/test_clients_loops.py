@@ -146,7 +146,7 @@ def test_a_request_keeps_the_regions_of_the_transport_or_has_its_own() -> None:
 
 
 BAD: list[tuple[Any, str]] = [
-    ({"repeat": [1, 100, 64]}, "count of repeat is 1"),
+    ({"repeat": [1, 100, 64]}, "count must be at least 3, not 1"),
     ({"repeat": [4, 100]}, "stopscan.repeat must be"),
     ({"repeat": "4,100,64"}, "stopscan.repeat must be"),
     ({"repeat": [4, 100, "x"]}, "min_length"),

@@ -55,7 +55,7 @@ class _Set(_Copied):
         """The regions in which stops fire."""
     @property
     def repeat(self) -> Repeat | None:
-        """The ``Repeat`` of the set, or ``None`` if loops are no stop."""
+        """The ``Repeat`` of the set, or ``None`` if loops are not a stop."""
     def region_after(self, prefix: str, /) -> str:
         r"""Returns the name of the region, or of the state of a region, that is open after ``prefix``.
 
@@ -85,12 +85,12 @@ class _Scanner(_Copied):
     def copy(self) -> Self:
         """Returns a copy of the stream. The copy and the stream go on independently."""
     def snapshot(self) -> bytes:
-        """Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal options,
-        also in another process or on another machine. The bytes do not have the set, the tokenizer or the
-        vocabulary.
+        """Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal
+        options, also in another process or on another machine. The bytes do not contain the set, the tokenizer
+        or the vocabulary.
         """
     def restore(self, snapshot: bytes) -> None:
-        """Puts the state of ``snapshot`` into the stream. Returns nothing.
+        """Replaces the state of the stream by that of ``snapshot``. Returns nothing.
 
         Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
         unknown version. After an error the stream is as before.
@@ -103,19 +103,18 @@ class _OfTokens(_Scanner):
         """The ``Finish`` of the stream. ``None`` while the stream goes on."""
     @property
     def tokens_seen(self) -> int:
-        """How many tokens were fed, for a usage report."""
+        """The number of tokens that were fed, for a usage report."""
     @property
     def tokens_kept(self) -> int:
-        """How many tokens there are up to the last token that has a part in the emitted text. Cut ids and logprobs
+        """The number of tokens up to the last token that has a part in the emitted text. Cut ids and logprobs
         there.
         """
     @property
     def tokens_in(self) -> dict[str, int]:
         """The number of tokens of each region, for a usage report. Each call makes a new dict.
 
-        A token counts in the region where its last character lies. Tokens with which a marker ends, tokens that
-        end the stream, and tokens that a stop cuts count in no region. Without regions the dict is
-        ``{"answer": tokens_kept}``.
+        A token counts in the region where its last character lies. A token that ends a marker, ends the stream
+        or is cut by a stop counts in no region. Without regions the dict is ``{"answer": tokens_kept}``.
         """
 
 @type_check_only
@@ -166,10 +165,10 @@ class StopMatch:
     ) -> StopMatch: ...
     @property
     def sequence(self) -> str:
-        """The stop, as the user gave it, or the text that matched a pattern."""
+        """The stop as the user gave it; or the text that matched a pattern or is a loop."""
     @property
     def pattern(self) -> str | None:
-        """The pattern that matched, ``None`` for a string."""
+        """The pattern that matched. ``None`` for any other stop."""
     @property
     def period(self) -> int | None:
         """The length of the block that a loop repeats, in code points. ``None`` for any other stop."""
@@ -186,7 +185,7 @@ class StopMatch:
 
 @final
 class Repeat(_Copied):
-    r"""A stop that fires at the first character that proves that the text repeats itself.
+    r"""A stop that fires when the text repeats itself, at the first character that proves it.
 
     The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
     have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
@@ -201,13 +200,13 @@ class Repeat(_Copied):
     def __new__(cls, count: int = 4, *, max_period: int = 1024, min_length: int = 256) -> Repeat: ...
     @property
     def count(self) -> int:
-        """How often a block must be written."""
+        """The number of times that a block must be written."""
     @property
     def max_period(self) -> int:
         """The greatest length of a block, in code points."""
     @property
     def min_length(self) -> int:
-        """The least length of all copies together, in code points."""
+        """The least length of all copies of a block together, in code points."""
 
 @final
 class StopSet(_Set):
@@ -215,23 +214,23 @@ class StopSet(_Set):
 
     The stop that completes first fires. If several stops complete at the same character, the longest stop fires.
 
-    - ``stop``: hidden stops, which are cut from the output. A string is one stop. ``StopSet(stops)`` of a ``StopSet``
-      is that set.
+    - ``stop``: hidden stops, which are cut from the output. A single string is one stop. ``StopSet(stops)`` returns
+      ``stops`` itself if it is a ``StopSet``.
     - ``visible``: stops that stay in the output.
     - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
       ``\b``. They are hidden stops. The match that completes first fires.
-    - ``max_held``: how many code points are held for a pattern. A longer match is given up, and its text is released. A
-      pattern that could hold ordinary text for ever needs this limit.
+    - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
+      released. A pattern that could hold ordinary text for ever needs this limit.
     - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
       opening marker of the pair.
-    - ``stop_in``: the regions in which stops fire. The default is all regions, with ``protect`` the answer alone.
+    - ``stop_in``: the regions in which stops fire. The default is all regions; with ``protect``, only the answer.
     - ``repeat``: a ``Repeat`` that makes loops a stop.
 
     A stop that is given twice counts once.
 
-    Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be taken, more
+    Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that is not supported, more
     than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
     ``UnicodeEncodeError`` for a lone surrogate.
 
@@ -332,11 +331,10 @@ class StopScanner(_Scanner):
         ('', 'EN-', 'D')
         """
     def flush(self) -> str:
-        r"""Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
-        open region.
+        r"""Returns the held text; call it at the end of the stream. The text belongs to the open region.
 
-        No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
-        ends with ``\b``, may complete here.
+        A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
+        such as one that ends with ``\b``, may complete here.
         """
 
 @final
@@ -349,11 +347,11 @@ class StopStream(_Stream[str]):
 
 @disjoint_base
 class Vocabulary(_Copied):
-    """The bytes of each token id, and the ready text of the tokens that are whole characters.
+    """The bytes of each token id of a tokenizer.
 
-    ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` are the bytes of a
-    ``tokenizer.json``, or a list. In the list a string or bytes are text, an int is a byte of a run, and ``None`` is a
-    gap. Without ``tokens`` the vocabulary is not native.
+    ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
+    ``tokenizer.json`` as bytes, or a list with one item for each id. A string or bytes: the token's text; an int: one
+    byte of a byte token; ``None``: an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
     """
     def __new__(
         cls,
@@ -367,9 +365,9 @@ class Vocabulary(_Copied):
     ) -> Self: ...
     @property
     def native(self) -> bool:
-        """Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes."""
+        """Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes."""
     def _parts(self) -> tuple[list[Any], dict[str, Any]]:
-        """The arguments that make this vocabulary again."""
+        """Returns the arguments that make an equal vocabulary, for pickle."""
 
 @final
 class TokenScanner(_OfTokens):
@@ -380,26 +378,26 @@ class TokenScanner(_OfTokens):
     ``start_protected`` and ``region`` are those of ``StopScanner``.
 
     - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
-    - ``max_tokens``: how many tokens the stream may have.
+    - ``max_tokens``: the number of tokens after which the stream ends.
     - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop
       string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
-    - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream, as in an engine that ends
-      its row there.
-    - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` takes it as a
-      token without text: models have more ids than their tokenizers.
+    - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
+      that ends the sequence there.
+    - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
+      id as a token without text, because models have more ids than their tokenizers.
     - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
       complete their last character.
-    - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is one
-      special token counts all the same. A marker of a special token and text together is a ``ValueError``: pass
+    - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is
+      one special token is still found. A marker of a special token and other text raises ``ValueError``: pass
       ``skip_special_tokens=False``.
 
-    A pickle has the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
-    tokenizer, use ``snapshot``: that has no vocabulary.
+    A pickle contains the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
+    tokenizer, use ``snapshot``, which does not contain the vocabulary.
 
-    If a token brings several ends, ``finish`` reports the first of: stop, stop token, EOS, ``max_tokens``. The text is
-    the text of the tokenizer's ``decode`` of all ids. The text of a token that ends the stream is neither scanned nor
-    emitted: a stop fires there only if it is the token's whole text. A token that is all of a live marker is one step:
-    no stop fires inside it.
+    If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
+    ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a token that ends the stream
+    is neither scanned nor emitted; a stop fires there only if it is the token's whole text. No stop fires inside a
+    token whose text is a whole marker of the open region.
 
     >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     >>> for token_id in generate(prompt):
@@ -500,7 +498,7 @@ class TokenSegmenter(_OfTokens):
         """
 
 def formats() -> list[tuple[str, str, list[tuple[str, list[tuple[str, str, bool]]]]]]:
-    """The name and the source of each form, and its states with their markers: what ``stopscan.segments.FORMATS`` is made of."""
+    """Returns the name, the source and the states of each format. ``stopscan.segments.FORMATS`` is made of them."""
 
 def scan(
     deltas: Iterable[str],
@@ -542,11 +540,11 @@ class SegmentSet(_Set):
     threads and segmenters.
 
     - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
-      begins in the first region. ``SegmentSet(segments)`` of a ``SegmentSet`` is that set.
+      begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
     - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
     - ``stop_in``: the regions in which stops fire. The default is all regions.
 
-    Only the markers and stops of the open region count. The marker or stop that completes first counts. If several
+    Only the markers and stops of the open region are looked for. The one that completes first counts. If several
     complete at the same character, the longest counts.
 
     A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
@@ -575,7 +573,7 @@ class SegmentSet(_Set):
     ) -> SegmentSet: ...
     @property
     def markers(self) -> dict[str, dict[str, str]]:
-        """For each region and state its markers, and where each marker leads. Each call makes a new dict."""
+        """The markers of each region and state, each with the state to which it leads. Each call makes a new dict."""
     @property
     def regions(self) -> tuple[str, ...]:
         """The names of the regions; a stream begins in the first."""
@@ -624,18 +622,17 @@ class Segmenter(_Scanner):
         neighbours are of one part.
 
         After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-        stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
-        too.
+        stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
+        text.
 
         Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
         error the segmenter is as before.
         """
     def flush(self) -> list[tuple[str, str, int]]:
-        r"""Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
-        open region.
+        r"""Returns the held text; call it at the end of the stream. The text belongs to the open region.
 
-        No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
-        ends with ``\b``, may complete here.
+        A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
+        such as one that ends with ``\b``, may complete here.
         """
 
 @final

@@ -36,7 +36,7 @@ def requested(value: object, default: Repeat | None = None, /, *, name: str = "r
     try:
         return Repeat(value[0], max_period=value[1], min_length=value[2])
     except (OverflowError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from None
+        raise ValueError(f"{name}: {str(error).removeprefix('repeat: ')}") from None
 
 
 def written(text: str, /) -> Repeat:

@@ -1,4 +1,4 @@
-//! Reads the arguments of Python calls, and says what came instead.
+//! Reads the arguments of Python calls. Errors name the argument, the type that was expected and the type that came.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,14 +10,14 @@ use stopscan::{Options, Snapshot, TokenOptions, UnknownIds};
 use crate::errors::{OrRaise, type_error, value_error};
 use crate::objects::{collect, list, new_string, room, tuple};
 
-/// A list of strings that are named by their place in it: stops, or markers.
+/// A list of stops or markers. Errors name a string by its index in the list.
 pub(crate) struct Strings<'py> {
     name: String,
     pub(crate) items: Vec<Bound<'py, PyString>>,
 }
 
 impl<'py> Strings<'py> {
-    /// The strings of `object`: a string, an iterable of them, or nothing.
+    /// Reads the strings of `object`: a string, an iterable of strings, or `None`.
     pub(crate) fn new(object: Option<&Bound<'py, PyAny>>, name: &str) -> PyResult<Strings<'py>> {
         let mut strings = Strings { name: name.into(), items: Vec::new() };
         let Some(object) = object.filter(|object| !object.is_none()) else {
@@ -35,7 +35,7 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
-        // The order of a set is another one in each process, and a snapshot is read in another process.
+        // A set has another order in each process, but another process may read the snapshot.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
             let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
@@ -50,7 +50,7 @@ impl<'py> Strings<'py> {
     }
 }
 
-/// The opening and closing markers of `object`, an iterable of pairs, one after the other.
+/// Reads the pairs of markers of `object`, an iterable of pairs.
 pub(crate) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Strings<'py>>> {
     let mut pairs = Vec::new();
     let Some(object) = object.filter(|object| !object.is_none()) else {
@@ -71,7 +71,7 @@ pub(crate) fn pairs<'py>(object: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Str
     Ok(pairs)
 }
 
-/// The keys and values of a mapping whose keys are strings.
+/// Returns the keys and values of a mapping whose keys are strings.
 pub(crate) fn items<'py, 'a>(
     object: &'a Bound<'py, PyAny>,
     name: &str,
@@ -85,7 +85,8 @@ pub(crate) fn items<'py, 'a>(
     Ok(items)
 }
 
-/// An iterator over `object`, or the error that says what came instead. An error of its own comes through.
+/// Returns an iterator over `object`, or the error that names its type. An error that `object` itself raises is passed
+/// on.
 pub(crate) fn iterated<'py>(
     object: &Bound<'py, PyAny>,
     unexpected: impl FnOnce() -> PyErr,
@@ -96,14 +97,14 @@ pub(crate) fn iterated<'py>(
     })
 }
 
-/// `object` as a string, or the error that says what came instead.
+/// Returns `object` as a string, or the error that names its type.
 #[inline]
 pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyResult<&'a Bound<'py, PyString>> {
     // Most strings are exactly `str`, which is checked without a call.
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
-/// The text of `string`, or the error that names it.
+/// Returns the text of `string`, or the error that names the string.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
         let value = error.value(string.py()).clone();
@@ -118,7 +119,7 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
 /// string lives.
 const KEPT: usize = 256;
 
-/// The text of `string`, if it is short, and no subclass: that may have a length of its own.
+/// Returns the text of `string` if it is short and exactly a `str`. A subclass may define another length.
 #[inline(always)]
 pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
     match string.is_exact_instance_of::<PyString>() && string.len()? <= KEPT {
@@ -153,7 +154,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     action(std::str::from_utf8(bytes.as_bytes()).map_err(value_error)?)
 }
 
-/// With more bytes than this, reading can take a millisecond: with patterns, a byte takes up to a microsecond.
+/// Reading more bytes than this can take a millisecond: with patterns, a byte takes up to a microsecond.
 pub(crate) const LONG: usize = 1_024;
 
 /// Runs `action`, without the GIL if the text is long.
@@ -179,7 +180,7 @@ pub(crate) fn unexpected(object: &Bound<'_, PyAny>, name: &str, expected: &str, 
     type_error(format!("{name}: expected {expected}, got {found}{hint}"))
 }
 
-/// `object` as an integer. `None` if it is out of range. What its own `__index__` raises comes through.
+/// Returns `object` as an integer, or `None` if it is out of range. An error that its `__index__` raises is passed on.
 fn integer<'py, T>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
 where
     T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
@@ -192,12 +193,12 @@ where
     }
 }
 
-/// `object` as a size.
+/// Returns `object` as a size.
 pub(crate) fn size(object: &Bound<'_, PyAny>, name: &str) -> PyResult<usize> {
     integer(object, name)?.ok_or_else(|| value_error(format!("{name} {object} is out of range")))
 }
 
-/// The options of a stream.
+/// Returns the options of a stream.
 pub(crate) fn options(
     include_stop: bool,
     start_protected: bool,
@@ -210,10 +211,11 @@ pub(crate) fn options(
     }
 }
 
-/// Writing or reading a snapshot takes this many times its size: its bytes, the state, and the held beginnings.
+/// Writing or reading a snapshot takes this many times its size: for its bytes, the state, and the beginnings that are
+/// held.
 pub(crate) const SNAPSHOT: usize = 4;
 
-/// `object` as a snapshot.
+/// Returns `object` as a snapshot.
 pub(crate) fn read_snapshot(object: &Bound<'_, PyAny>) -> PyResult<Snapshot> {
     let bytes = object.cast::<PyBytes>().map_err(|_| unexpected(object, "snapshot", "bytes", ""))?;
     room(SNAPSHOT * bytes.as_bytes().len())?;
@@ -226,17 +228,17 @@ pub(crate) fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// `object` as the id of a token; `None` if it is out of range.
+/// Returns `object` as a token id, or `None` if it is out of range.
 pub(crate) fn token_id(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
     integer(object, name)
 }
 
-/// The error for an id that no token has.
+/// The error for an id without a token.
 pub(crate) fn unknown(object: &Bound<'_, PyAny>) -> PyErr {
     value_error(format!("token id {object} is not in the vocabulary"))
 }
 
-/// The ids of `object`, one or an iterable of them, that end a stream. The tokenizer need not have them.
+/// Returns the ids of `object`, one id or an iterable of ids, that end a stream. The tokenizer need not have these ids.
 fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> {
     let Some(object) = object.filter(|object| !object.is_none()) else {
         return Ok(Vec::new());
@@ -253,7 +255,7 @@ fn end_ids(object: Option<&Bound<'_, PyAny>>, name: &str) -> PyResult<Vec<u32>> 
     ids.iter().map(id).collect()
 }
 
-/// The items of an iterable of token ids.
+/// Returns the items of an iterable of token ids.
 pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
     if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
         return Err(unexpected(object, name, "token ids", ""));
@@ -261,12 +263,12 @@ pub(crate) fn token_list<'py>(object: &Bound<'py, PyAny>, name: &str) -> PyResul
     collect(iterated(object, || unexpected(object, name, "token ids", ""))?)
 }
 
-/// `object` as a number of tokens.
+/// Returns `object` as a number of tokens.
 fn count(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     integer(object, name)?.ok_or_else(|| value_error(format!("{name}: {object} is out of range")))
 }
 
-/// The options of a stream of tokens, without the prompt.
+/// Returns the options of a stream of tokens, without the prompt.
 pub(crate) fn token_options(
     stop_token_ids: Option<&Bound<'_, PyAny>>,
     eos_token_ids: Option<&Bound<'_, PyAny>>,

@@ -1,5 +1,5 @@
-//! New Python errors, or the error that there is no memory for their words. PyO3 makes the words when an error is raised,
-//! and panics then.
+//! Makes Python errors. If there is no memory for the message, the result is a `MemoryError`: PyO3 would make the
+//! message later, when the error is raised, and panic.
 
 use std::collections::TryReserveError;
 use std::error::Error;
@@ -23,7 +23,7 @@ pub(crate) fn runtime_error(words: impl ToString) -> PyErr {
     error(|py| py.get_type::<PyRuntimeError>(), &words.to_string())
 }
 
-/// The error is made at once: PyO3 would make it while it is raised.
+/// Makes the error at once; PyO3 would make it only when it is raised.
 #[cold]
 fn error(class: for<'py> fn(Python<'py>) -> Bound<'py, PyType>, words: &str) -> PyErr {
     Python::attach(|py| {

@@ -1,4 +1,4 @@
-//! The Python module `stopscan._stopscan`: what the crate `stopscan` does, as Python classes and functions.
+//! The Python module `stopscan._stopscan`: the crate `stopscan` as Python classes and functions.
 
 use pyo3::prelude::*;
 

@@ -1,4 +1,5 @@
-//! Why a stream of tokens is over, as the Python class `stopscan.finish.Finish` says it.
+//! The Python objects for a stop that fired and for the end of a stream of tokens: `StopMatch`, and
+//! `stopscan.finish.Finish`.
 
 use std::cmp::Ordering;
 
@@ -21,10 +22,10 @@ use crate::objects::{self, int, new_string, some_int, tuple};
 /// 29
 #[pyclass(module = "stopscan", frozen)]
 pub(crate) struct StopMatch {
-    /// The stop, as the user gave it, or the text that matched a pattern.
+    /// The stop as the user gave it; or the text that matched a pattern or is a loop.
     #[pyo3(get)]
     sequence: Py<PyString>,
-    /// The pattern that matched, ``None`` for a string.
+    /// The pattern that matched. ``None`` for any other stop.
     #[pyo3(get)]
     pattern: Option<Py<PyString>>,
     period: Option<usize>,
@@ -45,7 +46,7 @@ impl StopMatch {
     }
 }
 
-/// Matches are compared by these: offset, end, sequence, pattern, period.
+/// The sort key of a match: offset, end, sequence, pattern, period.
 type Key<'a> = (usize, usize, &'a str, Option<&'a str>, Option<usize>);
 
 #[pymethods]
@@ -129,7 +130,7 @@ fn class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     objects::class(py, &FINISH, "stopscan.finish", "Finish")
 }
 
-/// The Python `Finish` of `stream`, or `None` while it goes on.
+/// Returns the Python `Finish` of `stream`, or `None` while the stream goes on.
 pub(crate) fn finished<'py, E: Emit, D>(py: Python<'py>, stream: &TokenStream<E, D>) -> PyResult<Option<Py<PyAny>>> {
     let finish = match stream.finish() {
         None => return Ok(None),
@@ -148,7 +149,7 @@ pub(crate) fn finished<'py, E: Emit, D>(py: Python<'py>, stream: &TokenStream<E,
     Ok(Some(finish.unbind()))
 }
 
-/// The end for a reason that the caller has.
+/// Reads the reason that the caller gives to `flush`.
 pub(crate) fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<EndReason> {
     let py = reason.py();
     if reason
@@ -157,9 +158,9 @@ pub(crate) fn reason_of(reason: &Bound<'_, PyAny>) -> PyResult<EndReason> {
     {
         let reason = reason.repr()?;
         let reason = reason.to_str()?;
-        return Err(value_error(format!("reason: {reason} is what a token says, not its host")));
+        return Err(value_error(format!("reason {reason} cannot be given to flush: the scanner reports it itself")));
     }
-    let checked = class(py)?.call1(tuple(py, [Ok(reason.clone())])?)?; // it says what is wrong with a reason
+    let checked = class(py)?.call1(tuple(py, [Ok(reason.clone())])?)?; // raises an error that names a wrong reason
     let name: String = checked.getattr(new_string(py, "reason")?)?.extract()?;
     EndReason::from_name(&name).ok_or_else(|| value_error(format!("unknown finish reason {name:?}")))
 }

@@ -1,5 +1,5 @@
-//! New Python objects, or the error that there is no memory for them. PyO3's own constructors of strings, tuples, lists
-//! and dicts panic then.
+//! Makes Python objects, or raises `MemoryError`. PyO3's own constructors of strings, tuples, lists and dicts panic if
+//! there is no memory.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,7 +49,7 @@ pub(crate) fn set_item<'py>(dict: &Bound<'py, PyDict>, name: &str, value: impl I
     dict.set_item(new_string(dict.py(), name)?, value)
 }
 
-/// A large int is made of ints below 257, which Python always has.
+/// Makes an int. A large int is made of ints below 257, which always exist in Python.
 pub(crate) fn int(py: Python<'_>, number: usize) -> PyResult<Bound<'_, PyInt>> {
     let low = (number & 0xFF).into_pyobject(py)?;
     match number >> 8 {
@@ -62,7 +62,7 @@ pub(crate) fn some_int(py: Python<'_>, number: Option<usize>) -> PyResult<Bound<
     number.map_or_else(|| Ok(py.None().into_bound(py)), |number| Ok(int(py, number)?.into_any()))
 }
 
-/// A class of another module, imported once.
+/// Returns a class of another module, which is imported once.
 pub(crate) fn class<'py>(
     py: Python<'py>,
     known: &'py PyOnceLock<Py<PyType>>,
@@ -76,8 +76,8 @@ pub(crate) fn class<'py>(
     Ok(known.get_or_try_init(py, import)?.bind(py))
 }
 
-/// The result of `__reduce__`: makes an object of `class` again from arguments and options, and sets its state. Protocols
-/// below 2 pass keyword arguments through this function only.
+/// Returns the result of `__reduce__`: pickle makes an object of `class` from the arguments and options, and sets its
+/// state. In protocols below 2 only `__newobj_ex__` can pass keyword arguments.
 pub(crate) fn rebuild<'py>(
     class: Bound<'py, PyType>,
     arguments: Bound<'py, PyTuple>,
@@ -101,12 +101,13 @@ pub(crate) fn collect<T>(items: impl Iterator<Item = PyResult<T>>) -> PyResult<V
     Ok(all)
 }
 
-/// Raises `MemoryError` if `bytes` bytes cannot be had now: for code that would end the process without them.
+/// Raises `MemoryError` if `bytes` bytes cannot be allocated now. Call it before code that would end the process
+/// without them.
 pub(crate) fn room(bytes: usize) -> PyResult<()> {
     stopscan::host::ask_memory(bytes).or_raise()
 }
 
-/// Makes the lists of one segment, which are made at most deltas: a list is filled, copied and emptied. PyO3's own
+/// Makes lists of one segment, which most deltas return: fills a list, copies it, and empties it again. PyO3's own
 /// constructors end the process if there is no memory.
 pub(crate) struct ListTemplate(Py<PyList>);
 
@@ -128,8 +129,8 @@ impl ListTemplate {
     }
 }
 
-/// Makes the segments of a region in the same way. The number of the part stays in the template: most segments have that
-/// of the segment before.
+/// Makes the segments of a region in the same way. The template keeps the number of the part, because most segments
+/// have the part of the segment before.
 pub(crate) struct SegmentTemplate {
     /// The region, the text, and the part.
     items: Py<PyList>,
@@ -161,8 +162,8 @@ impl SegmentTemplate {
         }
     }
 
-    /// The segment without the template, which other threads share if there is no GIL. With the GIL, a finalizer that ran
-    /// within the copy may have filled it.
+    /// Makes the segment without the template. Without the GIL, other threads share the template; with the GIL, a
+    /// finalizer that ran during the copy may have filled it.
     #[cold]
     fn segment_of_its_own<'py>(&self, text: &Bound<'py, PyString>, part: u32) -> PyResult<Bound<'py, PyTuple>> {
         let region = self.items.bind(text.py()).get_item(0)?;

@@ -59,7 +59,7 @@ macro_rules! set_methods {
                 some_int(py, self.core.max_held())
             }
 
-            /// The ``Repeat`` of the set, or ``None`` if loops are no stop.
+            /// The ``Repeat`` of the set, or ``None`` if loops are not a stop.
             #[getter]
             fn repeat(&self) -> Option<Repeat> {
                 self.core.repeat().map(Repeat)
@@ -88,23 +88,23 @@ macro_rules! set_methods {
 ///
 /// The stop that completes first fires. If several stops complete at the same character, the longest stop fires.
 ///
-/// - ``stop``: hidden stops, which are cut from the output. A string is one stop. ``StopSet(stops)`` of a ``StopSet``
-///   is that set.
+/// - ``stop``: hidden stops, which are cut from the output. A single string is one stop. ``StopSet(stops)`` returns
+///   ``stops`` itself if it is a ``StopSet``.
 /// - ``visible``: stops that stay in the output.
 /// - ``patterns``: regular expressions in the syntax of Rust's regex crate, with ASCII ``\d``, ``\s``, ``\w`` and
 ///   ``\b``. They are hidden stops. The match that completes first fires.
-/// - ``max_held``: how many code points are held for a pattern. A longer match is given up, and its text is released. A
-///   pattern that could hold ordinary text for ever needs this limit.
+/// - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
+///   released. A pattern that could hold ordinary text for ever needs this limit.
 /// - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
 ///   opening marker of the pair.
-/// - ``stop_in``: the regions in which stops fire. The default is all regions, with ``protect`` the answer alone.
+/// - ``stop_in``: the regions in which stops fire. The default is all regions; with ``protect``, only the answer.
 /// - ``repeat``: a ``Repeat`` that makes loops a stop.
 ///
 /// A stop that is given twice counts once.
 ///
-/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that cannot be taken, more
+/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that is not supported, more
 /// than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
 /// ``UnicodeEncodeError`` for a lone surrogate.
 ///
@@ -176,7 +176,7 @@ impl StopSet {
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let protects = self.core.protect().next().is_some();
-        // A set without `regions` has one region, without markers.
+        // A set that was given no `regions` has one region without markers.
         let has_regions = self.core.nodes() > 1 || self.core.states().any(|(_, mut markers)| markers.next().is_some());
         (has_regions && !protects).then(|| markers(py, &self.core)).transpose()
     }
@@ -230,12 +230,12 @@ impl StopSet {
         })
     }
 
-    /// How many stops there are: hidden, visible, patterns, and loops.
+    /// Returns the number of stops: hidden stops, visible stops, patterns, and one for loops.
     fn __len__(&self) -> usize {
         self.core.len()
     }
 
-    /// Always true: a set without stops is a set all the same.
+    /// Always returns true, also for a set without stops.
     fn __bool__(&self) -> bool {
         true
     }
@@ -253,7 +253,7 @@ impl StopSet {
 set_methods!(StopSet);
 
 impl StopSet {
-    /// `stop` itself if it is a set, or the set that it makes; without `stop`, the empty set.
+    /// Returns `stop` itself if it is a set. Otherwise makes a set of it; without `stop`, the empty set.
     pub(crate) fn of<'a, 'py: 'a>(stop: impl Into<Option<&'a Bound<'py, PyAny>>>) -> PyResult<Py<StopSet>> {
         Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None))
     }
@@ -289,11 +289,11 @@ pub(crate) fn truncate<'py>(
 /// threads and segmenters.
 ///
 /// - ``markers``: for each region its markers, and for each marker the region to which the marker leads. A stream
-///   begins in the first region. ``SegmentSet(segments)`` of a ``SegmentSet`` is that set.
+///   begins in the first region. ``SegmentSet(segments)`` returns ``segments`` itself if it is a ``SegmentSet``.
 /// - ``stop``, ``visible``, ``patterns``, ``max_held``, ``repeat``: as in ``StopSet``.
 /// - ``stop_in``: the regions in which stops fire. The default is all regions.
 ///
-/// Only the markers and stops of the open region count. The marker or stop that completes first counts. If several
+/// Only the markers and stops of the open region are looked for. The one that completes first counts. If several
 /// complete at the same character, the longest counts.
 ///
 /// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
@@ -316,7 +316,7 @@ pub(crate) struct SegmentSet {
     pub(crate) names: Vec<Py<PyString>>,
     /// The segments of each node, without their text.
     templates: Vec<SegmentTemplate>,
-    /// A list of one segment, without it.
+    /// Makes the lists of one segment.
     pub(crate) one: ListTemplate,
 }
 
@@ -356,7 +356,7 @@ impl SegmentSet {
         objects::tuple(py, self.regions.iter().map(|name| Ok(name.bind(py).clone())))
     }
 
-    /// For each region and state its markers, and where each marker leads. Each call makes a new dict.
+    /// The markers of each region and state, each with the state to which it leads. Each call makes a new dict.
     #[getter]
     fn markers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         markers(py, &self.core)
@@ -376,7 +376,7 @@ impl SegmentSet {
 set_methods!(SegmentSet);
 
 impl SegmentSet {
-    /// The segment of a text at a node and of a part.
+    /// Makes the segment of a text at a node.
     #[inline(always)]
     pub(crate) fn segment<'py>(
         &self,
@@ -387,7 +387,7 @@ impl SegmentSet {
         self.templates[node as usize].segment(text, part)
     }
 
-    /// `segments` itself if it is a set, or the set it makes.
+    /// Returns `segments` itself if it is a set. Otherwise makes a set of it.
     pub(crate) fn of(segments: &Bound<'_, PyAny>) -> PyResult<Py<SegmentSet>> {
         SegmentSet::new(segments, None, None, None, None, None, None)
     }
@@ -398,7 +398,7 @@ impl SegmentSet {
     }
 }
 
-/// A stop that fires at the first character that proves that the text repeats itself.
+/// A stop that fires when the text repeats itself, at the first character that proves it.
 ///
 /// The text repeats itself if a block of at most ``max_period`` code points was written ``count`` times, and the copies
 /// have at least ``min_length`` code points together. The oldest copy may be incomplete. The stop is visible, and fires
@@ -433,7 +433,7 @@ impl Repeat {
         Ok(Repeat(stopscan::Repeat::new(count, max_period, min_length).or_raise()?))
     }
 
-    /// How often a block must be written.
+    /// The number of times that a block must be written.
     #[getter]
     fn count<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.count())
@@ -445,7 +445,7 @@ impl Repeat {
         int(py, self.0.max_period())
     }
 
-    /// The least length of all copies together, in code points.
+    /// The least length of all copies of a block together, in code points.
     #[getter]
     fn min_length<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
         int(py, self.0.min_length())
@@ -497,7 +497,7 @@ type FormatLead = (&'static str, &'static str, bool);
 /// A state and its markers.
 type State = (&'static str, Vec<FormatLead>);
 
-/// The name and the source of each form, and its states with their markers: what ``stopscan.segments.FORMATS`` is made of.
+/// Returns the name, the source and the states of each format. ``stopscan.segments.FORMATS`` is made of them.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     let states =
@@ -512,7 +512,7 @@ struct SetArguments<E> {
     long: bool,
 }
 
-/// Stops with more bytes than this are many.
+/// Compiling stops with more bytes than this in all takes long.
 const LONG: usize = 16_384;
 
 impl<E: Emit> SetArguments<E> {
@@ -543,7 +543,7 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Adds something of so many bytes, which the builder copies.
+    /// Adds a part of the set. The builder copies its `bytes` bytes.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
@@ -579,7 +579,7 @@ impl<E: Emit> SetArguments<E> {
     }
 }
 
-/// The states of a set with their markers, and where each leads, as a new dict.
+/// Returns a new dict: the states of a set, their markers, and the state to which each marker leads.
 fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, PyDict>> {
     let all = dict(py)?;
     for (state, leads) in set.states() {
@@ -597,7 +597,7 @@ fn markers<'py, E: Emit>(py: Python<'py>, set: &Set<E>) -> PyResult<Bound<'py, P
     Ok(all)
 }
 
-/// The options that make a set again: those of its class, and those that both classes have.
+/// Returns the options that make an equal set: those of its class, and those that both classes have.
 fn set_options<'py, E: Emit>(
     py: Python<'py>,
     set: &Set<E>,
@@ -608,7 +608,7 @@ fn set_options<'py, E: Emit>(
     own.into_iter().try_for_each(|(name, value)| set_item(&options, name, value))?;
     set_item(&options, "patterns", texts(py, set.patterns())?)?;
     set_item(&options, "visible", texts(py, set.visible())?)?;
-    // Stops fire in all regions, and with `protect` in the answer, if nobody says where.
+    // The default of `stop_in`: all regions; with `protect`, only the answer.
     let by_default = match protects {
         true => set.stop_in().eq(set.regions().take(1)),
         false => set.stop_in().count() == set.regions().count(),
@@ -623,7 +623,7 @@ fn set_options<'py, E: Emit>(
 
 type Names = Vec<Py<PyString>>;
 
-/// The name of each node's region and of each region, as Python strings: the objects that were given, where there are.
+/// Returns the name of each node's region and of each region. A name that was given is the same Python object.
 fn node_names<E: Emit>(py: Python<'_>, set: &Set<E>, keys: &[Bound<'_, PyString>]) -> PyResult<(Names, Names)> {
     let object = |name| match keys.iter().find(|key| key.to_str().is_ok_and(|key| key == name)) {
         Some(key) => Ok(key.clone().unbind()),
@@ -657,10 +657,10 @@ fn read_leads(object: &Bound<'_, PyAny>, region: &str) -> PyResult<Vec<(String, 
     Ok(leads)
 }
 
-/// A longer `repr` of an argument is cut: sets of thousands of stops come up in tracebacks.
+/// A longer `repr` of an argument is cut, because tracebacks may show sets of thousands of stops.
 const LONG_REPR: usize = 500;
 
-/// The `repr` of a set.
+/// Returns the `repr` of a set.
 pub(crate) fn set_repr<'py>(
     class: &str,
     first: &Bound<'py, PyAny>,
@@ -677,7 +677,7 @@ pub(crate) fn set_repr<'py>(
     new_string(first.py(), &(repr + ")"))
 }
 
-/// The `repr` of an argument, or the beginning of a long one.
+/// Returns the `repr` of an argument, or the beginning of a long `repr`.
 pub(crate) fn short_repr(value: &Bound<'_, PyAny>) -> PyResult<String> {
     let repr = value.repr()?;
     let repr = repr.to_str()?;

@@ -1,4 +1,4 @@
-//! Where the deltas of a stream come from: an iterable that is read, and closed when a stop fires.
+//! Iterators over an iterable of deltas, which they close when a stop fires.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -72,9 +72,10 @@ pub(crate) fn split(
     Py::new(deltas.py(), PyClassInitializer::from(stream).add_subclass(SegmentStream))
 }
 
-/// What ``StopStream`` and ``SegmentStream`` have in common: an iterator over an iterable of deltas.
+/// The base of ``StopStream`` and ``SegmentStream``: an iterator over an iterable of deltas.
 ///
-/// One class with one `__next__`, because then PyO3's way into it is inlined; a second one costs every delta 4 ns.
+/// Both share one `__next__`, so that PyO3's wrapper of it is inlined. A second `__next__` would cost 4 ns for each
+/// delta.
 #[pyclass(module = "stopscan", frozen, subclass)]
 pub(crate) struct DeltaStream {
     reader: DeltaReader,
@@ -83,7 +84,7 @@ pub(crate) struct DeltaStream {
 
 enum DeltaReader {
     Text(Deltas<Text>),
-    /// With the segments that were not given out yet.
+    /// The second field holds the segments that were not returned yet.
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
@@ -131,7 +132,7 @@ impl DeltaStream {
                 return Ok(Some(safe));
             }
         }
-        // The error of closing the source after a stop comes once.
+        // If the source could not be closed after a stop, the error is raised once.
         let error = lock(&self.source.error).take();
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
@@ -156,7 +157,7 @@ impl DeltaStream {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.source.deltas)?;
         visit.call(&self.source.iterator)?;
-        // Its traceback has the frames of those who called.
+        // The traceback of the error refers to the frames of the callers.
         self.source.error.try_lock().map_or(Ok(()), |error| visit.call(&*error))
     }
 
@@ -198,14 +199,14 @@ impl DeltaStream {
 }
 
 impl DeltaStream {
-    /// Slow path: reads a delta in which something may begin. Returns what is safe then, or `None` if nothing is. Closes the
-    /// source if a stop fires.
+    /// Slow path: reads a delta in which a stop or marker may begin. Returns the safe output, or `None` if it is empty.
+    /// Closes the source if a stop fires.
     #[inline(never)]
     fn feed<'py>(&self, delta: &Bound<'py, PyString>, text: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (safe, stopped) = match &self.reader {
             DeltaReader::Text(stream) => {
                 let (safe, stopped) = stream.feed_locked(delta, text, true)?;
-                // A delta of a subclass may have a length of its own, and is not asked.
+                // A delta of a subclass of `str` may define another length, so its `len` is not used.
                 let is_empty = if safe.is(delta) { text.is_empty() } else { safe.len()? == 0 };
                 ((!is_empty).then(|| safe.into_any()), stopped)
             }
@@ -236,7 +237,7 @@ impl DeltaStream {
     }
 }
 
-/// The first of `segments`; the others are ready for the next calls.
+/// Returns the first of `segments`, and keeps the others in `ready` for the next calls.
 fn first<'py>(segments: Bound<'py, PyList>, ready: &Mutex<VecDeque<Py<PyAny>>>) -> Option<Bound<'py, PyAny>> {
     let mut segments = segments.iter();
     let first = segments.next();
@@ -251,14 +252,14 @@ struct Source {
     iterator: Py<PyIterator>,
     /// The thread that runs the source's code, or `NOBODY`.
     running: AtomicU32,
-    /// Whether nothing more is read: it has ended, a stop has fired, or it was closed.
+    /// Whether nothing more is read: the source has ended or was closed, or a stop has fired.
     ended: AtomicBool,
     closed: AtomicBool,
-    /// Why it could not be closed after a stop. The text before the stop comes first.
+    /// The error of closing the source after a stop. It is raised after the text before the stop was returned.
     error: Mutex<Option<Py<PyBaseException>>>,
 }
 
-/// Held while a thread is in the source's code.
+/// A guard that exists while a thread runs the source's code.
 struct Running<'a>(&'a AtomicU32);
 
 impl Drop for Running<'_> {
@@ -286,12 +287,12 @@ impl Source {
         })
     }
 
-    /// Keeps other threads, and the source itself, out until it is dropped.
+    /// Returns a guard that keeps out other threads and the source itself.
     #[inline(always)]
     fn run(&self) -> PyResult<Running<'_>> {
         let thread = this_thread();
         let running = match GIL {
-            true => self.running.load(Relaxed), // no other thread runs until the store below
+            true => self.running.load(Relaxed), // under the GIL no other thread runs before the store below
             false => self.running.compare_exchange(NOBODY, thread, Relaxed, Relaxed).unwrap_or_else(|other| other),
         };
         if running != NOBODY {
@@ -301,7 +302,7 @@ impl Source {
         Ok(Running(&self.running))
     }
 
-    /// Refuses the source itself. Other threads may look at the stream while the source runs.
+    /// Raises an error if the source itself calls. Other threads may look at the stream while the source runs.
     fn refuse_own_thread(&self) -> PyResult<()> {
         match self.running.load(Relaxed) == this_thread() {
             true => Err(in_use("stream", "a call on this thread")),
@@ -309,7 +310,7 @@ impl Source {
         }
     }
 
-    /// Closes the source. If that fails, nothing changes: it can be read on, and closed again.
+    /// Closes the source. After an error nothing has changed: the source can still be read, and closed again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let _running = self.run()?;
         self.close_once(py)?;
@@ -317,7 +318,7 @@ impl Source {
         Ok(())
     }
 
-    /// Closes the source because a stop fired; the error of that comes at the end.
+    /// Closes the source because a stop fired. Keeps the error, if there is one, for the end of the stream.
     #[cold]
     fn close_after_stop(&self, py: Python<'_>) {
         self.ended.store(true, Relaxed);
@@ -350,12 +351,12 @@ fn close(source: &Bound<'_, PyAny>) -> PyResult<()> {
     close_of(source)?.map_or(Ok(()), |close| close.call0().map(|_| ()))
 }
 
-/// The method that closes a source, if it has one.
+/// Returns the method that closes a source, if the source has one.
 fn close_of<'py>(source: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(source.getattr_opt(new_string(source.py(), "close")?)?.filter(|close| !close.is_none()))
 }
 
-/// Locks `mutex`. Only the thread that runs the source does, so it never waits.
+/// Locks `mutex`. It never waits, because only the thread that runs the source locks it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

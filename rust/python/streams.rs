@@ -1,4 +1,4 @@
-//! A stream of deltas as Python objects share it.
+//! The streams of deltas of Python, which threads can share, with a fast path around their lock.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -32,14 +32,14 @@ macro_rules! stream_methods {
                 self.stream.guarded().change(|core| core.restart())?
             }
 
-            /// Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal options,
-            /// also in another process or on another machine. The bytes do not have the set, the tokenizer or the
-            /// vocabulary.
+            /// Returns the state of the stream as bytes, for ``restore`` of a stream with an equal set and equal
+            /// options, also in another process or on another machine. The bytes do not contain the set, the tokenizer
+            /// or the vocabulary.
             fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
                 bytes(py, self.stream.guarded().snapshot()?.as_bytes())
             }
 
-            /// Puts the state of ``snapshot`` into the stream. Returns nothing.
+            /// Replaces the state of the stream by that of ``snapshot``. Returns nothing.
             ///
             /// Raises ``ValueError`` for a snapshot of another set or other options, for damaged bytes and for an
             /// unknown version. After an error the stream is as before.
@@ -100,11 +100,10 @@ macro_rules! delta_methods {
 
         #[pymethods]
         impl $class {
-            /// Returns the held text, for the end of the stream. After ``flush`` nothing is held. The text belongs to the
-            /// open region.
+            /// Returns the held text; call it at the end of the stream. The text belongs to the open region.
             ///
-            /// No stop and no marker goes across a flush. A pattern that waits for the next character, such as one that
-            /// ends with ``\b``, may complete here.
+            /// A stop or marker that began before the flush is forgotten. A pattern that waits for the next character,
+            /// such as one that ends with ``\b``, may complete here.
             fn flush<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, $out>> {
                 self.stream.flush(py)
             }
@@ -242,8 +241,8 @@ impl Segmenter {
     /// neighbours are of one part.
     ///
     /// After a match the list is empty. With ``armed=False``, a stop that completes inside ``delta`` does not fire. A
-    /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers count in unarmed text,
-    /// too.
+    /// stop that begins inside ``delta`` and completes later, in armed text, does fire. Markers also count in unarmed
+    /// text.
     ///
     /// Raises ``TypeError`` for a delta that is not a string and ``UnicodeEncodeError`` for a lone surrogate. After an
     /// error the segmenter is as before.
@@ -320,21 +319,21 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if nothing begins in `text`, counts it as read, without the lock, and returns its node. All of the text
-    /// is safe then. Otherwise returns `None` and changes nothing: the caller then calls `feed_locked`.
+    /// Fast path: if nothing can begin in `text`, counts it as read without the lock and returns its node; all of the
+    /// text is safe. Otherwise returns `None` and changes nothing; the caller then calls `feed_locked`.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
         let (node, length) = self.plain(text)?;
         self.skip(text, length).then_some(node)
     }
 
-    /// Reads `delta`, whatever is in it, and returns what is safe then.
+    /// Slow path: reads any `delta`, and returns the safe output.
     #[cold]
     pub(crate) fn feed<'py>(&self, delta: &Bound<'py, PyString>, armed: bool) -> PyResult<Bound<'py, E::Out>> {
         with_text(delta, |text| self.feed_locked(delta, text, armed).map(|fed| fed.0))
     }
 
-    /// As `feed`, for a delta with the text `text`. Also returns whether a stop has fired.
+    /// As `feed`, for a caller that already has the text of `delta`. Also returns whether a stop has fired.
     #[cold]
     pub(crate) fn feed_locked<'py>(
         &self,
@@ -364,7 +363,7 @@ impl<E: PyEmit> Deltas<E> {
         self.look(|stream| new_string(py, stream.unused()))?
     }
 
-    /// The arguments that make such a stream again.
+    /// Returns the arguments that make an equal stream, for pickle.
     pub(crate) fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let options = objects::dict(py)?;
         self.look(|stream| add_options(&options, &stream.options()))??;
@@ -384,7 +383,7 @@ impl Deltas<Text> {
     }
 }
 
-/// The options of a stream as keyword arguments.
+/// Adds the options of a stream to its keyword arguments.
 pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> PyResult<()> {
     set_item(arguments, "include_stop", options.include_stop)?;
     if options.start_protected {
@@ -396,7 +395,7 @@ pub(crate) fn add_options(arguments: &Bound<'_, PyDict>, options: &Options) -> P
     }
 }
 
-/// A delta, and its text.
+/// A delta and its text.
 type Delta<'a, 'py> = (&'a Bound<'py, PyString>, &'a str);
 
 /// The Python objects that a stream emits, and the class of its sets.
@@ -406,10 +405,10 @@ pub(crate) trait PyEmit: Emit {
 
     fn core(set: &Self::Class) -> &Set<Self>;
 
-    /// The name of each node's region.
+    /// Returns the name of each node's region.
     fn names(set: &Self::Class) -> &[Py<PyString>];
 
-    /// Emits all of `text`, which is not empty: it is of `part`, at `node`.
+    /// Emits all of `text`, which is not empty and belongs to `part` at `node`.
     fn whole<'py>(
         set: &Self::Class,
         node: u32,
@@ -417,7 +416,7 @@ pub(crate) trait PyEmit: Emit {
         text: &Bound<'py, PyString>,
     ) -> PyResult<Bound<'py, Self::Out>>;
 
-    /// Emits what a step made safe. A text that is all of `delta` is the delta's own object.
+    /// Emits the text that a step made safe. If it is all of `delta`, it is the same Python object.
     fn emit<'py>(
         py: Python<'py>,
         set: &Self::Class,
@@ -489,7 +488,7 @@ impl PyEmit for Segmented {
     }
 }
 
-/// `safe` as a Python string: the object of `delta` if it is all of the delta's text.
+/// Returns `safe` as a Python string: the object `delta` itself if `safe` is all of its text.
 #[inline]
 fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) -> PyResult<Bound<'py, PyString>> {
     match delta {
@@ -498,24 +497,24 @@ fn same_or_new<'py>(py: Python<'py>, safe: &str, delta: Option<Delta<'_, 'py>>) 
     }
 }
 
-/// The value behind the lock: a stream of deltas, or a stream of tokens.
+/// The value behind the lock: a stream of deltas or of tokens.
 pub(crate) trait Core: Sized {
     type Emit: PyEmit;
 
-    /// Tokens that were read past the lock.
+    /// The tokens that were read without the lock.
     type Unread: Default;
 
     fn stream(&self) -> &Stream<Self::Emit>;
 
     fn stream_mut(&mut self) -> &mut Stream<Self::Emit>;
 
-    /// Whether plain text changes nothing but counters.
+    /// Whether reading plain text changes only counters.
     fn is_idle(&self) -> bool;
 
-    /// Reads the tokens of `unread`, which were read past the lock.
+    /// Reads the tokens of `unread`, which were fed without the lock.
     fn catch_up(&mut self, _unread: &Self::Unread) {}
 
-    /// Tells `unread` how many tokens this stream has read.
+    /// Writes the number of tokens that this stream has read to `unread`.
     fn publish(&self, _unread: &Self::Unread) {}
 
     fn fork(&self) -> PyResult<Self>;
@@ -527,26 +526,26 @@ pub(crate) trait Core: Sized {
     fn resume(&mut self, snapshot: &Snapshot) -> PyResult<()>;
 }
 
-/// A stream as threads of Python share it, with its set.
+/// A stream that threads of Python can share, with its set.
 ///
-/// A lock costs a fifth of a `feed`. Under the GIL the commonest text, in which nothing begins, does without: while the
-/// stream is idle it changes nothing but how much was read, and that is counted here. Streams with patterns or loops
-/// need the text itself, too: they read it behind the lock.
+/// A lock costs a fifth of a `feed`. Under the GIL, text in which nothing begins, which is the most common, needs no
+/// lock: while the stream is idle, such text changes only how much was read, and `Guarded` counts that. Streams with
+/// patterns or loops also need the text itself, and read it behind the lock.
 ///
-/// The fields that plain text needs come first: a stream that is out of the cache then costs one line of the cache.
+/// The fields that plain text needs come first, so that a stream that is not in the cache costs one cache line.
 #[repr(C)]
 pub(crate) struct Guarded<C: Core> {
-    /// How many bytes passed since the core last knew.
+    /// The number of bytes that were counted here and not yet told to the core.
     passed: AtomicUsize,
-    /// The filter that a text passes in which nothing begins.
+    /// Nothing begins in a text whose shape passes this filter.
     filter: AtomicU64,
-    /// How many of the bytes that passed continue a code point.
+    /// The number of these bytes that continue a code point.
     continued: AtomicUsize,
-    /// The node at which an idle stream is, or `NOT_IDLE`.
+    /// The node of an idle stream, or `NOT_IDLE`.
     node: AtomicU32,
-    /// How many parts came before the one in which an idle stream is.
+    /// The number of parts before the open part of an idle stream.
     part: AtomicU32,
-    /// Whether the core has to see the text that passes.
+    /// Whether the core needs the text itself, for patterns or loops.
     needs_text: bool,
     pub(crate) set: Py<<C::Emit as PyEmit>::Class>,
     core: Turns<C>,
@@ -570,17 +569,17 @@ impl<C: Core> Guarded<C> {
             core: Turns::new(core),
             unread,
         };
-        let _ = guarded.look(|_| ()); // opens the fast path; nobody else has the stream yet
+        let _ = guarded.look(|_| ()); // opens the fast path; no other thread has the stream yet
         guarded
     }
 
-    /// Runs `action` for a call that changes the stream. Raises `RuntimeError` if another such call runs.
+    /// Runs `action` for a call that changes the stream. Raises `RuntimeError` if another such call is running.
     #[inline]
     pub(crate) fn change<T>(&self, action: impl FnOnce(&mut C) -> T) -> PyResult<T> {
         Ok(self.with(self.core.change("scanner")?, action))
     }
 
-    /// Runs `action` for a call that only reads the stream. Waits for the call that runs.
+    /// Runs `action` for a call that only reads the stream. Waits for a call that is running.
     pub(crate) fn look<T>(&self, action: impl FnOnce(&mut C) -> T) -> PyResult<T> {
         Ok(self.with(self.core.read("scanner")?, action))
     }
@@ -598,7 +597,7 @@ impl<C: Core> Guarded<C> {
         result
     }
 
-    /// Tells the core what was counted here, and closes the fast path.
+    /// Tells the core how much was counted here, and closes the fast path.
     fn close_fast_path(&self, stream: &mut Stream<C::Emit>) {
         let (bytes, continued) = (self.passed.load(Relaxed), self.continued.load(Relaxed));
         stream.skip(Place { bytes, code_points: bytes - continued });
@@ -608,7 +607,7 @@ impl<C: Core> Guarded<C> {
         self.filter.store(NOTHING_PASSES, Relaxed);
     }
 
-    /// Opens the fast path to plain text: the stream is idle.
+    /// Opens the fast path for plain text, because the stream is idle.
     fn open_fast_path(&self, stream: &Stream<C::Emit>) {
         let node = stream.node();
         self.node.store(node, Relaxed);
@@ -618,7 +617,7 @@ impl<C: Core> Guarded<C> {
         }
     }
 
-    /// The node at which `text` is, and its length, if reading it changes nothing but counters.
+    /// Returns the node and the length of `text`, if reading it changes only counters.
     #[inline(always)]
     pub(crate) fn plain(&self, text: &str) -> Option<(u32, Place)> {
         let node = self.node.load(Relaxed);
@@ -628,14 +627,14 @@ impl<C: Core> Guarded<C> {
         Some((node, C::Emit::core(self.set.get()).plain_length(node, text)?))
     }
 
-    /// How many parts came before the one in which an idle stream is.
+    /// The number of parts before the open part of an idle stream.
     #[inline(always)]
     pub(crate) fn part(&self) -> u32 {
         self.part.load(Relaxed)
     }
 
-    /// Reads `text`, which is plain and has this length. Returns `false`, and changes nothing, if a loop may complete in
-    /// the text, or if another thread has the stream.
+    /// Reads plain `text` of this length. If a loop may complete in the text, or another thread has the stream, returns
+    /// `false` and changes nothing.
     #[inline(always)]
     pub(crate) fn skip(&self, text: &str, length: Place) -> bool {
         if self.needs_text {
@@ -650,13 +649,13 @@ impl<C: Core> Guarded<C> {
         self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
-    /// The node at which a text is of which the shape tells that nothing begins in it.
+    /// Returns the node of a text if its shape tells that nothing begins in it.
     #[inline(always)]
     pub(crate) fn plain_by(&self, shape: Shape) -> Option<u32> {
         shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))
     }
 
-    /// Counts a text as passed.
+    /// Counts a text as read.
     #[inline(always)]
     pub(crate) fn count(&self, bytes: usize, continued: usize) {
         self.passed.store(self.passed.load(Relaxed) + bytes, Relaxed);
@@ -665,12 +664,12 @@ impl<C: Core> Guarded<C> {
         }
     }
 
-    /// The node at which an idle stream is, if all that it needs of a text is how long it is.
+    /// Returns the node of an idle stream that needs only the length of a text.
     pub(crate) fn node_to_count_at(&self) -> Option<u32> {
         (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
     }
 
-    /// Says what passes by its shape.
+    /// Sets the filter that lets texts pass by their shape.
     pub(crate) fn let_pass(&self, filter: u64) {
         self.filter.store(filter, Relaxed);
     }
@@ -679,7 +678,7 @@ impl<C: Core> Guarded<C> {
         self.node.load(Relaxed) != NOT_IDLE
     }
 
-    /// A copy of the stream behind the lock.
+    /// Returns a copy of the stream behind the lock.
     pub(crate) fn fork(&self) -> PyResult<C> {
         self.look(|core| {
             room(2 * core.stream().size())?;

@@ -1,4 +1,4 @@
-//! A stream of tokens as threads of Python share it, with a way past its lock.
+//! The streams of tokens of Python, which threads can share, with a fast path around their lock.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::sets::{SegmentSet, StopSet};
 use crate::streams::{Core, Guarded, PyEmit, add_options, stream_methods};
 use crate::vocabulary::{Ready, Vocabulary};
 
-/// Defines a class of streams of tokens that emits `$emit`. Its arguments are those of `$own`, which say what is scanned
-/// for, and those that both classes have; `$set` and `$start_protected` are made of its own ones.
+/// Defines a class of streams of tokens that emits `$emit`. The arguments in `$own` say what is scanned for; the others
+/// are the same in both classes. `$set` and `$start_protected` are expressions of the arguments in `$own`.
 macro_rules! token_class {
     (
         $(#[$doc:meta])*
@@ -121,13 +121,13 @@ macro_rules! token_class {
                 self.stream.finish(py)
             }
 
-            /// How many tokens were fed, for a usage report.
+            /// The number of tokens that were fed, for a usage report.
             #[getter]
             fn tokens_seen<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
                 int(py, self.stream.guarded.unread.seen.load(Relaxed))
             }
 
-            /// How many tokens there are up to the last token that has a part in the emitted text. Cut ids and logprobs
+            /// The number of tokens up to the last token that has a part in the emitted text. Cut ids and logprobs
             /// there.
             #[getter]
             fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
@@ -136,9 +136,8 @@ macro_rules! token_class {
 
             /// The number of tokens of each region, for a usage report. Each call makes a new dict.
             ///
-            /// A token counts in the region where its last character lies. Tokens with which a marker ends, tokens that
-            /// end the stream, and tokens that a stop cuts count in no region. Without regions the dict is
-            /// ``{"answer": tokens_kept}``.
+            /// A token counts in the region where its last character lies. A token that ends a marker, ends the stream
+            /// or is cut by a stop counts in no region. Without regions the dict is ``{"answer": tokens_kept}``.
             #[getter]
             fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 self.stream.tokens_in(py)
@@ -157,26 +156,26 @@ token_class! {
     /// ``start_protected`` and ``region`` are those of ``StopScanner``.
     ///
     /// - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
-    /// - ``max_tokens``: how many tokens the stream may have.
+    /// - ``max_tokens``: the number of tokens after which the stream ends.
     /// - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop
     ///   string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
-    /// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream, as in an engine that ends
-    ///   its row there.
-    /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` takes it as a
-    ///   token without text: models have more ids than their tokenizers.
+    /// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
+    ///   that ends the sequence there.
+    /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
+    ///   id as a token without text, because models have more ids than their tokenizers.
     /// - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
     ///   complete their last character.
-    /// - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is one
-    ///   special token counts all the same. A marker of a special token and text together is a ``ValueError``: pass
+    /// - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is
+    ///   one special token is still found. A marker of a special token and other text raises ``ValueError``: pass
     ///   ``skip_special_tokens=False``.
     ///
-    /// A pickle has the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
-    /// tokenizer, use ``snapshot``: that has no vocabulary.
+    /// A pickle contains the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
+    /// tokenizer, use ``snapshot``, which does not contain the vocabulary.
     ///
-    /// If a token brings several ends, ``finish`` reports the first of: stop, stop token, EOS, ``max_tokens``. The text is
-    /// the text of the tokenizer's ``decode`` of all ids. The text of a token that ends the stream is neither scanned nor
-    /// emitted: a stop fires there only if it is the token's whole text. A token that is all of a live marker is one step:
-    /// no stop fires inside it.
+    /// If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
+    /// ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a token that ends the stream
+    /// is neither scanned nor emitted; a stop fires there only if it is the token's whole text. No stop fires inside a
+    /// token whose text is a whole marker of the open region.
     ///
     /// >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     /// >>> for token_id in generate(prompt):
@@ -216,10 +215,10 @@ token_class! {
     start_protected false;
 }
 
-/// A stream of tokens as threads of Python share it.
+/// A stream of tokens that threads of Python can share.
 ///
-/// The fields that most tokens need come first, as in `Guarded`, and the stream is elsewhere: so the objects of a server's
-/// streams lie close together, and a token that passes the lock fetches one or two lines of memory.
+/// The fields that most tokens need come first, as in `Guarded`, and the stream itself is behind a pointer. So a
+/// server's streams lie close together, and a token on the fast path fetches one or two lines of memory.
 #[repr(C)]
 pub(crate) struct Tokens<E: PyEmit> {
     max_tokens: usize,
@@ -336,9 +335,9 @@ impl<E: PyEmit> Tokens<E> {
         Ok(safe)
     }
 
-    /// Fast path: if `token_id` ends no stream and is only its text, returns its id, the number of tokens with it, and
-    /// the text. Only an `int` is read here: any other object may run code of its own when it is read, and is read once,
-    /// under the lock.
+    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns its id, the number of tokens
+    /// with it, and the text. Reads only an `int`: any other object may run Python code when it is read, so it is read
+    /// once, under the lock.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
         let id: u32 = token_id.cast_exact::<PyInt>().ok()?.extract().ok()?;
@@ -349,8 +348,8 @@ impl<E: PyEmit> Tokens<E> {
         Some((id, seen, self.vocabulary.get().ready.get(id as usize)?.as_ref()?))
     }
 
-    /// Fast path: reads a token in which a word may begin or go on, and returns what is safe then. Returns `None`, and
-    /// changes nothing, if a word ends in the token or goes on for long: the caller then calls `feed_locked`.
+    /// Fast path: reads a token in which a word may begin or go on, and returns the safe output. If a word ends in the
+    /// token or goes on for long, returns `None` and changes nothing; the caller then calls `feed_locked`.
     #[inline(never)]
     fn walk<'py>(&self, id: u32, ready: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, E::Out>>> {
         let (guarded, unread, py) = (&self.guarded, &self.guarded.unread, ready.py());
@@ -428,13 +427,13 @@ impl<E: PyEmit> Tokens<E> {
         let ids: Vec<u32> = tokens.iter().map_while(id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
-            // The text that comes out, and the place that is kept of each token.
+            // Memory for the output, and for the place that the ledger keeps of each token.
             let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
             room(4 * bytes + 2 * stream.text().size())?;
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
                 return self.emit(py, stream.try_feed_many(&ids)?);
             }
-            // Tokens behind the end of the stream are not read, so that only the copy tells whether one is wrong.
+            // Tokens after the end of the stream are not read, and only reading a copy tells where the stream ends.
             let mut copy = stream.try_clone()?;
             let safe = self.emit(py, copy.try_feed_many(&ids)?)?;
             if let Some(error) = wrong.filter(|_| copy.finish().is_none()) {
@@ -469,7 +468,7 @@ impl<E: PyEmit> Tokens<E> {
         Ok(counts)
     }
 
-    /// The arguments that make such a stream again.
+    /// Returns the arguments that make an equal stream, for pickle.
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let ints = |ids: &[u32]| objects::list(py, ids.iter().map(|&id| int(py, id as usize)));
         let (token_options, options) = (&*self.options, objects::dict(py)?);
@@ -488,20 +487,21 @@ impl<E: PyEmit> Tokens<E> {
     }
 }
 
-/// An argument that may be left out, but not `None`.
+/// Reads an argument that may be left out. `None` is an argument like any other.
 fn given<'py>(argument: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(Some(argument.clone()))
 }
 
-/// A line break, or a bracket, begins a word again and again that goes on for no more tokens than these.
+/// The most held tokens on the fast path. A line break or a bracket often begins a stop; the stop seldom goes on for
+/// more tokens than this.
 const MOST: usize = 4;
 
-/// The tokens that were read past the lock: how many, and those whose text is held.
+/// The tokens that were read on the fast path: their number, and the ids of those whose text is held.
 #[derive(Default)]
 pub(crate) struct UnreadTokens {
-    /// How many tokens of the stream were fed, with those that the core has read.
+    /// The number of all tokens that were fed, also of those that the core has read.
     seen: AtomicUsize,
-    /// The state of the automaton behind the held tokens; the root if there are none.
+    /// The state of the automaton after the held tokens. The root if no token is held.
     state: AtomicU32,
     len: AtomicU32,
     ids: [AtomicU32; MOST],
@@ -581,7 +581,7 @@ impl Decoding {
         Ok(Decoding::Native(native))
     }
 
-    /// Refuses a marker that could not be found.
+    /// Raises an error if a marker could never be found.
     fn check<E: Emit>(&self, py: Python<'_>, stream: &Stream<E>) -> PyResult<()> {
         let window = match self {
             Decoding::Native(native) => return native.check(stream).or_raise(),
@@ -634,8 +634,8 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // Not known here: a token that also completes a character of the token before it is taken for whole. That
-            // matters only if both together spell a marker.
+            // The window does not tell. A token that also completes a character of the token before counts as whole;
+            // that matters only if both together spell a marker.
             Decoding::Window(_) => true,
         }
     }

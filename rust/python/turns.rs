@@ -1,9 +1,9 @@
-//! Whose turn it is: calls from any number of threads use one stream, one at a time.
+//! Lets calls from any number of threads use one stream, one at a time.
 //!
-//! Two calls that change a stream at once are a mistake of the caller, who would not know in which order the text was read:
-//! the second one is an error. A call that only reads waits for the call that runs, without the GIL, and a call that changes
-//! the stream waits for those that read. A call from inside of another one on the same thread, such as from a source or an
-//! `__index__`, would wait for ever: it is an error.
+//! If two calls change a stream at once, the second one is an error: the caller would not know in which order the text
+//! was read. A call that only reads waits, without the GIL, for the call that is running, and a call that changes the
+//! stream waits for calls that read. A call from inside another call on the same thread, such as from a source or an
+//! `__index__`, would wait for ever, and is an error.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,20 +15,20 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
 
-/// Whether calls exclude each other without a lock. Objects of a free-threaded build are larger; `always_lock` makes a
-/// build for tests do what that one does.
+/// Whether calls exclude each other without a lock. Objects of a free-threaded build are larger, which tells it apart.
+/// `always_lock` makes a build for tests behave like a free-threaded one.
 pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 
-/// A value that one call at a time uses.
+/// A value that only one call at a time uses.
 pub(crate) struct Turns<T> {
-    /// Whether a call that changes the value runs, or waits for calls that read it.
+    /// Whether a call that changes the value is running, or is waiting for calls that read it.
     changing: AtomicBool,
-    /// The thread whose call has the value, or `NOBODY`.
+    /// The thread whose call uses the value, or `NOBODY`.
     holder: AtomicU32,
     value: Mutex<T>,
 }
 
-/// The value, until the call that has it ends.
+/// A guard with which one call uses the value.
 pub(crate) struct Turn<'a, T> {
     turns: &'a Turns<T>,
     changes: bool,
@@ -40,8 +40,8 @@ impl<T> Turns<T> {
         Turns { changing: AtomicBool::new(false), holder: AtomicU32::new(NOBODY), value: Mutex::new(value) }
     }
 
-    /// The value, for a call that changes it. Raises `RuntimeError` if another such call runs. `name` is what the error
-    /// calls the value.
+    /// Returns the value for a call that changes it. Raises `RuntimeError` if another such call is running. The error
+    /// calls the value `name`.
     #[inline]
     pub(crate) fn change(&self, name: &str) -> PyResult<Turn<'_, T>> {
         let thread = this_thread();
@@ -52,14 +52,14 @@ impl<T> Turns<T> {
         Ok(self.wait(thread, true))
     }
 
-    /// The value, for a call that only reads it. Waits for the call that has it.
+    /// Returns the value for a call that only reads it. Waits for a call that uses it.
     pub(crate) fn read(&self, name: &str) -> PyResult<Turn<'_, T>> {
         let thread = this_thread();
         self.refuse_own_thread(thread, name)?;
         Ok(self.wait(thread, false))
     }
 
-    /// Runs `action` with the value if no call has it, and returns `None` otherwise. `action` must not run code of Python.
+    /// Runs `action` with the value if no call uses it. Otherwise returns `None`. `action` must not run Python code.
     #[inline]
     pub(crate) fn if_free<R>(&self, action: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.value.try_lock().ok().map(|mut value| action(&mut value))
@@ -76,7 +76,7 @@ impl<T> Turns<T> {
     fn wait(&self, thread: u32, changes: bool) -> Turn<'_, T> {
         let value = match self.value.try_lock() {
             Ok(value) => value,
-            // A call that failed leaves the value as it was.
+            // Use the value: a call that failed leaves it as it was.
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => self.wait_detached(),
         };
@@ -84,7 +84,7 @@ impl<T> Turns<T> {
         Turn { turns: self, changes, value }
     }
 
-    /// Waits without the GIL: the call that has the value may need it.
+    /// Waits without the GIL, which the call that uses the value may need.
     #[cold]
     fn wait_detached(&self) -> MutexGuard<'_, T> {
         Python::attach(|py| self.value.lock_py_attached(py)).unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -101,10 +101,10 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// The number of no thread.
+/// The number that no thread has.
 pub(crate) const NOBODY: u32 = 0;
 
-/// The number of this thread; no other thread of the process has it.
+/// Returns the number of this thread, which no other thread of the process has.
 #[inline]
 pub(crate) fn this_thread() -> u32 {
     static THREADS: AtomicU32 = AtomicU32::new(NOBODY);

@@ -9,22 +9,22 @@ use stopscan::{Strays, VocabularyBuilder};
 use crate::errors::{OrRaise, value_error};
 use crate::objects::{self, collect, dict, int, list, new_string, room};
 
-/// How many bytes reading a `tokenizer.json` takes for each of its own, and how many a token of a list takes.
+/// The memory to ask for before reading: bytes for each byte of a `tokenizer.json`, and for each token of a list.
 const JSON: usize = 4;
 const TOKEN: usize = 64;
 
-/// The bytes of each token id, and the ready text of the tokens that are whole characters.
+/// The bytes of each token id of a tokenizer.
 ///
-/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` are the bytes of a
-/// ``tokenizer.json``, or a list. In the list a string or bytes are text, an int is a byte of a run, and ``None`` is a
-/// gap. Without ``tokens`` the vocabulary is not native.
+/// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
+/// ``tokenizer.json`` as bytes, or a list with one item for each id. A string or bytes: the token's text; an int: one
+/// byte of a byte token; ``None``: an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(crate) struct Vocabulary {
-    /// Without tokens if it is not native.
+    /// Empty if the vocabulary is not native.
     pub(crate) core: stopscan::Vocabulary,
-    /// By id, the tokens that are whole characters and not special.
+    /// The ready text of each id. `None` for a token that is special or not whole characters.
     pub(crate) ready: Box<[Option<Ready>]>,
-    /// Whether the text of a stream is made from the bytes of single ids. Otherwise the tokenizer itself decodes.
+    /// Whether stopscan decodes streams from the bytes of single ids. Otherwise the tokenizer decodes.
     #[pyo3(get)]
     pub(crate) native: bool,
 }
@@ -51,7 +51,7 @@ impl Vocabulary {
             return Vocabulary::compiled(py, py.detach(|| read_tokenizer_json(json, true)).or_raise()?);
         }
         let Some(&(_, strays)) = STRAYS.iter().find(|known| known.0 == strays) else {
-            return Err(value_error(format!("strays: no such way as {strays:?}")));
+            return Err(value_error(format!("strays must be one of 'parts', 'runs', 'bytes', not {strays:?}")));
         };
         let mut builder = stopscan::Vocabulary::builder()
             .strays(strays)
@@ -71,7 +71,7 @@ impl Vocabulary {
         Vocabulary::compiled(py, builder.build().or_raise()?)
     }
 
-    /// The arguments that make this vocabulary again.
+    /// Returns the arguments that make an equal vocabulary, for pickle.
     fn _parts<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Options<'py>)> {
         let core = &self.core;
         let (special, firsts) = (PySet::empty(py)?, dict(py)?);
@@ -124,7 +124,7 @@ impl Vocabulary {
         Ok(Vocabulary { ready: ready.into(), core, native: true })
     }
 
-    /// `tokenizer` itself if it is a vocabulary, or the one that Python makes of it.
+    /// Returns `tokenizer` itself if it is a vocabulary. Otherwise makes one with `stopscan.tokens.Vocabulary`.
     pub(crate) fn of(tokenizer: &Bound<'_, PyAny>) -> PyResult<Py<Vocabulary>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         if let Ok(vocabulary) = tokenizer.cast::<Vocabulary>() {
@@ -136,7 +136,7 @@ impl Vocabulary {
     }
 }
 
-/// A token's text as Python sees it, and what is known of it without a look: side by side, for the cache.
+/// The text of a token as a Python string, and its shape. They lie side by side, so that a token costs one cache line.
 pub(crate) struct Ready {
     pub(crate) shape: Shape,
     pub(crate) text: Py<PyString>,

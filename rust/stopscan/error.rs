@@ -2,7 +2,8 @@ use std::collections::TryReserveError;
 use std::error::Error;
 use std::fmt;
 
-/// The most text that a set compiles, in bytes of UTF-8: the stops and markers of each of its regions together.
+/// The most text that a set may have, in bytes of UTF-8: its stops and markers, counted in each region where they are
+/// live.
 ///
 /// Stops come from the users of a server, so this bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
@@ -11,7 +12,7 @@ pub const MAX_SET_BYTES: usize = 8_000_000;
 pub const MAX_REGIONS: usize = 100;
 
 /// The error of a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) that cannot be compiled, or of a
-/// scanner that cannot begin where it should. Its text names the culprit.
+/// scanner that cannot begin in the region that its options name. Its text names the culprit.
 ///
 /// ```
 /// use stopscan::StopSet;
@@ -21,7 +22,7 @@ pub const MAX_REGIONS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopSetError(ErrorKind);
 
-/// The kind of a [`StopSetError`], for hosts that answer differently to different kinds.
+/// The kind of a [`StopSetError`], for callers that answer each kind in another way.
 ///
 /// ```
 /// use stopscan::{StopSet, StopSetErrorKind};
@@ -34,17 +35,17 @@ pub struct StopSetError(ErrorKind);
 pub enum StopSetErrorKind {
     /// A stop or a marker is empty.
     Empty,
-    /// A string has two meanings.
+    /// A string has two roles or leads to two regions.
     TwoMeanings,
     /// A marker can never be reached.
     Unreachable,
     /// A region is missing or given twice, or the regions do not make a graph.
     Region,
-    /// A pattern cannot be scanned for.
+    /// A pattern is not supported, or the patterns are too large.
     Pattern,
     /// A number of [`Repeat`](crate::Repeat) is out of range.
     Repeat,
-    /// The text cannot begin where it should.
+    /// The stream cannot begin where the options say: the set has no protected region, or both options are given.
     Start,
     /// The set has too many bytes or regions.
     TooLarge,
@@ -152,13 +153,13 @@ impl fmt::Display for StopSetError {
             ErrorKind::NoRegions => write!(f, "there are no regions"),
             ErrorKind::Pattern { index, pattern, problem } => write!(f, "pattern {index}, {pattern:?}: {problem}"),
             ErrorKind::PatternsTooLarge { patterns } => {
-                write!(f, "the {patterns} patterns together need too large an automaton; about 200 short ones fit. ")?;
-                write!(f, "Patterns without any meta character cost what stops cost")
+                write!(f, "the {patterns} patterns together are too large; about 200 short ones fit. ")?;
+                write!(f, "Words without meta characters cost only what a stop costs")
             }
             ErrorKind::Repeat { name, value, bound, limit } => {
-                write!(f, "{name} of repeat is {value}, and must be {bound} {limit}")
+                write!(f, "repeat: {name} must be {bound} {limit}, not {value}")
             }
-            ErrorKind::NothingProtected => write!(f, "start_protected needs a set that protects a region"),
+            ErrorKind::NothingProtected => write!(f, "start_protected: the set has no protected region"),
             ErrorKind::TwoStarts => write!(f, "region and start_protected exclude each other"),
             ErrorKind::RegionsAndPairs => write!(f, "regions and protect exclude each other"),
             ErrorKind::TooLarge { bytes } => {
@@ -167,14 +168,14 @@ impl fmt::Display for StopSetError {
             ErrorKind::TooManyRegions { regions } => {
                 write!(f, "there are {regions} regions, and the limit is {MAX_REGIONS}")
             }
-            ErrorKind::NoMemory => write!(f, "there is no memory for the set"),
+            ErrorKind::NoMemory => write!(f, "not enough memory for the set"),
         }
     }
 }
 
 impl Error for StopSetError {}
 
-/// What a string of a set is for.
+/// The role of a string in a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Hidden,
@@ -185,13 +186,13 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Whether a string may be both.
+    /// Whether a string may have both roles.
     pub(crate) fn fits(self, other: Role) -> bool {
         let is_edge = |role| matches!(role, Role::Opening | Role::Closing);
         self == other || (is_edge(self) && is_edge(other))
     }
 
-    /// Its name, with its article.
+    /// The name of the role, with its article.
     fn with_article(self) -> &'static str {
         match self {
             Role::Hidden => "a stop",

@@ -1,8 +1,9 @@
-//! What a host needs that keeps streams in objects of another language, beside what programs in Rust need.
+//! The fast paths around the lock, for hosts that keep streams in objects of another language. Programs in Rust do not
+//! need them.
 //!
-//! The commonest text is plain: nothing begins in it, and reading it changes only how much was read. A host that pays
-//! for a lock, or for a string, looks at such a text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), counts it,
-//! and tells the stream later with [`Stream::skip`].
+//! Most text is plain: nothing begins in it, and reading it changes only how much was read. A host that pays for a lock
+//! or a string looks for plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), counts it, and tells the
+//! stream later with [`Stream::skip`].
 
 use crate::graph::Graph;
 use crate::{Emit, Set, Stream};
@@ -16,7 +17,7 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// Texts that are longer are not skimmed: other threads are to run meanwhile.
+/// Longer texts are not skimmed, so that other threads can run while they are read.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
@@ -26,43 +27,43 @@ impl<E: Emit> Set<E> {
         self.graph().len() as u32
     }
 
-    /// The place of a node's region among [`Set::regions`].
+    /// Returns the index of a node's region in [`Set::regions`].
     pub fn region_of(&self, node: u32) -> usize {
         self.graph().region(node) as usize
     }
 
-    /// How long `text` is, if reading it at a node where nothing has begun changes only how much was read.
+    /// Returns the length of `text` if reading it changes only how much was read, at a node where nothing has begun.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams have to see plain text, too: patterns look behind, and loops are found in all text.
+    /// Whether streams must also read plain text, because patterns look behind, or loops are found in all text.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
 
-    /// The bits of [`Shape`] that a text must not have to be plain at this node.
+    /// Returns the bits that the [`Shape`] of a plain text does not have at this node.
     pub fn filter(&self, node: u32) -> u64 {
         self.graph().plain(node).filter()
     }
 
-    /// Where reading `text` leads from `cursor`, if nothing completes in it. It is for sets without patterns and loops.
+    /// Returns the cursor after `text`, if nothing completes in it. Call it only for sets without patterns and loops.
     pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
         let node = cursor.node;
         let completed = self.graph().scan_words(&mut cursor, text, true);
         (completed.is_none() && cursor.node == node).then_some(cursor)
     }
 
-    /// How many bytes are held at `cursor`.
+    /// Returns how many bytes are held at `cursor`.
     pub fn held_at(&self, cursor: Cursor, include_stop: bool) -> usize {
         self.graph().held(cursor, !include_stop)
     }
 }
 
-/// As for plain text, but for text in which words begin, and none completes or goes on. Behind a marker much changes, even
-/// if it leads back: patterns are live there, and the history of loops begins anew.
+/// Returns the length of text in which words begin, but none completes and none goes on at its end. Text with a marker
+/// is refused even if the marker leads back to the node: a marker also changes the state of patterns and loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
     if text.len() >= LONG {
@@ -76,28 +77,29 @@ fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {
 
 #[doc(hidden)]
 impl<E: Emit> Stream<E> {
-    /// The node at which it is, if nothing has begun there.
+    /// The node of the stream, if nothing has begun.
     #[inline(always)]
     pub fn idle_node(&self) -> Option<u32> {
         self.is_idle().then_some(self.cursor.node)
     }
 
-    /// The node at which it is.
+    /// The node of the stream.
     pub fn node(&self) -> u32 {
         self.cursor.node
     }
 
-    /// How many parts came before the open one.
+    /// The number of parts before the open part.
     pub fn part(&self) -> u32 {
         self.part
     }
 
-    /// Counts text of this length as read; it was plain.
+    /// Counts plain text of this length as read.
     pub fn skip(&mut self, length: Place) {
         self.read = self.read + length;
     }
 
-    /// Reads plain text of this length for patterns and loops, unless a loop may complete in it; returns whether it did.
+    /// Reads plain text of this length for patterns and loops, and returns `true`. If a loop may complete in it,
+    /// returns `false` and changes nothing.
     #[inline(always)]
     pub fn skip_text(&mut self, text: &str, length: Place) -> bool {
         let skipped = self.history.as_mut().is_none_or(|history| history.try_note_plain(text));

@@ -1,4 +1,4 @@
-//! Exact stop sequences for streams of text, as LLM servers and token loops need them.
+//! Exact stop sequences for streams of text, for LLM servers and token loops.
 //!
 //! A [`StopSet`] is compiled once; a [`StopScanner`] reads one stream, delta by delta, and returns the text that is
 //! safe to emit. A [`SegmentSet`] and a [`Segmenter`] do the same for streams that markers cut into parts, such as
@@ -32,17 +32,17 @@
 //! - Nothing is lost: what `feed` and `flush` return, joined, is the text before the stop. If no stop fires, it is the
 //!   whole text.
 //! - No stop fires in a protected region, and no partial match crosses its edges.
-//! - Offsets count code points; there are byte offsets beside them.
+//! - Offsets count code points. Byte offsets are also available.
 //!
-//! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids in the place of text: a [`Vocabulary`] has the bytes of
-//! each id, and a [`TokenDecoder`] makes the text of a stream of ids.
+//! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids instead of text. A [`Vocabulary`] has the bytes of each
+//! id, and a [`TokenDecoder`] decodes a stream of ids.
 //!
 //! Feature `serde`: a [`Snapshot`] can be written and read, and a [`Vocabulary`] is made from Hugging Face's
 //! `tokenizer.json`.
 //!
-//! DESIGN.md, in the repository, says how stopscan works and why.
+//! DESIGN.md in the repository explains how stopscan works, and why.
 
-// The unit tests share code with the others, which name the crate.
+// The unit tests share code with the integration tests, which name the crate.
 #[cfg(test)]
 extern crate self as stopscan;
 
@@ -66,7 +66,7 @@ pub use error::{MAX_REGIONS, MAX_SET_BYTES, StopSetError, StopSetErrorKind};
 pub use formats::{Format, State};
 pub use graph::{Target, keep};
 pub use repeat::Repeat;
-#[doc(hidden)] // for the tests, the benchmark and the fuzz target, which ask the detection alone
+#[doc(hidden)] // for the tests, the benchmark and the fuzz target, which use the detection alone
 pub use repeat::{Loop, Loops};
 pub use set::{SegmentSet, SegmentSetBuilder, Set, SetBuilder, StopSet, StopSetBuilder};
 pub use snapshot::{Snapshot, SnapshotError};

@@ -1,18 +1,18 @@
-//! The state of a stream as bytes, to go on with elsewhere.
+//! The state of a stream as bytes, for a stream that continues it elsewhere.
 //!
-//! A version, eight bytes that tell the set and the options, the state, and four bytes that tell damage.
+//! The bytes are: a version, an eight-byte fingerprint of the set and the options, the state, and a four-byte checksum.
 
 use std::error::Error;
 use std::fmt;
 
-/// The version of what is written. Until the first release it may change freely.
+/// The version of the format. It may change freely until the first release.
 const VERSION: u8 = 3;
 
 const HEAD: usize = 9;
 const CHECK: usize = 4;
 
-/// The state of a stream, to go on with elsewhere: in another process, on another machine, in another language. It has
-/// neither the set nor the vocabulary.
+/// The state of a stream. A stream in another process, on another machine or in another language can continue from it.
+/// It contains neither the set nor the vocabulary.
 ///
 /// ```
 /// use stopscan::{Snapshot, StopScanner, StopSet};
@@ -42,11 +42,11 @@ pub struct Snapshot(Vec<u8>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// It is of a version that this one does not know.
+    /// The snapshot has a version that this library cannot read.
     UnknownVersion(u8),
-    /// It is not what was written.
+    /// The bytes are not the bytes of a snapshot: they were cut or changed.
     Damaged,
-    /// It is of another set, or of other options.
+    /// The snapshot was made with another set or other options.
     OtherSet,
 }
 
@@ -54,10 +54,10 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SnapshotError::UnknownVersion(version) => {
-                write!(f, "the snapshot is of version {version}, which is unknown")
+                write!(f, "the snapshot has version {version}, which this stopscan cannot read")
             }
             SnapshotError::Damaged => write!(f, "the snapshot is damaged"),
-            SnapshotError::OtherSet => write!(f, "the snapshot is of another set or of other options"),
+            SnapshotError::OtherSet => write!(f, "the snapshot was made with another set or other options"),
         }
     }
 }
@@ -65,7 +65,7 @@ impl fmt::Display for SnapshotError {
 impl Error for SnapshotError {}
 
 impl Snapshot {
-    /// Its bytes.
+    /// Returns the bytes of the snapshot.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -78,10 +78,10 @@ impl Snapshot {
         &self.0
     }
 
-    /// The snapshot that has these bytes.
+    /// Returns the snapshot that has these bytes.
     ///
     /// # Errors
-    /// When they are of an unknown version, or damaged.
+    /// If the bytes have an unknown version, or are damaged.
     ///
     /// ```
     /// use stopscan::{Snapshot, SnapshotError, StopScanner, StopSet};
@@ -97,7 +97,8 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// A snapshot of the state that `write` writes. `fingerprint` is that of the stream's set and options.
+    /// Makes a snapshot of the state that `write` writes. `fingerprint` identifies the set and the options of the
+    /// stream.
     pub(crate) fn new(fingerprint: Fingerprint, write: impl FnOnce(&mut Writer)) -> Snapshot {
         let mut writer = Writer(vec![VERSION]);
         writer.0.extend_from_slice(&fingerprint.to_bytes());
@@ -122,15 +123,15 @@ impl Snapshot {
         }
     }
 
-    /// What `decode` makes of the state, which it must use up. `decode` also returns the fingerprint of its own set and
-    /// options.
+    /// Returns the value that `decode` reads from the state, which it must read to the end. `decode` also returns the
+    /// fingerprint of its own set and options.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
     ) -> Result<T, SnapshotError> {
         let (fingerprint, mut reader) = self.parts()?;
         match decode(&mut reader) {
-            // Bytes of another set say nothing in the terms of this one.
+            // A state that cannot be read with this set is the state of another set.
             None => Err(SnapshotError::OtherSet),
             Some((_, other)) if other.to_bytes() != fingerprint => Err(SnapshotError::OtherSet),
             Some((state, _)) if reader.0.is_empty() => Ok(state),
@@ -139,7 +140,7 @@ impl Snapshot {
     }
 }
 
-/// Writes what a snapshot has.
+/// Writes the parts of a snapshot.
 #[derive(Default)]
 pub struct Writer(pub(crate) Vec<u8>);
 
@@ -164,7 +165,7 @@ impl Writer {
     }
 }
 
-/// Reads what a `Writer` wrote. Anything else is `None`.
+/// Reads the parts that a `Writer` wrote. Returns `None` for bytes that no `Writer` writes.
 pub struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -191,7 +192,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// A number that others of at most one byte each follow: a damaged one must not cost memory.
+    /// Reads a number of items that follow. Each item has at least one byte, so a larger number is refused: it must not
+    /// cost memory.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number().filter(|&count| count <= self.0.len())
     }
@@ -209,7 +211,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// FNV-1a: the same in every process. It detects a mix-up, not a forgery.
+/// An FNV-1a hash, which is equal in every process. It detects a mix-up, not a forgery.
 #[derive(Clone, Copy, Hash, PartialEq)]
 pub(crate) struct Fingerprint(u64);
 

@@ -17,7 +17,7 @@ impl Place {
         Place { code_points: code_points(text), bytes: text.len() }
     }
 
-    /// The place where `text` begins, if it ends here.
+    /// Returns the place where `text` begins, if it ends here.
     pub(crate) fn before(self, text: &str) -> Place {
         let length = Place::after(text);
         Place { code_points: self.code_points - length.code_points, bytes: self.bytes - length.bytes }
@@ -38,15 +38,15 @@ impl Add for Place {
     }
 }
 
-/// The number of code points of `text`: its bytes that do not continue a character.
+/// Returns the number of code points of `text`: of its bytes that do not continue a character.
 pub fn code_points(text: &str) -> usize {
     text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }
 
-/// A buffer of at most this many bytes is kept for the next text.
+/// A buffer of at most this many bytes is kept for the next text; a larger one is freed.
 const SPARE: usize = 64;
 
-/// The held text. Released text leaves at the front, and new text comes in at the back, so that the text between is not
+/// The held text. Released text leaves at the front and new text comes in at the back, so the text between is not
 /// copied for each delta.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
@@ -62,7 +62,7 @@ impl Clone for Held {
     }
 }
 
-/// The text that a delta releases, as places in the buffer and in the delta: so nothing stays borrowed.
+/// The text that a delta releases, as places in the buffer and in the delta, so that nothing stays borrowed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Released {
     /// Where the text begins and ends in the buffer. Empty if no text was held before.
@@ -73,7 +73,7 @@ pub struct Released {
 }
 
 impl Released {
-    /// The whole delta.
+    /// Returns a release of the whole delta.
     #[inline(always)]
     pub(crate) fn all_of(delta: &str) -> Released {
         Released { of_delta: delta.len(), ..Released::default() }
@@ -108,8 +108,8 @@ impl Held {
         }
     }
 
-    /// Begins a step: drops the released front when it is half of the buffer. Each byte is moved once for each that was
-    /// released, so a long held text costs a delta nothing. What one long delta needed is given back.
+    /// Begins a step: drops the released front when it is half of the buffer, so that a byte is moved at most once for
+    /// each byte that was released. Frees the memory that a long delta needed.
     #[inline]
     pub(crate) fn begin(&mut self) {
         if self.start > 0 && self.start * 2 >= self.buffer.len() {
@@ -176,7 +176,7 @@ impl Plain {
         Plain { filter: filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)), marks }
     }
 
-    /// The filter that the shape of a text passes if the text has no byte that begins a word.
+    /// Returns the filter that a shape passes only if its text has no byte that begins a word.
     pub(crate) fn filter(&self) -> u64 {
         self.filter
     }
@@ -186,12 +186,13 @@ impl Plain {
         self.marks[byte as usize] & BEGINS != 0
     }
 
-    /// How many code points `delta` has, if it is plain. Most deltas of most streams are.
+    /// Returns the number of code points of `delta` if it is plain. Most deltas are.
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
-        // Deltas differ in length, and a loop over their bytes would mispredict its end each time. Up to 8 bytes, the
-        // last one stands in for those that are missing; further, two blocks that may overlap cover the text.
+        // No loop over the bytes: deltas differ in length, so the processor would mispredict its end each time. In a
+        // text of up to 8 bytes, the last byte stands in for missing ones. In a longer text, two blocks that may
+        // overlap cover it.
         let marks = match text.len() {
             0 => 0,
             1..=8 => (0..8).fold(0, |marks, at| marks | self.marks[text[at.min(text.len() - 1)] as usize]),
@@ -210,7 +211,7 @@ impl Plain {
     fn block_marks<const N: usize>(&self, text: &[u8]) -> u8 {
         match (text.first_chunk::<N>(), text.last_chunk::<N>()) {
             (Some(&first), Some(&last)) => self.marks(first) | self.marks(last),
-            _ => BEGINS, // too short for a block: read it the long way
+            _ => BEGINS, // too short for a block, so not known to be plain
         }
     }
 
@@ -220,20 +221,21 @@ impl Plain {
     }
 }
 
-/// What is known of a text without a look at it: the kinds of its bytes, and how many bytes there are.
+/// The shape of a text: the kinds of its bytes, and how many bytes there are. It tells that text is plain without
+/// reading it.
 ///
-/// A set of kinds of bytes in the low 48 bits, then in 8 each how many bytes there are and how many of them continue a
-/// code point. It is one word: with it beside the pointer to its string, a token costs one cache line.
+/// The low 48 bits are a set of kinds. The next 8 bits are the number of bytes, and the last 8 the number of bytes that
+/// continue a code point. It is one word, so that a token's shape and its string pointer share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
-/// The kind of each byte: most that stops begin with are alone in theirs.
+/// The kind of each byte. Most bytes with which stops begin have a kind of their own.
 const KINDS: [u8; 256] = kinds();
 
-/// This kind is of no byte: it marks text that has to be read.
+/// A kind that no byte has. It marks text that has to be read.
 const UNKNOWN: u8 = 47;
 
-/// The kind of the bytes that continue a code point: no word begins with one, and no filter has it.
+/// The kind of the bytes that continue a code point. No word begins with such a byte, and no filter has this kind.
 const CONTINUES: u8 = 48;
 
 const FILTER: u64 = (1 << 48) - 1;
@@ -242,7 +244,7 @@ const FILTER: u64 = (1 << 48) - 1;
 pub const NOTHING_PASSES: u64 = u64::MAX;
 
 impl Shape {
-    /// Text that has to be read.
+    /// The shape of text that has to be read.
     pub const UNKNOWN: Shape = Shape(FILTER);
 
     #[doc(hidden)]
@@ -254,7 +256,7 @@ impl Shape {
         }
     }
 
-    /// Whether the text has none of the bytes of a filter.
+    /// Returns whether the text has none of the bytes of a filter.
     #[inline(always)]
     pub fn passes(self, filter: u64) -> bool {
         self.0 & filter == 0
@@ -266,14 +268,14 @@ impl Shape {
         (self.0 >> 48 & 0xFF) as usize
     }
 
-    /// How many bytes continue a code point.
+    /// The number of bytes that continue a code point.
     #[inline(always)]
     pub fn continued(self) -> usize {
         (self.0 >> 56) as usize
     }
 }
 
-/// The filter that text passes which has none of `bytes`.
+/// Returns the filter that text without any of `bytes` passes.
 pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
     1 << UNKNOWN | kinds_of(bytes)
 }
@@ -282,7 +284,8 @@ fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0, |kinds, byte| kinds | 1 << KINDS[byte as usize]) & FILTER
 }
 
-/// Newline, blank and each punctuation mark a kind; digits 1, upper case 5, lower case 4, lead bytes 2, all others 1.
+/// Newline, blank and each punctuation mark have a kind each. Digits share 1 kind, upper case letters 5, lower case
+/// letters 4, lead bytes 2, and all other bytes 1.
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
     let mut next = 0;

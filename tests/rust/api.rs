@@ -106,7 +106,7 @@ fn a_scanner_gives_its_set_back() {
 fn a_scanner_starts_protected_only_where_a_region_is() {
     let options = Options::default().start_protected(true);
     let error = StopScanner::with_options(&StopSet::new(["a"]).unwrap(), &options).unwrap_err();
-    assert_eq!(error.to_string(), "start_protected needs a set that protects a region");
+    assert_eq!(error.to_string(), "start_protected: the set has no protected region");
 }
 
 #[test]

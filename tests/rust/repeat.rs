@@ -97,10 +97,10 @@ fn every_period_fires_behind_any_text() {
 #[test]
 fn a_limit_that_is_too_small_or_too_large_is_refused_by_name() {
     let problem = |count, max_period, min_length| Repeat::new(count, max_period, min_length).unwrap_err().to_string();
-    assert_eq!(problem(2, 1024, 256), "count of repeat is 2, and must be at least 3");
-    assert_eq!(problem(4, 0, 256), "max_period of repeat is 0, and must be at least 1");
-    assert_eq!(problem(4, 65_537, 256), "max_period of repeat is 65537, and must be at most 65536");
-    assert_eq!(problem(4, 1024, 31), "min_length of repeat is 31, and must be at least 32");
+    assert_eq!(problem(2, 1024, 256), "repeat: count must be at least 3, not 2");
+    assert_eq!(problem(4, 0, 256), "repeat: max_period must be at least 1, not 0");
+    assert_eq!(problem(4, 65_537, 256), "repeat: max_period must be at most 65536, not 65537");
+    assert_eq!(problem(4, 1024, 31), "repeat: min_length must be at least 32, not 31");
     let largest = Repeat::new(usize::MAX, 65_536, usize::MAX).unwrap();
     assert_eq!(Loops::new(&largest).feed(&"loop ".repeat(100_000), true), None);
 }

@@ -48,7 +48,7 @@ fn a_vocabulary_knows_its_tokens() {
 fn a_token_that_is_no_text_is_named() {
     for strays in [Strays::Runs, Strays::Bytes] {
         let error = Vocabulary::builder().strays(strays).text("a").text(b"\xFF").build().unwrap_err();
-        assert_eq!(error.to_string(), "token 1 is no UTF-8, and only a byte token may be none");
+        assert_eq!(error.to_string(), "token 1 is not valid UTF-8; only byte tokens may have other bytes");
     }
 }
 

@@ -133,7 +133,7 @@ def test_the_operators_repeat_and_a_request_without(tmp_path: Path) -> None:
     [
         ("4,1024,256", "repeat must be true, false or [count, max_period, min_length]"),
         ([4, 1024], "repeat must be true, false or [count, max_period, min_length]"),
-        ([1, 1024, 256], "repeat count of repeat is 1, and must be at least 3"),
+        ([1, 1024, 256], "repeat count must be at least 3, not 1"),
     ],
 )
 def test_what_is_no_repeat_is_refused_by_name(client: Any, repeat: Any, message: str) -> None:

@@ -22,7 +22,7 @@ pub(crate) type State = u32;
 /// The state before any text.
 pub(crate) const ROOT: State = 0;
 
-/// Set in a transition whose target completes a word.
+/// A flag in a transition whose target completes a word.
 const HIT: u32 = 1 << 31;
 
 /// The most dense transitions of a set (4 MiB of them): enough for all states of a thousand ordinary stops.
@@ -36,10 +36,10 @@ const NONE: u32 = 0;
 
 type Columns = [u8; 256];
 
-/// What an automaton is made for.
+/// The options of an automaton.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
-    /// Whether a prefix of a marker is held: the marker is taken out of the text.
+    /// Whether prefixes of markers are held, because markers are taken out of the text.
     pub(crate) holds_markers: bool,
     /// The most dense transitions.
     pub(crate) dense_limit: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Automaton {
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
-    /// The transitions of the first states, fallbacks resolved.
+    /// The transitions of the first states, with their fallbacks resolved.
     dense: Vec<u32>,
     /// The children of state `s` are `first_child[s]..first_child[s + 1]`, in the order of their labels.
     first_child: Vec<u32>,
@@ -65,24 +65,24 @@ pub(crate) struct Automaton {
     fallbacks: Vec<u32>,
     /// The longest word that completes at each state.
     outputs: Vec<u32>,
-    /// How many bytes at the end of each state's text are a proper prefix of a hidden stop, or of a marker that is
-    /// taken out.
+    /// For each state, the number of bytes at the end of its text that are a proper prefix of a hidden stop, or of a
+    /// marker that is taken out.
     holds: Vec<u32>,
-    /// The same where stops are not hidden; empty if nothing is held then.
+    /// The same for streams that hide no stop. Empty if these hold nothing.
     marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// The automaton of `words`, and which of the words can never complete. The words are distinct and not empty. Words
-    /// that are `hopeless` for another reason are left out.
+    /// Makes the automaton of `words`, and tells which words can never complete. The words are distinct and not empty.
+    /// Words that are `hopeless` for another reason are left out.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
         order.sort_unstable_by(|&one, &other| words.compare(one, other));
         let (mut automaton, pruned) = Trie::new(&words, &order, config).build();
         if pruned.contains(&true) {
-            // A pruned stop must not hold text either, so its states may not exist: build again without it.
+            // A pruned stop must not hold text, so its states must not exist: build again without it.
             order.retain(|&word| !pruned[word as usize]);
             drop(automaton);
             (automaton, _) = Trie::new(&words, &order, config).build();
@@ -95,13 +95,13 @@ impl Automaton {
         &self.words
     }
 
-    /// What is plain text at the root.
+    /// Recognises plain text at the root.
     #[inline(always)]
     pub(crate) fn plain(&self) -> &Plain {
         &self.plain
     }
 
-    /// Scans `text` up to the first byte that completes a word. Returns how many bytes that took.
+    /// Scans `text` up to the first byte that completes a word. Returns the number of bytes up to there.
     #[inline]
     pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         if text.len() >= LONG {
@@ -110,8 +110,8 @@ impl Automaton {
         self.walk(state, text)
     }
 
-    /// Scans `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns its index, and how many
-    /// bytes that took.
+    /// Scans `text` up to the first byte that completes a marker or, if `armed`, a stop. Returns the index of the word
+    /// and the number of bytes up to there.
     #[inline]
     pub(crate) fn scan(&self, state: &mut State, text: &str, armed: bool) -> Option<(usize, usize)> {
         let mut end = 0;
@@ -120,11 +120,11 @@ impl Automaton {
             if let Some(index) = self.completed(*state, armed) {
                 return Some((index, end));
             }
-            // A stop, in unarmed text.
+            // A stop does not fire in unarmed text.
         }
     }
 
-    /// The word that completes at `state`: the longest of all, or in unarmed text of the markers.
+    /// Returns the longest word that completes at `state`; in unarmed text, the longest marker.
     pub(crate) fn completed(&self, state: State, armed: bool) -> Option<usize> {
         let longest = self.outputs[self.number(state)];
         let output = match longest.checked_sub(1) {
@@ -134,8 +134,8 @@ impl Automaton {
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
-    /// into a marker that is taken out.
+    /// Returns how many bytes at the end of the text must be held, because they may become a hidden stop or a marker
+    /// that is taken out.
     #[inline]
     pub(crate) fn held(&self, state: State, hides_stops: bool) -> usize {
         if state == ROOT {
@@ -148,31 +148,31 @@ impl Automaton {
         }
     }
 
-    /// The state after one more byte, and whether a word completes there.
+    /// Returns the state after one more byte, and whether a word completes there.
     pub(crate) fn follow(&self, state: State, byte: u8) -> (State, bool) {
         let next = self.step(state, byte);
         (next & !HIT, next & HIT != 0)
     }
 
-    /// Whether `next` is all of `state` and a byte.
+    /// Returns whether the text of `next` is the text of `state` and one more byte.
     pub(crate) fn extends(&self, state: State, byte: u8, next: State) -> bool {
         self.child(self.number(state), byte) == Some(self.number(next))
     }
 
-    /// Whether all of `state` is a word.
+    /// Returns whether the whole text of `state` is a word.
     pub(crate) fn is_word(&self, state: State) -> bool {
         let number = self.number(state);
         self.outputs[number] != NONE && self.outputs[number] != self.outputs[self.fallbacks[number] as usize]
     }
 
-    /// The longest word with which another one ends.
+    /// Returns the longest other word with which `word` ends.
     pub(crate) fn word_inside(&self, word: usize) -> Option<usize> {
         let state = self.state(self.words.text(word).as_bytes())?;
         let output = self.outputs[self.fallbacks[self.number(state)] as usize];
         output.checked_sub(1).map(|word| word as usize)
     }
 
-    /// The first state of each length of text, from 0 on: longer ones have greater states.
+    /// Returns the first state of each length of text, from 0 on. States of longer text have greater numbers.
     pub(crate) fn levels(&self) -> Box<[State]> {
         let below = |&number: &u32| {
             Some(self.first_child[number as usize]).filter(|&below| (below as usize) < self.labels.len())
@@ -185,7 +185,7 @@ impl Automaton {
         self.fallbacks[self.number(state)] << self.shift
     }
 
-    /// The text of `state`.
+    /// Returns the text of `state`.
     pub(crate) fn text(&self, state: State) -> Vec<u8> {
         let mut number = self.number(state);
         let mut bytes = Vec::new();
@@ -197,7 +197,7 @@ impl Automaton {
         bytes
     }
 
-    /// The state whose text is `text`, if there is one.
+    /// Returns the state whose text is `text`, if there is one.
     pub(crate) fn state(&self, text: &[u8]) -> Option<State> {
         let mut number = 0;
         for &byte in text {
@@ -217,7 +217,8 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Most text begins no word, and here no byte waits for the transition of the one before.
+                // Skip bytes that begin no word: most do not, and here no byte waits for the transition of the byte
+                // before.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,
@@ -243,9 +244,9 @@ impl Automaton {
         }
     }
 
-    /// A step from a state without a row: by an edge, or from a fallback, at last the root, which has a row. Every byte
-    /// read deepens the state by at most one and every fallback makes it shallower, so a text of n bytes takes at most 2n
-    /// edges and fallbacks.
+    /// Steps from a state without a row: follows an edge of the state or of one of its fallbacks. The last fallback is
+    /// the root, which has a row. Every byte deepens the state by at most one and every fallback makes it shallower, so
+    /// a text of n bytes takes at most 2n edges and fallbacks.
     #[cold]
     fn sparse_step(&self, state: State, byte: u8) -> u32 {
         let mut number = self.number(state);

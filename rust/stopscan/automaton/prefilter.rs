@@ -4,14 +4,14 @@ use aho_corasick::packed::{Config, MatchKind, Searcher};
 
 use super::{Automaton, ROOT, State, Words};
 
-/// Only this many bytes of a word are compared, so that a near miss costs no more than that: the full comparison
-/// is the automaton's, which is linear.
+/// Only this many bytes of a word are compared, so that a near miss costs little. The automaton, which is linear,
+/// compares the rest.
 const PREFIX: usize = 8;
 
-/// A jump must be worth its start-up: this many bytes, on average.
+/// The average jump must skip this many bytes to be worth its start-up cost.
 const WORTH: usize = 48;
 
-/// Jumps that may be short before they are judged.
+/// The number of jumps before their average is judged.
 const TRIAL: usize = 16;
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Prefilter {
 }
 
 impl Prefilter {
-    /// A prefilter for `words`, or `None` when they are too many for the vector search.
+    /// Makes a prefilter for `words`, or `None` if there are too many words for the vector search.
     pub(crate) fn new(words: &Words) -> Option<Prefilter> {
         let mut prefixes: Vec<&[u8]> = words.with_literals().map(prefix).collect();
         prefixes.sort_unstable();
@@ -38,15 +38,15 @@ fn prefix(text: &str) -> &[u8] {
 }
 
 impl Automaton {
-    /// As `walk`, but jumps over the text in which no word begins, as long as that pays.
+    /// As `walk`, but jumps over text in which no word begins, as long as this is faster.
     ///
-    /// The prefilter finds where a word's first bytes stand. Between the root and that place no state but the
-    /// root matters, because an occurrence that completes first cannot begin before the leftmost candidate.
+    /// The prefilter finds the leftmost place where the first bytes of a word stand. From the root, the text before
+    /// this place can be skipped, because no word begins in it.
     pub(super) fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // Among the last bytes a word may begin further left than any whole prefix that stands there.
+        // Near the end of the text a word may begin left of the candidate, because its prefix is not complete yet.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

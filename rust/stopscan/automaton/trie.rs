@@ -34,7 +34,7 @@ impl<'a> Trie<'a> {
             columns,
             shift,
             dense: Vec::with_capacity((states << shift).min(config.dense_limit)),
-            // The root, without children yet.
+            // The root, which has no children yet.
             first_child: list(1, states),
             labels: list(0, states),
             fallbacks: list(0, states),
@@ -47,7 +47,7 @@ impl<'a> Trie<'a> {
         Trie { words, order, dense_limit: config.dense_limit, holds_markers, pruned, automaton }
     }
 
-    /// The automaton, and which words can never complete.
+    /// Returns the automaton, and tells which words can never complete.
     pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
         let (mut level, mut below) = (Vec::new(), Vec::new());
         level.push(0..self.order.len());
@@ -106,7 +106,7 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Notes that `word` completes at a state with this fallback; returns it as an output.
+    /// Notes that `word` completes at a state with this fallback. Returns the word as an output.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -119,8 +119,8 @@ impl<'a> Trie<'a> {
         word + 1
     }
 
-    /// Prunes the words of `range` that go on after `output` completed inside them: they can never complete. Only
-    /// a marker that contains a stop can: in unarmed text.
+    /// Prunes the words of `range` that go on after `output` completed inside them, because they can never complete.
+    /// Only a marker that contains a stop can complete: in unarmed text.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -131,7 +131,7 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how much is held at the state of `range`: all of it, or as much as at its fallback.
+    /// Notes how much is held at the state of `range`: its whole text, or as much as at its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
@@ -143,7 +143,7 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Whether the state of `range` is a proper prefix of a word of this `kind` that can complete.
+    /// Returns whether the state of `range` is a proper prefix of a word of this `kind` that can complete.
     fn begins(&self, mut range: Range<usize>, depth: usize, kind: WordKind) -> bool {
         range.any(|at| {
             let word = self.order[at] as usize;
@@ -172,8 +172,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// How many states there are at most: one for each byte of a word, without the bytes with which the word before it in
-/// order also begins.
+/// Returns the most states that there can be: one for each byte of a word, except the bytes that it shares with the
+/// beginning of the word before it in order.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {
@@ -184,7 +184,7 @@ fn states(words: &Words, order: &[u32]) -> usize {
     1 + order.iter().map(added).sum::<usize>()
 }
 
-/// A column for each byte that stands in a word, and the base-2 logarithm of the row width they need.
+/// Returns a column for each byte that occurs in a word, and the base-2 logarithm of the row width.
 fn columns(words: &Words) -> (Columns, u32) {
     let mut columns = [0; 256];
     for byte in words.with_literals().flat_map(str::bytes) {

@@ -2,19 +2,19 @@
 
 use std::cmp::Ordering;
 
-/// What completing a word means.
+/// The kind of a word, which says what happens when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WordKind {
     /// A stop that is cut from the output.
     Hidden,
     /// A stop that stays in the output.
     Visible,
-    /// Leads to another region.
+    /// A marker, which leads to a region.
     Marker,
 }
 
-/// Hidden stops first, then visible ones, then markers: a word's index tells its kind. Behind them are the patterns that
-/// are plain text, which only the automaton and what reads patterns know.
+/// The hidden stops come first, then the visible stops, then the markers, so that the index of a word tells its kind.
+/// The last words are literals: patterns that are plain text. Only the automaton and the code for patterns know them.
 #[derive(Debug, Default)]
 pub(crate) struct Words {
     text: String,
@@ -45,23 +45,23 @@ impl Words {
         }
     }
 
-    /// Adds patterns that are plain text: stops that are hidden.
+    /// Adds patterns that are plain text, which are hidden stops.
     pub(crate) fn add_literals<'a>(&mut self, literals: impl ExactSizeIterator<Item = &'a str> + Clone) {
         self.literals += literals.len();
         self.add(literals);
     }
 
-    /// How many words there are, without literals.
+    /// The number of words without literals.
     pub(crate) fn len(&self) -> usize {
         self.ends.len() - self.literals
     }
 
-    /// How many words there are, with literals.
+    /// The number of words with literals.
     pub(crate) fn len_with_literals(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many words are stops.
+    /// The number of words that are stops.
     pub(crate) fn stops(&self) -> usize {
         self.hidden + self.visible
     }
@@ -71,7 +71,7 @@ impl Words {
         &self.text[start as usize..self.ends[index] as usize]
     }
 
-    /// How two words are ordered. It is a call of its own, because sorting would have several copies of it.
+    /// Compares two words. It is not inlined, because sorting would then have several copies of it.
     #[inline(never)]
     pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
         self.text(one as usize).cmp(self.text(other as usize))

@@ -1,12 +1,12 @@
-//! The states of a form, made of its parts.
+//! Makes the states of a format from its parts.
 
 use super::{Format, Pair};
 use crate::{SegmentSet, SegmentSetBuilder, Target, keep};
 
-/// Stays in the text, at the beginning of that of the state it leads to.
+/// The marker stays, as the beginning of the text of the state to which it leads.
 const KEPT: bool = true;
 
-/// A state of a stream: its region is what stands before the first slash of its name.
+/// A state of a stream. The name of its region is its own name up to the first slash.
 ///
 /// ```
 /// use stopscan::Format;
@@ -23,7 +23,7 @@ pub struct State {
 }
 
 impl State {
-    /// Its name.
+    /// The name of the state.
     ///
     /// ```
     /// use stopscan::Format;
@@ -34,8 +34,8 @@ impl State {
         self.name
     }
 
-    /// The markers that are live in it, the state that each leads to, and whether the marker stays, as the beginning of
-    /// the text there.
+    /// The markers that are live in the state. Each comes with the state to which it leads, and whether the marker
+    /// stays, as the beginning of the text there.
     ///
     /// ```
     /// use stopscan::Format;
@@ -51,7 +51,7 @@ impl State {
         State { name, markers: Vec::new() }
     }
 
-    /// Adds markers that lead to `state`, without markers that are empty or there already.
+    /// Adds markers that lead to `state`. Leaves out markers that are empty or were added before.
     fn add(&mut self, markers: impl Iterator<Item = &'static str>, state: &'static str, kept: bool) {
         for marker in markers {
             if !marker.is_empty() && self.markers.iter().all(|known| known.0 != marker) {
@@ -62,14 +62,14 @@ impl State {
 }
 
 impl Format {
-    /// Its states; a stream begins in the first.
+    /// The states of the format. A stream begins in the first.
     ///
     /// A part ends at its closing marker. Models forget that marker, or write it twice. So reasoning also ends where another
     /// part opens. A closing marker in the answer is left out, and so is an opening marker in its own part.
     ///
     /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads to
     /// the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began in the
-    /// answer, that marker is text. After the reasoning its opening marker is text, unless the form's own parsers open the
+    /// answer, that marker is text. After the reasoning its opening marker is text, unless the format's own parsers open the
     /// reasoning again.
     ///
     /// ```
@@ -107,7 +107,7 @@ impl Format {
         states
     }
 
-    /// A set of these states, for stops to be added.
+    /// Returns a builder of a set with these states, to which stops can be added.
     ///
     /// ```
     /// use stopscan::{Format, Segmenter};
@@ -128,7 +128,8 @@ impl Format {
         })
     }
 
-    /// An answer, whose calls are in the states `calls`; the closing marker of the reasoning leads to the state `after` it.
+    /// Makes a state of the answer whose calls are in the states `calls`. The closing marker of the reasoning leads to
+    /// the state `after`.
     fn answer_state(&self, name: &'static str, calls: &Calls, after: &'static str) -> State {
         let mut state = State::new(name);
         if name != after || self.reopens {
@@ -147,12 +148,12 @@ impl Format {
         state
     }
 
-    /// Where the opening marker of the reasoning leads.
+    /// The state to which the opening marker of the reasoning leads.
     fn opened(&self) -> &'static str {
         if self.title.is_empty() { "reasoning" } else { "reasoning/at its title" }
     }
 
-    /// The reasoning; where it may have a title, also before that.
+    /// Makes the state of the reasoning. If the reasoning may have a title, also makes the state before the title.
     fn thoughts(&self, after: &'static str) -> Vec<State> {
         let mut thoughts = State::new("reasoning");
         thoughts.add(closing(self.reasoning), after, false);
@@ -169,8 +170,9 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    /// The states in which calls are, each up to a closing marker. A call that nothing closes ends at the next one's opening
-    /// marker, and so does a bare call. A marker that also stands inside of calls begins none there.
+    /// Makes the states of calls, each of which ends at a closing marker. A call without a closing marker ends at the
+    /// opening marker of the next call, and so does a bare call. A marker that also occurs inside calls does not begin
+    /// a call there.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);
@@ -199,7 +201,7 @@ impl Format {
         opening(self.tool_call).any(|marker| !marker.is_empty())
     }
 
-    /// The state in which bare calls are, if there are some.
+    /// The state of bare calls, if the format has them.
     fn bare_calls(&self, calls: &Calls) -> Option<&'static str> {
         let name = if self.marks_calls() { calls.bare } else { Some(calls.marked) };
         name.filter(|_| !self.bare.is_empty())
@@ -209,11 +211,11 @@ impl Format {
 /// The states of calls that lead back to one state of the answer. Calls that can follow each other without any text
 /// between them are in different states, so that each is a part.
 struct Calls {
-    /// Behind an opening marker.
+    /// The state after an opening marker.
     marked: &'static str,
-    /// Behind the opening marker of the next call, where that ends the call before.
+    /// The state after the opening marker of the next call, if this marker ends the call before.
     next: &'static str,
-    /// Behind a marker that belongs to the call.
+    /// The state after a marker that belongs to the call.
     bare: Option<&'static str>,
 }
 

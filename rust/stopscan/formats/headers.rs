@@ -1,4 +1,4 @@
-//! The forms whose parts begin with a header. The header is a region of its own, which no reader sees.
+//! The formats whose parts begin with a header. The header is a region of its own, which is not shown to a reader.
 
 use super::{Format, Markers};
 
@@ -8,9 +8,9 @@ const MUSE_ENDS: Markers = &[("<|eom|>", "header"), ("<|eot|>", "header")];
 const INKLING_ENDS: Markers = &[("<|end_message|>", "header"), ("<|content_model_end_sampling|>", "header")];
 
 pub(super) static HEADERS: &[Format] = &[
-    // A stream begins behind `<|start|>assistant`, in a header: the channel, the recipient of a call, a content type.
-    // The recipient may stand before the channel or behind it, so a call is all that follows ` to=`:
-    // `functions.f <|constrain|>json<|message|>{…}`. A commentary without a recipient is for the user.
+    // A stream begins after `<|start|>assistant`, in a header: the channel, the recipient of a call, a content type.
+    // The recipient may stand before or after the channel, so everything after ` to=` is a call: `functions.f
+    // <|constrain|>json<|message|>{…}`. A commentary without a recipient is for the user.
     Format::graph(
         "harmony",
         "gpt-oss: docs/format.md of openai/harmony",
@@ -22,8 +22,9 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", HARMONY_ENDS),
         ],
     ),
-    // A stream begins behind `<|message_model|>`, in a header, which may hold the name of the function. A call in the
-    // middle of the reasoning ends it, and so does what opens another part in the middle of an answer.
+    // A stream begins after `<|message_model|>`, in a header, which may have the name of the function. A call in the
+    // middle of the reasoning ends the reasoning, and a marker that opens another part in the middle of an answer ends
+    // the answer.
     Format::graph(
         "inkling",
         "Inkling: vLLM's inkling; the response template in transformers' tests/utils/test_chat_parsing.py",
@@ -63,7 +64,8 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", INKLING_ENDS),
         ],
     ),
-    // A stream begins behind `<|start|>assistant`, in a header. Calls go to a tool, which they also name themselves.
+    // A stream begins after `<|start|>assistant`, in a header. The header of a call names the tool, and so does the
+    // call itself.
     Format::graph(
         "muse",
         "Muse: vLLM's muse_glimmer",
@@ -78,7 +80,7 @@ pub(super) static HEADERS: &[Format] = &[
             ("tool_call", MUSE_ENDS),
         ],
     ),
-    // A call is a message of its own, behind a header, or follows one marker. Nothing closes it but the next call.
+    // A call is a message of its own with a header, or follows one marker. Only the next call ends it.
     Format::graph(
         "gigachat3",
         "GigaChat 3: vLLM's gigachat3",

@@ -1,4 +1,4 @@
-//! How today's models mark the parts of an answer, as data.
+//! The markers with which today's models mark the parts of an answer, as data.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ mod parts;
 
 pub use graph::State;
 
-/// Markers, each with the state that it leads to.
+/// Markers, each with the state to which it leads.
 type Markers = &'static [(&'static str, &'static str)];
 
 /// The opening and the closing marker of a part. An empty string means that there is no such marker.
 type Pair = (&'static str, &'static str);
 
-/// How a family of models marks the parts of an answer: reasoning, answer and tool calls.
+/// The format of a family of models: the markers of the reasoning, the answer and the tool calls.
 ///
-/// The text that people read is that of the regions `answer` and `reasoning`, the calls are in `tool_call`; text of any
-/// other region, such as a header, is not for a reader.
+/// People read the text of the regions `answer` and `reasoning`. The calls are in the region `tool_call`. The text of
+/// any other region, such as a header, is not for a reader.
 ///
 /// ```
 /// use stopscan::Format;
@@ -32,25 +32,25 @@ type Pair = (&'static str, &'static str);
 pub struct Format {
     name: &'static str,
     source: &'static str,
-    /// Where a form has headers, all of its states; otherwise they are made of the parts.
+    /// All states of a format with headers. The states of any other format are made from its parts.
     states: &'static [(&'static str, Markers)],
     reasoning: &'static [Pair],
     tool_call: &'static [Pair],
     answer: &'static [Pair],
-    /// What begins a call in the answer and belongs to it.
+    /// Markers that begin a call in the answer and belong to the call.
     bare: &'static [&'static str],
-    /// What may follow the opening marker of the reasoning, and is left out with it.
+    /// The text that may follow the opening marker of the reasoning, and is left out with it.
     title: &'static str,
     /// Whether the opening marker opens the reasoning again after it has ended.
     reopens: bool,
-    /// Whether the closing marker of the reasoning is a phrase, which an answer may have, too.
+    /// Whether the closing marker of the reasoning is a phrase that an answer may also contain.
     phrase: bool,
-    /// Whether each call has an opening marker of its own, and no closing one: the marker ends the call before.
+    /// Whether each call has an opening marker but no closing marker. The opening marker then ends the call before.
     unclosed: bool,
 }
 
 impl Format {
-    /// The form of this name.
+    /// Returns the format of this name.
     ///
     /// ```
     /// use stopscan::Format;
@@ -62,7 +62,7 @@ impl Format {
         Format::all().find(|format| format.name == name)
     }
 
-    /// All forms.
+    /// Returns all formats.
     ///
     /// ```
     /// use stopscan::Format;
@@ -73,7 +73,7 @@ impl Format {
         parts::PARTS.iter().chain(headers::HEADERS)
     }
 
-    /// Its name, which is that of vLLM's parser where there is one.
+    /// The name of the format: the name of vLLM's parser if there is one.
     ///
     /// ```
     /// use stopscan::Format;
@@ -84,7 +84,7 @@ impl Format {
         self.name
     }
 
-    /// Which models write the form, and where it is documented.
+    /// The models that write the format, and the places where it is documented.
     ///
     /// ```
     /// use stopscan::Format;

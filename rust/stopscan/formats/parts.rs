@@ -1,20 +1,20 @@
-//! The forms whose parts stand between markers, as data; those with headers are beside.
+//! The formats whose parts stand between markers, as data. The formats with headers are in `headers`.
 
 use super::Format;
 
 const THINK: (&str, &str) = ("<think>", "</think>");
 const CALL: (&str, &str) = ("<tool_call>", "</tool_call>");
-/// What is said of the function's name in Qwen3-Coder's calls.
+/// The marker of the function's name in Qwen3-Coder's calls.
 const FUNCTION: &[&str] = &["<function="];
 
-/// Only the outermost markers of calls are here: those inside a block belong to the call.
+/// Only the outermost markers of calls are here. Markers inside a block belong to the call.
 pub(super) static PARTS: &[Format] = &[
     Format::parts(
         "think",
         "models without tool calls, such as DeepSeek-R1's distillates and Holo2: vLLM's deepseek_r1 and holo2",
     )
     .reasoning(&[THINK]),
-    // What stands inside <tool_call> differs among the next ten (JSON, XML, arguments); the markers do not.
+    // The next ten formats have the same markers. Only the text inside <tool_call> differs: JSON, XML or arguments.
     Format::parts("hermes", "Hermes 2 Pro to 4, Qwen2.5: chat templates; vLLM's hermes, mlx-lm's json_tools")
         .reasoning(&[THINK])
         .tool_call(&[CALL]),
@@ -54,7 +54,7 @@ pub(super) static PARTS: &[Format] = &[
         .tool_call(&[CALL])
         .bare(FUNCTION),
     Format::parts("mimo", "MiMo, MiMo-V2: vLLM's mimo").reasoning(&[THINK]).tool_call(&[CALL]).bare(FUNCTION),
-    // Tokenizers before v11 write one `[TOOL_CALLS]` and an array of all calls.
+    // Tokenizers before v11 write a single `[TOOL_CALLS]` and an array of all calls.
     Format::parts(
         "mistral",
         "Mistral's tokenizers, reasoning since v13: mistral-common's SpecialTokens; vLLM's and mlx-lm's mistral",
@@ -112,8 +112,9 @@ pub(super) static PARTS: &[Format] = &[
         .reasoning(&[("<seed:think>", "</seed:think>")])
         .tool_call(&[("<seed:tool_call>", "</seed:tool_call>")])
         .bare(FUNCTION),
-    // The calls are a JSON array that ends with its bracket, which no literal can be: what follows it is in the region.
-    // 3.0 opens it with the first marker, 3.1 with the second; quantized models write `Here's`, says vLLM.
+    // The calls are a JSON array. Its last bracket cannot be a marker, so text after the array is also in the region.
+    // 3.0 opens the array with the first marker, 3.1 with the second. According to vLLM, quantized models write
+    // `Here's`.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
         .reasoning(&[
             ("Here is my thought process:", "Here is my response:"),
@@ -128,20 +129,20 @@ pub(super) static PARTS: &[Format] = &[
     .reasoning(&[("<|START_THINKING|>", "<|END_THINKING|>")])
     .tool_call(&[("<|START_ACTION|>", "<|END_ACTION|>")])
     .answer(&[("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<|START_TEXT|>", "<|END_TEXT|>")]),
-    // Hunyuan's next models put a suffix of their tokenizer's into each marker: no literals.
+    // Hunyuan's next models put a suffix of their tokenizer into each marker, so those markers are not literals.
     Format::parts("hunyuan_a13b", "Hunyuan-A13B: vLLM's hunyuan_a13b")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // Only built-in tools and some prompts bring the marker. A bare JSON object as the whole answer is a call, too, and
-    // no literal tells it from an answer in JSON.
+    // Only built-in tools and some prompts bring the marker. A bare JSON object as the whole answer is also a call, but
+    // no marker tells it from an answer in JSON.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),
-    // A bare list of calls as the whole answer is a call, too; no literal tells it from an answer.
+    // A bare list of calls as the whole answer is also a call, but no marker tells it from an answer.
     Format::parts("llama4", "Llama 4: Meta's prompt_format.md; vLLM's llama4_pythonic")
         .tool_call(&[("<|python_start|>", "<|python_end|>")]),
-    // The bracket is a part of the second marker, because `functools` alone is a word of many programs: the text is the
-    // array without its first bracket, and, as the array has no closing marker, what follows it.
+    // The bracket is a part of the second marker, because `functools` alone is a word of many programs. So the text is
+    // the array without its first bracket and, because the array has no closing marker, the text after it.
     Format::parts("phi4_mini", "Phi-4-mini: chat template; vLLM's phi4_mini_json")
         .tool_call(&[("<|tool_call|>", "<|/tool_call|>")])
         .bare(&["functools["]),
@@ -163,7 +164,7 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("lfm2", "LFM2, LFM2.5: chat templates; vLLM's lfm2, mlx-lm's pythonic")
         .reasoning(&[THINK])
         .tool_call(&[("<|tool_call_start|>", "<|tool_call_end|>")]),
-    // The model also calls from within its reasoning; what follows such a call is the answer here, which it is not.
+    // The model also calls inside its reasoning. Known error: text after such a call counts as the answer.
     Format::parts("apertus", "Apertus: vLLM's apertus, sglang's apertus2509")
         .reasoning(&[("<|inner_prefix|>", "<|inner_suffix|>")])
         .tool_call(&[("<|tools_prefix|>", "<|tools_suffix|>")]),
@@ -185,7 +186,7 @@ pub(super) static PARTS: &[Format] = &[
             ("<ifm|think_faster>", "</ifm|think_faster>"),
         ])
         .tool_call(&[("<ifm|tool_calls>", "</ifm|tool_calls>")]),
-    // Hunyuan's checkpoints may put a suffix of their tokenizer's into each marker (`<think:6124c78e>`). These are the
+    // Hunyuan's checkpoints may put a suffix of their tokenizer into each marker (`<think:6124c78e>`). These are the
     // markers without a suffix.
     Format::parts("hy_v3", "Hunyuan 3: vLLM's hy_v3")
         .reasoning(&[THINK])
@@ -193,12 +194,12 @@ pub(super) static PARTS: &[Format] = &[
     Format::parts("hy_v4", "Hunyuan 4: vLLM's hy_v4")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")]),
-    // The opening tag has the function's name, and so belongs to the call; the closing one is taken out.
+    // The opening tag contains the function's name, so it belongs to the call. The closing tag is taken out.
     Format::parts("minicpm5", "MiniCPM5: vLLM's minicpm5")
         .reasoning(&[THINK])
         .tool_call(&[("", "</function>")])
         .bare(&["<function name=", "<functionname="]),
-    // The calls are JSON objects behind one marker each.
+    // The calls are JSON objects, each after a marker.
     Format::parts("granite_20b_fc", "Granite 20B function calling: vLLM's granite-20b-fc")
         .tool_call(&[("<function_call>", "")])
         .unclosed_calls(),

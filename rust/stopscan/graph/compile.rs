@@ -1,4 +1,4 @@
-//! Compiles a set. Every error about what a set was given comes from here.
+//! Compiles a set. All errors about the parts of a set are made here.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
 use crate::room;
 
-/// The most memory that compiling takes for each byte of a stop or marker, and besides for each of them. The rows of the
-/// automata come to it.
+/// The most memory that compiling takes for each byte of a stop or marker, and for each stop or marker besides. The
+/// rows of the automata are added to it.
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
-/// Compiles a graph whose markers `stay` in the text, or not.
+/// Compiles a graph. `stay` says whether its markers stay in the text.
 pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError> {
     let protects = recipe.regions.is_empty() && stay;
     if !protects && !recipe.protect.is_empty() {
@@ -28,7 +28,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     }
     let live = live(recipe.stop_in.as_deref(), &plans, protects)?;
     check_size(recipe, &plans, &live)?;
-    // Before the strings: they may be long, and patterns that are refused are to be refused at once.
+    // The patterns come before the strings, which may be long: a pattern that is refused is refused at once.
     let patterns = recipe.patterns.distinct();
     let strings = recipe.stop.iter().chain(&recipe.visible).map(String::len).sum();
     let mut compiler = Compiler::new(&patterns, if live.contains(&true) { strings } else { 0 })?;
@@ -68,7 +68,7 @@ pub(crate) fn compile(recipe: &Recipe, stay: bool) -> Result<Graph, StopSetError
     })
 }
 
-/// For each node, whether stops are live in its region.
+/// Returns for each node whether stops are live in its region.
 fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<Vec<bool>, StopSetError> {
     let Some(names) = names else {
         return Ok((0..plans.len()).map(|node| node == 0 || !protects).collect());
@@ -81,8 +81,8 @@ fn live(names: Option<&[String]>, plans: &[Plan<'_>], protects: bool) -> Result<
     Ok(plans.iter().map(|plan| names.iter().any(|name| plan.region == name)).collect())
 }
 
-/// Refuses a set that is too large, and asks for the memory of any other, so that no later step has to report that there
-/// is none. Stops cost memory at each node where they are live.
+/// Refuses a set that is too large or for which there is not enough memory, so that no later step has to report this.
+/// Stops cost memory at each node where they are live.
 fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), StopSetError> {
     let stops = || recipe.stop.iter().chain(&recipe.visible).chain(&recipe.patterns.patterns);
     let markers = || plans.iter().flat_map(|plan| &plan.markers);
@@ -98,8 +98,8 @@ fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), 
     Ok(())
 }
 
-/// Where a marker leads: the name of a region or of a state of one. Strings are targets; [`keep`] makes one whose marker
-/// is kept.
+/// The region, or state of a region, to which a marker leads. A string is a target; [`keep`] makes a target whose
+/// marker is kept.
 ///
 /// ```
 /// use stopscan::Target;
@@ -113,18 +113,18 @@ pub struct Target {
 }
 
 impl Target {
-    /// The name of the region, or of the state of one.
+    /// The name of the region, or of the state of a region.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the marker is the beginning of the text there.
+    /// Whether the marker is kept, as the beginning of the text of the region.
     pub fn is_kept(&self) -> bool {
         self.kept
     }
 }
 
-/// A target whose marker is kept: the marker is the beginning of the text of the region that it leads to.
+/// Makes a target whose marker is kept, as the beginning of the text of the region to which it leads.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter, keep};
@@ -145,7 +145,7 @@ impl<T: AsRef<str>> From<T> for Target {
     }
 }
 
-/// A node before it is compiled: its name and that of its region, and its markers, each once.
+/// A node before it is compiled: its name, the name of its region, and its distinct markers.
 struct Plan<'a> {
     name: &'a str,
     region: &'a str,
@@ -175,7 +175,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Finds a marker that never completes: those who gave it named the region that it leads to.
+    /// Refuses a marker that can never complete: the user named a region to which it leads.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {
@@ -188,7 +188,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The nodes of regions.
+/// Makes the nodes of a graph of regions.
 fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut numbers = HashMap::new();
     for (number, StateRecipe { name, .. }) in regions.iter().enumerate() {
@@ -202,7 +202,7 @@ fn of_regions(regions: &[StateRecipe]) -> Result<Vec<Plan<'_>>, StopSetError> {
     regions.iter().map(|state| state.plan(&numbers)).collect()
 }
 
-/// The nodes of ordinary text and of protected pairs.
+/// Makes the node of ordinary text and the nodes of protected pairs.
 fn of_pairs(pairs: &[(String, String)]) -> Result<Vec<Plan<'_>>, StopSetError> {
     let mut plans = vec![Plan::new(ANSWER, ANSWER)];
     let mut closings: HashMap<&str, &str> = HashMap::new();
@@ -248,7 +248,7 @@ impl StateRecipe {
     }
 }
 
-/// The region of a state: what stands before the first slash.
+/// Returns the name of a state's region: its own name up to the first slash.
 fn region_of(name: &str) -> &str {
     name.split_once('/').map_or(name, |(region, _)| region)
 }
@@ -256,14 +256,14 @@ fn region_of(name: &str) -> &str {
 #[derive(Default)]
 struct Roles<'a>(HashMap<&'a str, Role>);
 
-/// Stops without repetitions, and where each stood in the list that was given.
+/// Stops without repetitions, and the index of each in the list that the user gave.
 struct Distinct<'a> {
     texts: Vec<&'a str>,
     indices: Vec<u32>,
 }
 
 impl<'a> Roles<'a> {
-    /// The stops of a list, each once.
+    /// Returns the distinct stops of a list.
     fn stops(&mut self, stops: &'a [String], role: Role) -> Result<Distinct<'a>, StopSetError> {
         let mut distinct =
             Distinct { texts: Vec::with_capacity(stops.len()), indices: Vec::with_capacity(stops.len()) };
@@ -279,7 +279,7 @@ impl<'a> Roles<'a> {
         Ok(distinct)
     }
 
-    /// Notes what `text` is; returns whether it is new.
+    /// Notes the role of `text`. Returns whether the text is new.
     fn add(&mut self, text: &'a str, role: Role) -> Result<bool, StopSetError> {
         match self.0.insert(text, role) {
             None => Ok(true),

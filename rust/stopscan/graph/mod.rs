@@ -1,5 +1,5 @@
-//! What a set compiles to: nodes, each with an automaton over the stops and markers that are live in it, and where each
-//! of its markers leads.
+//! A compiled set: nodes, each with an automaton over the stops and markers that are live in it, and with the node to
+//! which each marker leads.
 //!
 //! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In most
 //! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
@@ -18,7 +18,7 @@ mod compile;
 pub(crate) use compile::compile;
 pub use compile::{Target, keep};
 
-/// The name of the one region of a set that was given none.
+/// The name of the only region of a set that was given no regions.
 pub(crate) const ANSWER: &str = "answer";
 
 #[derive(Debug)]
@@ -26,14 +26,14 @@ pub struct Graph {
     nodes: Box<[Node]>,
     /// The names of the regions, in the order of their first nodes.
     regions: Box<[Box<str>]>,
-    /// Where each stop stands in the list that the user gave.
+    /// The index of each stop in the list that the user gave.
     indices: Box<[u32]>,
     patterns: PatternList,
-    /// What counts as a loop, if one is a stop.
+    /// The limits of a loop, if loops are a stop.
     repeat: Option<Repeat>,
-    /// The stops, if they are live nowhere.
+    /// The stops of a set in which they are live in no region.
     dormant: Words,
-    /// Whether the nodes behind the first are those of protected pairs.
+    /// Whether the nodes after the first are the nodes of protected pairs.
     protects: bool,
     /// Whether markers stay in the text.
     stay: bool,
@@ -46,10 +46,10 @@ struct Node {
     region: u32,
     /// Whether stops are live in it.
     live: bool,
-    /// What is plain text where nothing has begun, neither a string nor a pattern.
+    /// Recognises plain text while neither a string nor a pattern has begun.
     plain: Plain,
     automaton: Automaton,
-    /// Finds the patterns, if they are live in it.
+    /// Finds the patterns, if they are live in the node.
     machine: Option<Machine>,
     /// Where each marker leads.
     leads: Box<[Lead]>,
@@ -59,7 +59,8 @@ struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lead {
     pub(crate) node: u32,
-    /// Whether the marker is the beginning of the text there. Otherwise it is taken out, unless all markers stay.
+    /// Whether the marker is kept, as the beginning of the text of the target. Otherwise it is taken out, unless all
+    /// markers stay.
     pub(crate) kept: bool,
 }
 
@@ -68,7 +69,7 @@ impl Graph {
         &self.nodes[node as usize]
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -85,7 +86,7 @@ impl Graph {
         self.repeat.as_ref()
     }
 
-    /// What a node reads its strings and its patterns with.
+    /// The automaton of a node's strings, and the machine of its patterns.
     pub(crate) fn machines(&self, node: u32) -> (&Automaton, Option<&Machine>) {
         let Node { automaton, machine, .. } = self.node(node);
         (automaton, machine.as_ref())
@@ -96,12 +97,12 @@ impl Graph {
         &self.node(node).name
     }
 
-    /// The node of this name.
+    /// The node with this name.
     pub(crate) fn find(&self, name: &str) -> Option<u32> {
         self.nodes.iter().position(|node| &*node.name == name).map(|node| node as u32)
     }
 
-    /// The index of the name of a node's region.
+    /// The index of a node's region in `regions`.
     #[inline(always)]
     pub(crate) fn region(&self, node: u32) -> u32 {
         self.node(node).region
@@ -115,26 +116,27 @@ impl Graph {
         &self.regions[region as usize]
     }
 
-    /// The node in which text that begins in the first protected region begins.
+    /// The node of the first protected region.
     pub(crate) fn protected(&self) -> Option<u32> {
         self.protects.then_some(1)
     }
 
-    /// What is plain text at a node, where nothing has begun.
+    /// Recognises plain text at a node while nothing has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
         &self.node(node).plain
     }
 
-    /// How long `text` is, if nothing begins in it at a node where nothing has begun: reading it changes nothing but how
-    /// much was read, and what patterns and loops know of the text. It is the one way past the automata.
+    /// Returns the length of `text` if nothing begins in it, at a node where nothing has begun. Reading such text
+    /// changes only how much was read, and the history of patterns and loops. This is the only fast path around the
+    /// automata.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
     }
 
-    /// How many bytes at the end of the text read so far may still turn into a hidden stop, if stops are hidden, or
-    /// into a marker that does not stay.
+    /// Returns how many bytes at the end of the text must be held, because they may become a hidden stop or a marker
+    /// that does not stay.
     #[inline]
     pub(crate) fn held(&self, cursor: Cursor, hides_stops: bool) -> usize {
         self.node(cursor.node).automaton.held(cursor.state, hides_stops)
@@ -150,12 +152,12 @@ impl Graph {
         (0..self.len() as u32).flat_map(|node| self.markers(node))
     }
 
-    /// The marker of this text that is live at `node`, whether or not a stop inside it completes first in text.
+    /// Returns the marker with this text that is live at `node`, also if a stop inside the marker would complete first.
     pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, self.words(node).stops()..self.words(node).len(), text)
     }
 
-    /// Where the marker `word` leads.
+    /// Returns where the marker `word` leads.
     pub(crate) fn lead_of(&self, word: Word) -> Lead {
         self.node(word.node).leads[word.index as usize - self.words(word.node).stops()]
     }
@@ -168,12 +170,12 @@ impl Graph {
         self.words(word.node).text(word.index as usize)
     }
 
-    /// Where a stop stands in the list that the user gave.
+    /// Returns the index of a stop in the list that the user gave.
     pub(crate) fn index(&self, stop: Word) -> usize {
         self.indices[stop.index as usize] as usize
     }
 
-    /// The stop of this text that is live at `node`.
+    /// Returns the stop with this text that is live at `node`.
     pub(crate) fn stop(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, 0..self.words(node).stops(), text)
     }
@@ -183,7 +185,7 @@ impl Graph {
         Some(Word { node, index: index as u32 })
     }
 
-    /// All stops that are strings, with some markers behind them.
+    /// All stops that are strings, followed by some markers.
     pub(crate) fn stops(&self) -> &Words {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
@@ -194,14 +196,15 @@ impl Graph {
         self.regions().enumerate().filter(move |(region, _)| live(*region)).map(|(_, name)| name)
     }
 
-    /// The longest suffix of the text read so far that begins a word, as a word and how many of its bytes that is.
+    /// Returns the longest suffix of the text read so far that begins a word, as that word and the length of the
+    /// suffix.
     pub(crate) fn partial(&self, cursor: Cursor) -> (u32, usize) {
         let text = self.node(cursor.node).automaton.text(cursor.state);
         let word = self.words(cursor.node).with_literals().position(|word| word.as_bytes().starts_with(&text));
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// The cursor at `node` after the first `length` bytes of a word of that node, if these begin one there.
+    /// Returns the cursor at `node` after the first `length` bytes of a word, or `None` if they begin no word there.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -212,7 +215,7 @@ impl Graph {
     }
 }
 
-/// What a graph is compiled of: what a builder collects.
+/// The parts of a set, as a builder collects them. A graph is compiled from them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recipe {
     pub(crate) stop: Vec<String>,
@@ -224,7 +227,7 @@ pub(crate) struct Recipe {
     pub(crate) repeat: Option<Repeat>,
 }
 
-/// A region, or a state of one: its name, and its markers with where each leads.
+/// A region or a state of a region: its name, and its markers with the state to which each leads.
 #[derive(Clone, Debug)]
 pub(crate) struct StateRecipe {
     pub(crate) name: String,
@@ -232,14 +235,14 @@ pub(crate) struct StateRecipe {
 }
 
 impl PartialEq for Graph {
-    /// Whether two sets read text alike, and say the same of their regions.
+    /// Whether two sets read text alike, and both or neither were given pairs to protect.
     fn eq(&self, other: &Graph) -> bool {
         self.protects == other.protects && self.identity() == other.identity()
     }
 }
 
 impl Graph {
-    /// The states of regions with their markers, and where each marker leads.
+    /// The states of regions with their markers, and the state to which each marker leads.
     pub(crate) fn states(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = (&str, Target)>)> {
         self.nodes.iter().zip(0..).map(|(node, number)| {
             let target = |lead: &Lead| {
@@ -250,12 +253,13 @@ impl Graph {
         })
     }
 
-    /// The same number for sets that read text alike, in every process and version.
+    /// Returns a fingerprint that is equal for sets that read text alike, in every process and version.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.identity())
     }
 
-    /// All that sets have in common that read text alike. No text of a set is empty, so an empty one ends a list.
+    /// Returns bytes that are equal for sets that read text alike. An empty text ends a list, because no text of a set
+    /// is empty.
     fn identity(&self) -> Vec<u8> {
         fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
             texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));
@@ -281,7 +285,7 @@ impl Graph {
     }
 }
 
-/// Where reading stands: at which node, and in what state of its automaton.
+/// The position of a stream: a node, and a state of its automaton.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     #[doc(hidden)]
@@ -297,7 +301,7 @@ pub(crate) struct Word {
     pub(crate) index: u32,
 }
 
-/// What completed.
+/// A stop or marker that completed.
 pub(crate) enum Completed {
     Stop(Word),
     /// A marker that does not stay.
@@ -306,7 +310,7 @@ pub(crate) enum Completed {
     Loop(Loop),
 }
 
-/// What completed, and where it ends in the text that was read, in bytes.
+/// A stop or marker that completed, and its end in the text that was scanned, in bytes.
 pub(crate) struct Completion {
     pub(crate) completed: Completed,
     pub(crate) end: usize,
@@ -321,7 +325,7 @@ impl Cursor {
 
 impl Graph {
     /// Scans `text`, which begins at `place`, up to the first character that completes a stop, if `armed`, or a marker
-    /// that does not stay. Behind a marker, the cursor is where the marker leads.
+    /// that does not stay. After a marker, the cursor is at the node to which the marker leads.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -369,7 +373,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // With the same character, a string, a pattern or a marker comes first.
+                // If a string, pattern or marker completes at the same character, it comes before a loop.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
@@ -389,8 +393,8 @@ impl Graph {
         }
     }
 
-    /// Scans `text`, which begins at `place`, is all of a live `marker`, and came as one token: no stop, no pattern and no
-    /// other marker completes before its last character. There rule 1 decides.
+    /// Scans `text`, which begins at `place`, is a whole live `marker`, and came as one token. No stop, pattern or
+    /// other marker completes before its last character. Rule 1 decides at that character.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -428,12 +432,12 @@ impl Graph {
         Some(Completion { completed, end: text.len() })
     }
 
-    /// Whether a marker completes if `text` comes next.
+    /// Returns whether a marker completes if `text` comes next.
     pub(crate) fn completes_marker(&self, mut cursor: Cursor, text: &str) -> bool {
         self.node(cursor.node).automaton.scan(&mut cursor.state, text, false).is_some()
     }
 
-    /// The next word or pattern that completes. The cursor stays at its node.
+    /// Finds the next word or pattern that completes. The cursor stays at its node.
     fn find_completed(
         &self,
         cursor: &mut Cursor,
@@ -449,8 +453,8 @@ impl Graph {
         }
     }
 
-    /// Follows a word that completes: moves the cursor to where a marker leads. Returns the word, unless it is a marker that
-    /// stays.
+    /// Moves the cursor after a word that completed: a marker moves it to another node. Returns the word, unless it is
+    /// a marker that stays.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -462,7 +466,7 @@ impl Graph {
         (!self.stay).then_some(Completed::Marker(word))
     }
 
-    /// The node after the assistant's own part of a prompt.
+    /// Returns the node after the assistant's own part of a prompt.
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;
@@ -473,17 +477,17 @@ impl Graph {
     }
 }
 
-/// What a stream keeps of its text for patterns and loops. The sets of most streams have neither.
+/// The state of a stream for patterns and loops. The sets of most streams have neither.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    /// Where matches of the set's patterns have begun.
+    /// The places where matches of patterns have begun.
     pub(crate) threads: Option<Threads>,
-    /// What the text has repeated, if loops are a stop.
+    /// The repetitions of the text, if loops are a stop.
     pub(crate) loops: Option<Loops>,
 }
 
 impl History {
-    /// The history of a new stream, if the set has patterns or loops.
+    /// Makes the history of a new stream, if the set has patterns or loops.
     pub(crate) fn new(graph: &Graph) -> Option<History> {
         let threads = (!graph.patterns().patterns.is_empty()).then(Threads::default);
         let loops = graph.repeat().map(Loops::new);
@@ -503,7 +507,8 @@ impl History {
         self.threads.as_ref().is_none_or(Threads::is_idle)
     }
 
-    /// Notes text in which nothing begins, while nothing has begun. Returns the loop that it completes.
+    /// Notes text in which nothing begins, while nothing has begun. Returns the loop that it completes, if there is
+    /// one.
     pub(crate) fn note_plain(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -511,8 +516,8 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// How many bytes are held behind `delta` because a pattern may still match. Streams that hide no stop hold nothing, and
-    /// keep that text here.
+    /// Returns how many bytes at the end of `delta` are held because a pattern may still match. Streams that hide no
+    /// stop hold nothing; the history keeps their text.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
@@ -522,7 +527,7 @@ impl History {
         self.threads.as_ref().map_or("", Threads::text)
     }
 
-    /// Forgets what has begun; the text before the next character is `text`.
+    /// Forgets everything that has begun. The text before the next character is `text`.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -536,12 +541,13 @@ impl History {
         }
     }
 
-    /// The pattern that the end of the text confirms.
+    /// Returns the pattern that the end of the text confirms.
     pub(crate) fn confirmed_at_end(&self, graph: &Graph, cursor: Cursor) -> Option<Completed> {
         self.threads.as_ref()?.confirmed_at_end(graph.machines(cursor.node).1?).map(Completed::Pattern)
     }
 
-    /// As `note_plain`, unless a loop may complete in `text`. Then it does nothing and returns `false`.
+    /// Does the same as `note_plain` and returns `true`. If a loop may complete in `text`, does nothing and returns
+    /// `false`.
     #[inline(always)]
     pub(crate) fn try_note_plain(&mut self, text: &str) -> bool {
         if let Some(loops) = &mut self.loops
@@ -555,12 +561,12 @@ impl History {
         true
     }
 
-    /// About how many bytes it has.
+    /// The number of bytes that it takes, roughly.
     pub(crate) fn size(&self) -> usize {
         self.threads.as_ref().map_or(0, Threads::size) + self.loops.as_ref().map_or(0, Loops::size)
     }
 
-    /// How many bytes it grows by at most with so many bytes of text.
+    /// The most bytes by which it grows with `bytes` bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.threads.as_ref().map_or(0, |threads| threads.growth(bytes))
             + self.loops.as_ref().map_or(0, |loops| 2 * (loops.size() + bytes))

@@ -1,4 +1,4 @@
-//! Classes of characters. Two characters are in one class if no pattern of a set tells them apart.
+//! Classes of characters. Two characters are in one class if every pattern of a set treats them alike.
 
 use std::ops::Range;
 
@@ -13,11 +13,11 @@ pub(super) type ClassId = u16;
 const WORD: [[u32; 2]; 4] = [[0x30, 0x39], [0x41, 0x5A], [0x5F, 0x5F], [0x61, 0x7A]];
 const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 
-/// Classes of characters: no pattern tells the characters of one class apart.
+/// Classes of characters. Every pattern treats the characters of one class alike.
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// The first code point of each stretch of one class, and that class.
+    /// The first code point of each stretch of one class. `classes` has the class of the stretch.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -25,7 +25,8 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// The classes that the sets of `nfa` tell apart, and the kinds of characters if its patterns look around.
+    /// Makes the classes that the sets of `nfa` tell apart. If its patterns look around, the kinds of characters are
+    /// also told apart.
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
         let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
         let mut sets = Vec::with_capacity(nfa.sets() + 2);
@@ -38,13 +39,13 @@ impl Alphabet {
         all.split(&sets, work)
     }
 
-    /// The same with its classes split so far that each of `sets` is whole classes.
+    /// Returns the alphabet with its classes split so that each of `sets` consists of whole classes.
     fn split(&self, sets: &[&[[u32; 2]]], work: &mut Work) -> Result<Alphabet, TooLarge> {
         let mut bounds = self.bounds.clone();
         bounds.extend(sets.iter().copied().flatten().flat_map(|&[first, last]| [first, last + 1]));
         work.sort(&mut bounds)?;
         let mut ids: Vec<usize> = bounds.iter().map(|&bound| self.search(bound).into()).collect();
-        // For each class, the last set that split it, and the class of what the two have in common.
+        // For each class, the last set that split it, and the class of the characters that the two have in common.
         let mut splits = vec![(usize::MAX, 0); self.len()];
         for (set, &ranges) in sets.iter().enumerate() {
             for &range in ranges {
@@ -79,8 +80,8 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    /// The same with each of `letters`, which are in order, in a class of its own. Also returns the classes that each
-    /// class became, with the index of the letter if the class is that of one.
+    /// Returns the alphabet with each of `letters`, which are sorted, in a class of its own. Also returns the classes
+    /// into which each class was split, with the index of the letter if it is the class of a letter.
     pub(super) fn with_letters(&self, letters: &[char], work: &mut Work) -> Result<(Alphabet, Lists<Part>), TooLarge> {
         work.spend(3 * letters.len())?;
         let letter_sets: Vec<_> = letters.iter().map(|&letter| [[letter.into(); 2]]).collect();
@@ -118,12 +119,12 @@ impl Alphabet {
         self.examples.len()
     }
 
-    /// The kind of all characters of a class, if the patterns look around.
+    /// Returns the kind of all characters of a class, if the patterns look around.
     pub(super) fn kind(&self, class: ClassId) -> Kind {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// The classes of each set of `nfa`, for which the alphabet was made, each once, in no order.
+    /// Returns the classes of each set of `nfa`, for which the alphabet was made. They are distinct and not sorted.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();
@@ -142,9 +143,9 @@ impl Alphabet {
         Ok(all)
     }
 
-    /// Which bytes begin a character of the classes that are marked.
+    /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // The bytes that begin the surrogates, of which no text has any, begin characters of no other class.
+        // Surrogates never occur in text. The bytes that begin them begin characters of no other class.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -155,33 +156,33 @@ impl Alphabet {
                 bytes[first_byte(first).into()..=first_byte(next).into()].fill(true);
             }
         }
-        bytes[0x80..0xC2].fill(false); // they begin no character
+        bytes[0x80..0xC2].fill(false); // these bytes begin no character
         Ok(bytes)
     }
 }
 
-/// A class that is a part of another, and the index of the letter if it has only that.
+/// A class that is a part of another class. If it has only one letter, `letter` is the index of the letter.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
     pub(super) letter: Option<u16>,
 }
 
-/// The stretches between `bounds` that a range covers. It begins and ends at bounds.
+/// Returns the stretches between `bounds` that a range covers. The range begins and ends at bounds.
 fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     let from = bounds.partition_point(|&bound| bound < first);
     let count = bounds[from..].partition_point(|&bound| bound <= last);
     from..from + count
 }
 
-/// What stands before or behind a place.
+/// The kind of the character before or after a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     LineFeed,
     /// An ASCII letter, a digit or `_`.
     Word,
     Other,
-    /// Nothing: it is the beginning or the end of the stream.
+    /// No character: the place is the beginning or the end of the stream.
     #[default]
     Edge,
 }
@@ -198,19 +199,19 @@ impl Kind {
         }
     }
 
-    /// The kind of the character that a byte ends.
+    /// Returns the kind of the character that a byte ends.
     pub(super) fn of_last(byte: u8) -> Kind {
         if byte.is_ascii() { Kind::of(byte as char) } else { Kind::Other }
     }
 }
 
-/// Whether a stream can decide a look. `\b` and `\B` are those of ASCII, whatever the flags of the pattern say.
+/// Returns whether a stream can decide a look. `\b` and `\B` are ASCII, whatever the flags of the pattern are.
 pub(super) fn is_supported(look: Look) -> bool {
     use Look::*;
     matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)
 }
 
-/// Whether a supported look holds between what stands before and behind it.
+/// Returns whether a supported look holds between the kinds before and after it.
 pub(super) fn holds(look: Look, before: Kind, behind: Kind) -> bool {
     match look {
         Look::Start => before == Kind::Edge,

@@ -1,4 +1,4 @@
-//! Compiles the patterns of a set, for each region in which they are live.
+//! Compiles the patterns of a set for each region in which they are live.
 
 use std::collections::HashSet;
 
@@ -18,10 +18,10 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// The tables of fewer characters and classes are small.
+/// Patterns with fewer characters and classes have small tables.
 const FEW_POSITIONS: usize = 64;
 
-/// The most bytes that compiling patterns takes.
+/// The most memory that compiling patterns takes, in bytes.
 const MAX_MEMORY: usize = 12 << 20;
 
 /// Compiles regions one after the other.
@@ -32,12 +32,12 @@ pub(crate) struct Compiler<'a> {
     pruning_work: Work,
 }
 
-/// What a region scans text with.
+/// The parts of a region that depend on its patterns.
 pub(crate) struct Compiled {
-    /// Text that is plain while neither a string nor a pattern has begun.
+    /// Recognises plain text while neither a string nor a pattern has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
-    /// Which words can never complete.
+    /// For each word, whether it can never complete.
     pub(crate) pruned: Vec<bool>,
     /// The machine of the patterns, if they are live in the region.
     pub(crate) machine: Option<Machine>,
@@ -47,28 +47,28 @@ pub(crate) struct Compiled {
 pub(super) struct Source {
     dfa: Dfa,
     machine: Machine,
-    /// A pattern of which ordinary text can keep a match alive for ever.
+    /// A pattern whose match ordinary text can keep alive for ever.
     endless: Option<usize>,
 }
 
 impl<'a> Compiler<'a> {
-    /// A compiler for regions in which strings of so many bytes are live.
+    /// Makes a compiler for regions whose strings have `strings` bytes.
     pub(crate) fn new(list: &'a PatternList, strings: usize) -> Result<Compiler<'a>, StopSetError> {
         let mut work = Work::new(MAX_WORK);
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // A string that completes inside a match ends it. These strings are too long to look for that.
+            // A string that completes inside a match ends the match. These strings are too long to find such matches.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // The set may still be refused. The answer to that is to come as soon as any other.
+            // The set may still be refused, and a refusal must come as soon as any other answer.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
     }
 
-    /// Compiles a region in which `words` are live, and the patterns too if it is `with_patterns`.
+    /// Compiles a region in which `words` are live and, if `with_patterns`, the patterns.
     pub(crate) fn region(
         &mut self,
         words: Words,
@@ -82,12 +82,12 @@ impl<'a> Compiler<'a> {
         let mut words = words;
         let mut literals: Vec<usize> = self.list.literals().collect();
         if !literals.is_empty() {
-            // A string that is also a pattern comes first.
+            // A string that is also a pattern counts as a string.
             let strings: HashSet<&str> = words.iter().collect();
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop in which a match completes can never fire. A marker can, in unarmed text.
+        // A stop inside which a match completes can never fire. Such a marker can complete in unarmed text.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -105,7 +105,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The automaton of all patterns of a list. An error names the one that is wrong or too large.
+/// Makes the automaton of all patterns of a list. An error names the pattern that is wrong or too large.
 pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);
@@ -133,7 +133,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
     Source::new(&parsed, list.max_held, &mut costs, work).map_err(|TooLarge| {
         let most = (0..costs.len()).max_by_key(|&at| costs[at]).unwrap_or_default();
-        // A pattern is named if nearly all of the automaton is its own.
+        // The error names one pattern if nearly the whole automaton comes from it.
         match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
             true => {
                 let (index, pattern) = &parsed[most];
@@ -145,7 +145,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
 }
 
 impl Source {
-    /// The automaton of `patterns`. `costs` becomes how much each of them took of it.
+    /// Makes the automaton of `patterns`. Sets `costs` to the share of each pattern in it.
     fn new(
         patterns: &[(usize, Parsed)],
         max_held: Option<usize>,
@@ -163,8 +163,8 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, machine, endless })
     }
 
-    /// The machine of a region with these strings, and a pattern of which ordinary text can keep a match alive for ever.
-    /// It is the machine of the least hold if that holds less and is not too large.
+    /// Returns the machine of a region with these strings, and a pattern whose match ordinary text can keep alive for
+    /// ever. It is the machine of the least hold if that holds less and is not too large.
     fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
         if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text
@@ -190,8 +190,8 @@ impl Source {
         Ok((if trimmed.lost_states { machine } else { self.machine.clone() }, endless))
     }
 
-    /// Whether a match completes inside `stop` before its last character, whatever stands before it. If finding this out
-    /// may take more than what is left of `work`, the answer is no, and the stop may be held in vain.
+    /// Returns whether a match completes inside `stop` before its last character, whatever text comes before. If this
+    /// may take more than is left of `work`, returns `false`, and the stop may be held in vain.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
         // A thread may begin at each character, and costs a little at each later one.
@@ -200,13 +200,13 @@ impl Source {
             && Kind::ALL.into_iter().all(|before| {
                 let mut places = Places::default();
                 places.before = before;
-                // Not `scan`, so that the compiler makes that a part of its only caller.
+                // Not `scan`, so that `scan` has only one caller and is inlined there.
                 scan_unarmed(&mut places, &self.machine, inside, Place::default()).is_some()
             })
     }
 }
 
-/// For each stop or literal, how many bytes the shortest stop has with which it ends.
+/// Returns for each stop or literal the length of the shortest stop with which it ends, in bytes.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
@@ -220,20 +220,20 @@ fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     shortest.into()
 }
 
-/// The error for a pattern that holds text for ever.
+/// The error for a pattern that can hold text for ever.
 #[cold]
 fn unbounded(list: &PatternList, pattern: usize) -> StopSetError {
     list.refused(pattern, "it can hold text for ever; limit that with max_held".into())
 }
 
-/// Characters with a meaning in patterns.
+/// The characters that have a meaning in patterns.
 const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
 /// The patterns of a set, and how many code points may be held for a match.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
-    /// Where each stands in the list that the user gave.
+    /// The index of each pattern in the list that the user gave.
     indices: Vec<usize>,
     pub(crate) max_held: Option<usize>,
 }
@@ -243,7 +243,7 @@ impl PatternList {
         self.patterns.extend(patterns.into_iter().map(|pattern| pattern.as_ref().to_owned()));
     }
 
-    /// The same, each pattern once.
+    /// Returns the list without repetitions.
     pub(crate) fn distinct(&self) -> PatternList {
         let mut seen = HashSet::new();
         let distinct = self.patterns.iter().enumerate().filter(|(_, pattern)| seen.insert(*pattern));
@@ -251,12 +251,12 @@ impl PatternList {
         PatternList { patterns, indices, max_held: self.max_held }
     }
 
-    /// The indices of the patterns that are plain text. They are scanned for like strings, so they are not parsed.
+    /// Returns the indices of the patterns that are plain text. They are found like strings, so they are not parsed.
     pub(super) fn literals(&self) -> impl Iterator<Item = usize> {
         (0..self.patterns.len()).filter(|&pattern| self.is_literal(pattern))
     }
 
-    /// The other patterns.
+    /// Returns the indices of the other patterns.
     pub(super) fn expressions(&self) -> impl Iterator<Item = usize> {
         (0..self.patterns.len()).filter(|&pattern| !self.is_literal(pattern))
     }
@@ -264,16 +264,16 @@ impl PatternList {
     fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // All but the last character of a match is held.
+        // A literal holds all but its last character.
         plain && self.max_held.is_none_or(|most| text.chars().nth(most.saturating_add(1)).is_none())
     }
 
-    /// Where a pattern stands in the list that the user gave.
+    /// Returns the index of a pattern in the list that the user gave.
     pub(crate) fn index(&self, pattern: usize) -> usize {
         self.indices[pattern]
     }
 
-    /// The error that says what is wrong with a pattern, and where it stands in the list that the user gave.
+    /// Returns the error that says what is wrong with a pattern, with its index in the list that the user gave.
     #[cold]
     pub(super) fn refused(&self, pattern: usize, problem: String) -> StopSetError {
         let (index, pattern) = (self.indices[pattern], self.patterns[pattern].clone());

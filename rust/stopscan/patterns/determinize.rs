@@ -1,15 +1,15 @@
-//! Makes the deterministic automaton of patterns out of the nondeterministic one.
+//! Makes the deterministic automaton of patterns from the nondeterministic one.
 
 use super::alphabet::{Alphabet, ClassId, Kind, holds};
 use super::dfa::{Accept, Dfa, StateId};
 use super::nfa::{Nfa, Node};
 use super::work::{Lists, Numbers, TooLarge, Work};
 
-/// What stands before is unknown, or does not matter.
+/// The kind of the character before is unknown, or does not matter.
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
-/// The deterministic automaton of `nfa`. `visits` counts how often each node is met: if the automaton is too large, that
-/// tells which pattern is the reason.
+/// Makes the deterministic automaton of `nfa`. Counts in `visits` how often each node is met: if the automaton is too
+/// large, the counts tell which pattern is the reason.
 pub(super) fn determinize(
     nfa: &Nfa,
     alphabet: &Alphabet,
@@ -45,8 +45,8 @@ pub(super) fn determinize(
     Ok(builder.dfa)
 }
 
-/// A state is the nodes that read a character, wait for what looks around, or have matched, in order; and, as the last
-/// item, the kind of what stands before, or `ANY_BEFORE` if it matters to none of them.
+/// A state is a list of nodes, in order: those that read a character, wait at a look, or have matched. Its last item is
+/// the kind of the character before, or `ANY_BEFORE` if it matters to none of the nodes.
 struct Builder<'a> {
     nfa: &'a Nfa,
     alphabet: &'a Alphabet,
@@ -54,16 +54,17 @@ struct Builder<'a> {
     classes: Lists<ClassId>,
     work: &'a mut Work,
     visits: &'a mut [u32],
-    /// The round in which each node was met last.
+    /// The last round in which each node was met.
     rounds: Vec<u32>,
     round: u32,
     /// The number of each state.
     states: Numbers,
-    /// The nodes to which classes lead, with the kind of the class; and the state that they are.
+    /// The number of each list of nodes to which a class leads, with the kind of the class. `state_of_targets` has the
+    /// state.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
-    /// What the last closure reached.
+    /// The nodes that the last closure reached.
     reached: Vec<u32>,
     stack: Vec<u32>,
     /// The nodes to which each class leads from the state that is expanded.
@@ -71,8 +72,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Finds the nodes reached from `from` without reading a character. Those that look around are passed if they hold.
-    /// If that depends on what stands behind, and that is unknown, they stay.
+    /// Finds the nodes reached from `from` without reading a character. A look is passed if it holds. If this depends
+    /// on the next character, which is unknown, the look stays in the result.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -100,7 +101,7 @@ impl Builder<'_> {
         self.work.sort(&mut self.reached)
     }
 
-    /// The state that is reached at `nodes`, which are in order. The buffer is used for something else.
+    /// Returns the state of `nodes`, which are in order. Overwrites `nodes`.
     fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
         nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
         let (target, is_new) = self.targets.number(nodes, self.work)?;
@@ -113,7 +114,7 @@ impl Builder<'_> {
         let (mut matched, mut waits) = (None, false);
         for &node in &reached {
             match self.nfa.node(node, self.work)? {
-                // The first pattern's. A match ends a thread, whatever else it could become.
+                // The first pattern counts. A match ends a thread, whatever else it could become.
                 Node::Match(pattern) if matched.is_none_or(|(first, _)| pattern < first) => {
                     matched = Some((pattern, node));
                 }
@@ -135,7 +136,7 @@ impl Builder<'_> {
         Ok(state as StateId)
     }
 
-    /// Finds what a state accepts, and where it leads to.
+    /// Finds the patterns that a state accepts, and the states to which it leads.
     fn expand(&mut self, state: StateId) -> Result<(), TooLarge> {
         let mut nodes = self.states.get(state.into(), self.work)?.to_vec();
         let before = nodes.pop().and_then(|before| Kind::ALL.get(before as usize).copied());
@@ -162,7 +163,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// As `expand`, for a state to which it matters what stands behind.
+    /// As `expand`, for a state to which the kind of the next character matters.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {
@@ -189,7 +190,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The patterns that have matched at one of `nodes`, as their index plus one.
+    /// Returns the patterns that have matched at one of `nodes`, as their index plus one.
     fn patterns(&mut self, nodes: &[u32]) -> Result<Vec<u32>, TooLarge> {
         let mut patterns = Vec::new();
         for &node in nodes {
@@ -200,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// Notes to which nodes the characters of a kind, or of all kinds, lead from `nodes`.
+    /// Notes the nodes to which the characters of a kind, or of all kinds, lead from `nodes`.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

@@ -1,4 +1,4 @@
-//! The deterministic automaton of patterns. A state says what a match has read since the place where it began.
+//! The deterministic automaton of patterns. A state stands for the text that a match has read since it began.
 
 use super::alphabet::{Alphabet, ClassId};
 use super::work::{Lists, MAX_CELLS, MAX_STATES, MAX_THREADS, TooLarge, Work};
@@ -9,10 +9,10 @@ pub(super) type StateId = u16;
 /// The state from which nothing can match.
 pub(super) const DEAD: StateId = 0;
 
-/// The patterns that a state accepts, as their index plus one; 0 is none.
+/// The patterns that a state accepts, as their index plus one. 0 means no pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accept {
-    /// The pattern that has matched, whatever comes next. No transition leads on.
+    /// The pattern that has matched, whatever comes next. Such a state has no transitions.
     pub(super) now: u32,
     /// The pattern that the next character confirms, by its kind, or the end of the text.
     pub(super) confirmed: [u32; 4],
@@ -29,17 +29,17 @@ pub(super) struct Transition {
 pub(super) struct Dfa {
     transitions: Lists<Transition>,
     accepts: Vec<Accept>,
-    /// The first state of a match, by the kind of what stands before.
+    /// The first state of a match, by the kind of the character before.
     pub(super) starts: [StateId; 4],
 }
 
-/// An automaton without states from which nothing can match. States that accept nothing come before the others.
+/// An automaton in which a match is possible from every state but the dead one. States that accept something come last.
 #[derive(Debug)]
 pub(super) struct Trimmed {
     pub(super) dfa: Dfa,
     /// The first state that accepts something.
     pub(super) first_accepting: usize,
-    /// For each state, how many characters it needs at least besides the one that completes a match.
+    /// For each state, the least number of characters that it needs before the character that completes a match.
     pub(super) needs: Vec<u32>,
     /// Whether states were left out.
     pub(super) lost_states: bool,
@@ -64,7 +64,7 @@ impl Dfa {
         Ok(self.accepts.len() as StateId - 1)
     }
 
-    /// Adds a transition from the first state whose transitions were not closed.
+    /// Adds a transition to the first state whose list of transitions is open.
     pub(super) fn add_transition(&mut self, class: ClassId, target: StateId, work: &mut Work) -> Result<(), TooLarge> {
         self.transitions.push(Transition { class, target }, work)
     }
@@ -94,7 +94,7 @@ impl Dfa {
         self.accepts[state as usize] = accept;
     }
 
-    /// Leaves out the states from which nothing can match, and puts those that accept nothing first.
+    /// Leaves out the states from which nothing can match, and puts the states that accept something last.
     pub(super) fn trim(self, work: &mut Work) -> Result<Trimmed, TooLarge> {
         let distances = self.distances(work)?;
         let is_live = |state: &StateId| distances[*state as usize] != u32::MAX;
@@ -123,13 +123,13 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A thread that has matched is over, however little it held.
+        // A thread that has matched has ended, however little it held.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
 
-    /// For each state, how many characters complete a match at least; `u32::MAX` if none do. Most transitions lead to states
-    /// with greater numbers, which are settled first. So a round is seldom repeated for the others.
+    /// Returns for each state the least number of characters that complete a match, or `u32::MAX` if none do. Most
+    /// transitions lead to states with greater numbers, so going backwards needs few rounds.
     fn distances(&self, work: &mut Work) -> Result<Vec<u32>, TooLarge> {
         let mut distances = work.vec(u32::MAX, self.len())?;
         loop {
@@ -156,7 +156,7 @@ impl Dfa {
         }
     }
 
-    /// For each class of an alphabet, whether a match may begin with one of its characters.
+    /// Returns for each class of an alphabet whether a match may begin with one of its characters.
     pub(super) fn first_classes(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Vec<bool>, TooLarge> {
         let mut begins = work.vec(false, alphabet.len())?;
         for start in self.starts {
@@ -167,19 +167,20 @@ impl Dfa {
         Ok(begins)
     }
 
-    /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads in different states, if
-    /// matches begin with the classes that `begins` marks.
+    /// Refuses an automaton with which a stream could have more than `MAX_THREADS` threads in different states.
+    /// `begins` marks the classes with which matches begin.
     ///
-    /// The oldest thread has read the first characters of all later ones. So there are at most as many threads as the
-    /// path of the oldest has transitions with such a class. A path through a cycle has any number of them, so each state
-    /// on a cycle or behind one counts. A state that leads to itself, but not with such a class, is no such cycle.
+    /// The oldest thread has read the first characters of all later ones. So there are at most as many threads as there
+    /// are transitions with such a class on the path of the oldest. A path through a cycle may have any number of them,
+    /// so each state on or after a cycle counts. A state that leads to itself, but not with such a class, is not a
+    /// cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());
         }
         let lengthens =
             |state, transition: &&Transition| transition.target != state || begins[transition.class as usize];
-        // The transitions to each state from states that were not left yet.
+        // The number of transitions to each state from states that were not left yet.
         let mut open = work.vec(0_u32, self.len())?;
         for state in 1..self.len() as StateId {
             for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {

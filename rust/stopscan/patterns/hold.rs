@@ -1,7 +1,7 @@
 //! The least hold: a thread whose match can no longer be the first to complete holds no text.
 //!
-//! A state of this automaton says what a match has read since its beginning, and what has begun later, strings and
-//! matches. If one of those completes first, the thread ends.
+//! A state of this automaton stands for the text that a match has read since it began, and for the strings and matches
+//! that have begun later. If one of these completes first, the thread ends.
 
 use super::alphabet::{Alphabet, ClassId, Kind};
 use super::dfa::{DEAD, Dfa, StateId};
@@ -9,14 +9,14 @@ use super::machine::Table;
 use super::work::{Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// The units for a byte of the strings, whose characters are sorted.
+/// The units for each byte of the strings, whose characters are sorted.
 pub(super) const LETTER: usize = 8;
 
-/// The units for a byte that the strings read.
+/// The units for each byte that the strings' automaton reads.
 const BYTE: usize = 4;
 
-/// The automaton of the threads that may still be the first to complete, out of the automaton of all threads, and its
-/// alphabet: that of all threads with the characters of the strings apart.
+/// Makes the automaton of the threads that may still be the first to complete from the automaton of all threads. Also
+/// returns its alphabet, in which each character of the strings has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
     table: &Table,
@@ -67,7 +67,8 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // A string that completes is the first, unless a match that began earlier completes with it.
+                // A string that completes comes first, unless a match that began earlier completes at the same
+                // character.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -90,14 +91,14 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// What a thread has read, and what has begun in it.
+/// The text that a thread has read, and the strings and matches that have begun in it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
     /// The number of the set of the states of later matches.
     later: u32,
     strings: State,
-    /// Whether what the strings have read is all of the thread.
+    /// Whether the strings have read the whole text of the thread.
     is_whole: bool,
 }
 
@@ -109,7 +110,7 @@ impl Key {
         }
     }
 
-    /// The state of the key. It is added to `dfa` if it is new.
+    /// Returns the state of the key, which is added to `dfa` if it is new.
     fn number(self, states: &mut Numbers, dfa: &mut Dfa, work: &mut Work) -> Result<StateId, TooLarge> {
         let list = [u32::from(self.own) << 1 | u32::from(self.is_whole), self.later, self.strings];
         let (number, is_new) = states.number(&list, work)?;
@@ -120,11 +121,11 @@ impl Key {
     }
 }
 
-/// The matches that begin later than a thread: sets of states, and the steps between them as far as they were needed.
+/// The matches that begin later than a thread: sets of states, and those steps between the sets that were needed.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. The start of the next match is one of them.
+    /// The states of each set, in order. Each set contains the start of the next match.
     sets: Numbers,
     /// For each class and each set: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,
@@ -143,7 +144,7 @@ impl Later<'_> {
         Ok(number)
     }
 
-    /// The set after a character, unless a match completes with it.
+    /// Returns the set after a character, or `None` if a match completes with the character.
     fn step(&mut self, set: u32, class: ClassId, work: &mut Work) -> Result<Option<u32>, TooLarge> {
         let at = set as usize * self.kinds.len() + class as usize;
         work.spend(1)?;
@@ -173,20 +174,20 @@ impl Later<'_> {
     }
 }
 
-/// What the strings have read since a thread began.
+/// The text that the strings have read since a thread began.
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Whether that is all that was read. If a string completes, that one is.
+    /// Whether this is the whole text of the thread. If a string completes, whether the string is the whole text.
     is_whole: bool,
     completes: bool,
 }
 
-/// A step over a character of no string.
+/// A step over a character that is in no string.
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
-    /// What the strings have read after one more character.
+    /// Returns the text that the strings have read after one more character.
     fn string_step(self, letter: char, strings: &Automaton, work: &mut Work) -> Result<StringStep, TooLarge> {
         let mut step = StringStep { next: self.strings, is_whole: self.is_whole, completes: false };
         for &byte in letter.encode_utf8(&mut [0; 4]).as_bytes() {
@@ -196,7 +197,7 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // A pattern that is plain text comes before another one or behind, and holds as much.
+            // If a literal is the whole text, it may come before or after the pattern of the thread: both hold as much.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

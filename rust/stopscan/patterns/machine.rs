@@ -8,17 +8,18 @@ use super::work::{TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held without an explicit limit. Only runs of one kind of character, such as digits, get
-/// so far.
+/// The most code points that are held without an explicit limit. Only runs of one kind of character, such as digits,
+/// get this far.
 const MAX_HELD: usize = 65_536;
 
-/// A greater limit is no limit: no stream holds as much.
+/// A greater limit means no limit, because no stream holds more.
 const ANY_LENGTH: usize = 1 << 27;
 
 /// The transitions of an automaton as a dense table. Its states are those of the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// Where a class leads to from each state, class by class: all threads of a stream read the same character.
+    /// The state to which each class leads from each state. The states of one class are neighbours, because all threads
+    /// of a stream read the same character.
     next: Vec<StateId>,
     states: usize,
     /// The first state that accepts something.
@@ -47,43 +48,44 @@ impl Table {
         Ok(Table { next, states, first_accepting, accepts, needs: trimmed.needs.clone(), starts: dfa.starts })
     }
 
-    /// Where a class leads to from each state.
+    /// Returns the states to which a class leads.
     #[inline(always)]
     pub(super) fn column(&self, class: ClassId) -> &[StateId] {
         &self.next[class as usize * self.states..][..self.states]
     }
 
-    /// Where a class leads to from `state`, while patterns are compiled.
+    /// Returns the state to which a class leads from `state`, for code that compiles patterns.
     #[inline]
     pub(super) fn next(&self, class: ClassId, state: StateId, work: &mut Work) -> Result<StateId, TooLarge> {
         work.spend(1)?;
         Ok(self.column(class)[state as usize])
     }
 
-    /// Whether `state` accepts something. So does a greater one, and a smaller one does not.
+    /// Returns whether `state` accepts something. The states that do are the greatest ones.
     #[inline(always)]
     pub(super) fn accepts(&self, state: StateId) -> bool {
         state >= self.first_accepting
     }
 
-    /// How many characters a state needs at least, besides the one that completes a match: these would be held.
+    /// Returns the least number of characters that a state needs before the character that completes a match. They
+    /// would be held.
     pub(super) fn needs(&self, state: StateId) -> usize {
         self.needs[state as usize] as usize
     }
 
-    /// The first state of a match behind what stands before.
+    /// Returns the first state of a match after a character of this kind.
     #[inline(always)]
     pub(super) fn start(&self, before: Kind) -> StateId {
         self.starts[before as usize]
     }
 
-    /// The pattern that has matched, as its index plus one, or 0.
+    /// Returns the pattern that has matched, as its index plus one, or 0.
     #[inline]
     pub(super) fn matched(&self, state: StateId) -> u32 {
         self.accept(state).now
     }
 
-    /// The pattern that a character of a kind confirms, as its index plus one, or 0.
+    /// Returns the pattern that a character of this kind confirms, as its index plus one, or 0.
     #[inline]
     pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
         self.accept(state).confirmed[kind as usize]
@@ -96,7 +98,8 @@ impl Table {
         }
     }
 
-    /// A state that ordinary text can keep alive for ever: words with spaces between them, or ideographs with full stops.
+    /// Finds a state that ordinary text can keep alive for ever: words with spaces between them, or ideographs with
+    /// full stops.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -107,8 +110,8 @@ impl Table {
             }
         }
         for text in texts {
-            // A state has one successor. Each state is followed until one was met before. If that was in the same round,
-            // it is on a cycle.
+            // Each state has one successor. Follow each state until a state that was met before. If it was met in the
+            // same round, it is on a cycle.
             let mut met_in_round = work.vec(0, self.states)?;
             for round in 1..self.states {
                 let mut state = round;
@@ -125,7 +128,7 @@ impl Table {
         Ok(None)
     }
 
-    /// A pattern that can match from `state` on: one of the nearest.
+    /// Returns a pattern that can match from `state` on, one of the nearest.
     fn pattern_from(&self, mut state: StateId, work: &mut Work) -> Result<usize, TooLarge> {
         while !self.accepts(state) {
             let mut nearest = state;
@@ -152,21 +155,21 @@ impl Table {
 pub(crate) struct Machine {
     pub(super) alphabet: Arc<Alphabet>,
     pub(super) table: Arc<Table>,
-    /// How many code points may be held for a match.
+    /// The most code points that are held for a match.
     pub(super) max_held: usize,
-    /// For each word of the region, how many bytes the shortest stop has with which it ends.
+    /// For each word of the region, the length of the shortest stop with which it ends, in bytes.
     pub(super) shortest: Box<[u32]>,
     /// The first state of the region's strings for each length of text.
     pub(super) levels: Box<[State]>,
-    /// The pattern that each of its literals is.
+    /// The pattern of each literal of the region.
     pub(super) literals: Box<[usize]>,
     begins: [bool; 256],
-    /// The only byte with which matches begin, if there is but one.
+    /// The byte with which all matches begin, if there is only one.
     only: Option<u8>,
 }
 
 impl Machine {
-    /// The machine of an automaton, unless a stream may have too many threads with it.
+    /// Makes the machine of an automaton, unless a stream could have too many threads with it.
     pub(super) fn new(
         trimmed: &Trimmed,
         alphabet: Alphabet,
@@ -191,20 +194,20 @@ impl Machine {
         })
     }
 
-    /// The first pattern of which ordinary text can keep a match alive for ever. It is not looked for which pattern that
-    /// is if this would take more than is left of `work`.
+    /// Returns the first pattern whose match ordinary text can keep alive for ever. If telling which pattern it is
+    /// takes more than is left of `work`, returns 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))
     }
 
-    /// What is plain text beside the strings of `automaton`.
+    /// Recognises text in which no pattern and no string of `automaton` can begin.
     pub(super) fn plain_with(&self, automaton: &Automaton) -> Plain {
         let begins = |byte: &u8| self.begins[*byte as usize] || automaton.plain().begins(*byte);
         Plain::new((0..=u8::MAX).filter(begins))
     }
 
-    /// How many bytes at the beginning of `bytes` begin no match.
+    /// Returns how many bytes at the beginning of `bytes` begin no match.
     #[inline]
     pub(super) fn count_plain(&self, bytes: &[u8]) -> usize {
         let begins = match self.only {
@@ -214,13 +217,13 @@ impl Machine {
         begins.unwrap_or(bytes.len())
     }
 
-    /// How many bytes of text a state of the region's strings has.
+    /// Returns the length of the text of a state of the region's strings, in bytes.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }
 }
 
-/// Where `byte` stands first. Blocks without it are passed over with vector instructions.
+/// Returns the first place of `byte`. Skips blocks without it with vector instructions.
 fn position(byte: u8, bytes: &[u8]) -> Option<usize> {
     let without = |block: &&[u8]| !block.iter().fold(false, |found, &other| found | (other == byte));
     let passed = bytes.chunks_exact(16).take_while(without).count() * 16;

@@ -6,30 +6,30 @@ use super::work::{Lists, Numbers, TooLarge, Work};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Node {
-    /// Reads a character of the set of this number.
+    /// Reads a character of the set with this number.
     Read {
         set: u32,
         next: u32,
     },
-    /// Goes on at each node of the list of this number.
+    /// Goes on at each node of the list with this number.
     Split(u32),
     Look {
         look: Look,
         next: u32,
     },
-    /// The pattern of this index has matched.
+    /// The pattern with this index has matched.
     Match(u32),
 }
 
 #[derive(Default)]
 pub(super) struct Nfa {
     nodes: Vec<Node>,
-    /// For each pattern, how many nodes it and those before it have.
+    /// For each pattern, the number of nodes of it and of all patterns before it.
     pattern_ends: Vec<usize>,
     splits: Lists<u32>,
     /// The sets of characters: the first and last code points of their ranges, in order.
     sets: Numbers,
-    /// Where the patterns begin.
+    /// The node at which the patterns begin.
     pub(super) start: u32,
     pub(super) looks: bool,
 }
@@ -54,7 +54,7 @@ impl Nfa {
         self.nodes.len()
     }
 
-    /// The sum for each pattern of what each of its nodes counts.
+    /// Returns for each pattern the sum of the `counts` of its nodes.
     pub(super) fn sums(&self, counts: &[u32]) -> Vec<usize> {
         let begins = [0].into_iter().chain(self.pattern_ends.iter().copied());
         let sum = |(begin, &end): (usize, &usize)| counts[begin..end].iter().map(|&count| count as usize).sum();
@@ -67,17 +67,17 @@ impl Nfa {
         Ok(self.nodes[node as usize])
     }
 
-    /// The nodes at which a split goes on.
+    /// Returns the nodes at which a split goes on.
     pub(super) fn branches(&self, split: u32, work: &mut Work) -> Result<&[u32], TooLarge> {
         self.splits.get(split as usize, work)
     }
 
-    /// How many sets of characters there are.
+    /// The number of sets of characters.
     pub(super) fn sets(&self) -> usize {
         self.sets.len()
     }
 
-    /// The first and last code points of each range of a set, in order.
+    /// Returns the first and last code points of each range of a set, in order.
     pub(super) fn set(&self, set: usize, work: &mut Work) -> Result<&[[u32; 2]], TooLarge> {
         Ok(self.sets.get(set as u32, work)?.as_chunks().0)
     }
@@ -99,7 +99,7 @@ impl Nfa {
         self.add(Node::Read { set, next }, work)
     }
 
-    /// Adds what reads `hir` and goes on at `next`. Returns where it begins.
+    /// Adds nodes that read `hir` and go on at `next`. Returns the node at which they begin.
     fn compile(&mut self, hir: &Hir, next: u32, work: &mut Work) -> Result<u32, TooLarge> {
         work.spend(1)?;
         match hir.kind() {

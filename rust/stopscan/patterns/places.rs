@@ -1,8 +1,9 @@
-//! The threads of a stream, and how text moves them.
+//! The threads of a stream, and the scan that moves them over text.
 //!
-//! A *thread* is a place in the text where a match may have begun, with the state of the table since then. Threads in one
-//! state have the same future. They become a group. The root of the group is its latest thread, which is the last to grow
-//! too long. So the group lives as long as its root. The earliest thread that is not too long matches.
+//! A *thread* is a place in the text where a match may have begun, with the state of the table since then. Threads in
+//! the same state have the same future, and form a group. The root of the group is its latest thread, which is the last
+//! to grow too long, so the group lives as long as its root. If the group matches, the match is that of its earliest
+//! thread that is not too long.
 
 use super::alphabet::Kind;
 use super::dfa::{DEAD, StateId};
@@ -12,20 +13,20 @@ use crate::text::Place;
 /// Threads in equal states are merged only above this many roots. Below it, merging costs more than it saves.
 const FEW: usize = 12;
 
-/// Places that are over are dropped only above this many: dropping them moves all others.
+/// Places that have ended are dropped only above this many, because dropping them moves all others.
 const SPARE: usize = 64;
 
-/// The root of a thread that is over.
+/// The root of a thread that has ended.
 const OVER: u32 = u32::MAX;
 
 /// A place where a match may have begun.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
-    /// Where it is in code points, modulo 2^32.
+    /// The place in code points, modulo 2^32.
     code_points: u32,
-    /// Where it is in bytes, modulo 2^30, and the kind of what stands before in the last two bits.
+    /// The place in bytes, modulo 2^30. The last two bits are the kind of the character before.
     bytes_and_kind: u32,
-    /// The index of a later thread in the same state, or its own if it is the latest; or `OVER`.
+    /// The index of a later thread in the same state, or its own index if it is the latest; `OVER` if it has ended.
     root: u32,
 }
 
@@ -34,14 +35,14 @@ impl Begun {
         Begun { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
     }
 
-    /// The place. It is so near before `end` that the numbers tell it.
+    /// Returns the place, which is close enough before `end` for the stored numbers to identify it.
     fn place(self, end: Place) -> Place {
         let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
         let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
         Place { code_points: end.code_points - code_points, bytes: end.bytes - bytes as usize }
     }
 
-    /// What stands before it.
+    /// The kind of the character before the place.
     fn before(self) -> Kind {
         Kind::ALL[(self.bytes_and_kind & 3) as usize]
     }
@@ -50,14 +51,15 @@ impl Begun {
 /// The threads of a stream, the earliest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {
-    /// What stands before the next character.
+    /// The kind of the character before the next one.
     pub(super) before: Kind,
     /// The place of the next character.
     here: Place,
     begun: Vec<Begun>,
-    /// The threads before this index are over.
+    /// The threads before this index have ended.
     first: usize,
-    /// The roots of the groups, in order, and the state of each: `DEAD` if it ended and was not dropped yet.
+    /// The roots of the groups, in order. `states` has the state of each: `DEAD` if the group ended and was not dropped
+    /// yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
     /// Above this many roots, but not below `FEW`, threads in equal states are merged.
@@ -69,13 +71,13 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// The pattern that the end of the text confirms, and where its match begins.
+    /// Returns the pattern that the end of the text confirms, and the place where its match begins.
     pub(super) fn confirmed_at_end(&self, machine: &Machine) -> Option<(usize, Place)> {
         let pattern_of = |state| machine.table.confirmed(state, Kind::Edge);
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends every thread; the text before the next character is `text`.
+    /// Ends all threads. The text before the next character is `text`.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
         self.here.advance(text);
@@ -97,27 +99,27 @@ impl Places {
         self.roots.is_empty()
     }
 
-    /// How many bytes ago the first thread began.
+    /// Returns how many bytes ago the first thread began.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// What stands before the first thread.
+    /// Returns the kind of the character before the first thread.
     pub(super) fn before_first(&self) -> Option<Kind> {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// For each thread that goes on, how many bytes ago it began.
+    /// Returns for each thread that goes on how many bytes ago it began.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// The root of the group of each place from `first` on.
+    /// Returns the root of the group of each place from `first` on.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
-            // A root is later: its own was found already.
+            // A root is later than its threads, so its own root was found before.
             if roots[index] != OVER {
                 roots[index] = match roots[index] as usize - self.first {
                     own if own == index => roots[index],
@@ -128,7 +130,7 @@ impl Places {
         roots.into_iter()
     }
 
-    /// Ends the threads that began at `start`, in bytes of the stream, or earlier.
+    /// Ends the threads that began at or before `start`, in bytes of the stream.
     pub(super) fn end_through(&mut self, start: usize, machine: &Machine) {
         let later = |begun: &Begun| begun.place(self.here).bytes > start;
         let later = self.begun[self.first..].iter().position(later).unwrap_or(self.begun.len() - self.first);
@@ -146,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// The root of the group of a thread. Halves the path to it for the next time.
+    /// Returns the root of the group of a thread. Halves the path to the root for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -159,8 +161,8 @@ impl Places {
         }
     }
 
-    /// Drops the threads that are over, so that the first one goes on. The next character is at `here`. A thread that must
-    /// hold more than the machine's limit before it can match is over.
+    /// Drops the threads that have ended, until the first thread goes on. The next character is at `here`. A thread
+    /// ends if it must hold more than the machine's limit before it can match.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         self.drop_ended();
@@ -175,7 +177,7 @@ impl Places {
         }
     }
 
-    /// Whether the thread at an index has ended, or must be longer than the limit before it can match.
+    /// Returns whether the thread at an index has ended, or must exceed the limit before it can match.
     fn is_over(&mut self, index: usize, machine: &Machine) -> bool {
         let root = self.find(index);
         let Ok(group) = self.roots.binary_search(&root) else {
@@ -197,7 +199,7 @@ impl Places {
         self.first = 0;
     }
 
-    /// Drops the roots whose state ended.
+    /// Drops the roots whose group has ended.
     fn drop_ended(&mut self) {
         if !std::mem::take(&mut self.ended) {
             return;
@@ -220,8 +222,8 @@ impl Places {
         self.roots.truncate(kept);
     }
 
-    /// Moves every thread over a character. `column` is where its class leads to from each state. Returns the greatest
-    /// state: the states that accept something are the greatest ones.
+    /// Moves all threads over a character. `column` has the states to which its class leads. Returns the greatest
+    /// state, because the states that accept something are the greatest ones.
     #[inline]
     fn advance(&mut self, column: &[StateId]) -> StateId {
         let (mut greatest, mut least) = (DEAD, StateId::MAX);
@@ -236,7 +238,7 @@ impl Places {
         greatest
     }
 
-    /// Begins a thread at `here`, in the state behind its first character.
+    /// Begins a thread at `here`, in the state after its first character.
     #[inline]
     fn begin(&mut self, here: Place, state: StateId) {
         let index = self.begun.len() as u32;
@@ -269,13 +271,13 @@ impl Places {
         }
     }
 
-    /// Makes one group of the groups in one state. The latest root is its root.
+    /// Joins the groups that are in the same state. The latest root becomes the root.
     fn merge(&mut self) {
         self.drop_ended();
         if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {
-            return; // those that ended made room
+            return; // dropping ended roots made enough room
         }
-        // The state in the upper half, the group in the lower. Sorting words takes half of the code of sorting pairs.
+        // The upper half is the state, the lower half the group. Sorting words takes half of the code of sorting pairs.
         let mut order: Vec<u64> =
             self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
@@ -289,8 +291,8 @@ impl Places {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// The index of the pattern that `pattern_of` names for the state of a thread, as its index plus one, and the earliest
-    /// such thread.
+    /// Returns the earliest thread for whose state `pattern_of` names a pattern, as its index plus one, and the index
+    /// of the pattern.
     fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
@@ -302,14 +304,14 @@ impl Places {
         })
     }
 
-    /// How many bytes the places have.
+    /// The number of bytes that the places take.
     pub(super) fn size(&self) -> usize {
         self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<StateId>())
     }
 
-    /// How many bytes the places grow by at most with so many bytes of text.
+    /// The most bytes by which the places grow with `bytes` bytes of text.
     pub(super) fn growth(&self, bytes: usize) -> usize {
-        /// More are never kept, with the limit of the library.
+        /// With the limit of the library, no more places than this are kept.
         const MOST: usize = 1 << 18;
 
         let places = self.begun.len() + bytes.min(MOST);
@@ -317,15 +319,15 @@ impl Places {
     }
 }
 
-/// A match that completes. Its places in the text are in bytes of the text that was scanned.
+/// A match that completed. `end` and `completed` count bytes of the text that was scanned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PatternHit {
     pub(crate) pattern: usize,
-    /// Where the match begins in the stream.
+    /// The place in the stream where the match begins.
     pub(crate) start: Place,
-    /// Where the match ends: before the character that confirms it, if one does.
+    /// The end of the match. If a character confirms the match, this is the place before that character.
     pub(crate) end: usize,
-    /// Where the character ends that completes the match.
+    /// The end of the character that completes the match.
     pub(crate) completed: usize,
 }
 
@@ -333,9 +335,9 @@ pub(crate) struct PatternHit {
 #[derive(Clone, Copy)]
 struct Next<'a> {
     kind: Kind,
-    /// How many bytes it has.
+    /// The length of the character in bytes.
     length: usize,
-    /// Where its class leads to from each state.
+    /// The states to which its class leads.
     column: &'a [StateId],
 }
 
@@ -343,13 +345,13 @@ struct Scan<'a> {
     places: &'a mut Places,
     machine: &'a Machine,
     text: &'a str,
-    /// How many bytes were scanned.
+    /// The number of bytes that were scanned.
     at: usize,
-    /// The place in the stream behind them.
+    /// The place in the stream after these bytes.
     here: Place,
 }
 
-/// Scans `text`, which begins at `place`, up to the character that completes a match.
+/// Scans `text`, which begins at `place`, up to the character that completes a match. Returns the match.
 pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut hit = None;
@@ -364,7 +366,7 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
 }
 
 /// Scans all of unarmed `text`, which begins at `place`. A match that completes ends only the threads whose match would
-/// contain it. Returns where the latest match that completed began, in bytes of the stream.
+/// contain it. Returns where the latest completed match began, in bytes of the stream.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -379,9 +381,9 @@ pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, p
     latest
 }
 
-// Inlined by force: with calls, the delta of a set with patterns takes a fifth more.
+// These methods are inlined by force. As calls, they make a delta of a set with patterns take a fifth longer.
 impl<'a> Scan<'a> {
-    /// The next character that matters. Text in which no match begins is skipped while there are no threads.
+    /// Returns the next character. While there are no threads, skips text in which no match begins.
     #[inline(always)]
     fn next(&mut self) -> Option<Next<'a>> {
         if self.places.is_empty() {
@@ -401,7 +403,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// The match that the next character confirms. A match that began earlier and completes with that character comes first.
+    /// Returns the match that the next character confirms. A match that began earlier and completes with that character
+    /// comes first.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
@@ -431,7 +434,8 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Moves the threads over the next character. If `begins`, a thread begins before it, unless it could not match.
+    /// Moves the threads over the next character. If `begins`, a thread begins before this character, unless it could
+    /// not match.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         let mut greatest = self.places.advance(next.column);
@@ -446,8 +450,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Ends the threads whose match would contain one for whose state `pattern_of` names a pattern. Returns where the latest
-    /// such match begins.
+    /// Finds the threads for whose state `pattern_of` names a pattern, and ends the threads whose match would contain
+    /// one of these matches. Returns where the latest of these matches begins.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;
@@ -459,7 +463,7 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Scans `text`, which begins at `place`, with threads that begin at `starts`, in bytes of the text, and nowhere else.
+/// Scans `text`, which begins at `place`, with threads that begin only at `starts`, in bytes of the text. Returns
 /// `None` if one of them ends.
 pub(super) fn replay(places: &mut Places, machine: &Machine, text: &str, place: Place, starts: &[usize]) -> Option<()> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };

@@ -1,4 +1,5 @@
-//! Parses a pattern: the syntax of the regex crate with ASCII classes. Refuses what a stream cannot be scanned for.
+//! Parses patterns in the syntax of the regex crate, with ASCII classes. Refuses patterns that cannot be found in a
+//! stream.
 
 use std::convert::Infallible;
 use std::ops::RangeInclusive;
@@ -17,19 +18,19 @@ use super::work::{MAX_POSITIONS, TooLarge, Work};
 const UNSUPPORTED_LOOK: &str =
     "look-around is not supported, except ^, $, \\A, \\z, \\b and \\B; use \\b for a word boundary";
 
-/// How deep groups and repetitions may nest. The functions of this file recurse as deep.
+/// How deep groups and repetitions may nest. The functions of this file recurse to this depth.
 const NESTING: u32 = 50;
 
-/// A pattern that was parsed.
+/// A parsed pattern.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) ast: Ast,
     pub(super) hir: Hir,
-    /// How many characters and classes it has with its repetitions written out.
+    /// The number of its characters and classes, with repetitions written out.
     pub(super) positions: usize,
 }
 
-/// Parses a pattern. Its classes spend from `class_work`. An error says what is wrong with the pattern.
+/// Parses a pattern. Its classes spend from `class_work`. The error says what is wrong with the pattern.
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
     let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
     let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
@@ -54,8 +55,8 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     }
 }
 
-/// The least length of a match, or `None` if nothing matches. Looks have no length. `Hir::properties` does not tell: it
-/// knows no least length of an alternation with a branch that never matches.
+/// Returns the least length of a match, or `None` if the pattern never matches. Looks have no length. `Hir::properties`
+/// has no least length for an alternation with a branch that never matches.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -69,7 +70,7 @@ fn least_length(hir: &Hir) -> Option<usize> {
     }
 }
 
-/// The error of the parser, and what to write instead.
+/// Returns the error of the parser, with advice about what to write instead.
 fn explained(problem: &str) -> String {
     let advice = match problem {
         _ if problem.starts_with("look-around") => {
@@ -82,8 +83,8 @@ fn explained(problem: &str) -> String {
     format!("{problem}{advice}")
 }
 
-/// Makes `\d`, `\s` and `\w` ASCII. The automata of the Unicode classes are a hundred times as large, and their
-/// tables would be half of the library.
+/// Makes `\d`, `\s` and `\w` ASCII. The automata of the Unicode classes are a hundred times larger, and their tables
+/// would be half of the library.
 fn make_ascii(ast: &mut Ast) -> Result<(), String> {
     match ast {
         Ast::ClassPerl(class) => *ast = Ast::class_bracketed(ascii(class)),
@@ -126,8 +127,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)` a class is folded as a whole, unless each of its items was folded before. An item that is a class
-            // was: before it was negated, and had nearly all code points. So beside one, each other item gets brackets.
+            // Under `(?i)` a class is folded as a whole, unless all of its items were folded before. A nested class
+            // was, before its negation gave it nearly all code points. So that it is not folded again, the other items
+            // get brackets.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -157,7 +159,8 @@ fn no_properties() -> String {
     "\\p{…} is not supported; write the ranges, such as [а-яё]".into()
 }
 
-/// Refuses looks that a stream cannot decide. `$` and `\z` are supported only if nothing follows, which `last` says.
+/// Refuses looks that a stream cannot decide. `$` and `\z` are supported only at the end of a pattern; `last` says that
+/// nothing follows.
 fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
         HirKind::Look(Look::End) if !last => {
@@ -175,7 +178,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     }
 }
 
-/// Says what to do about a pattern whose automaton is too large.
+/// Returns the advice for a pattern whose automaton is too large.
 #[cold]
 pub(super) fn too_large(pattern: &str, ast: &Ast) -> String {
     let repetition = longest_repetition(ast);
@@ -198,7 +201,7 @@ fn quoted(pattern: &str, part: &Span) -> String {
     if part.len() > 60 { part.chars().take(40).chain(['…']).collect() } else { part.into() }
 }
 
-/// How many characters and classes a pattern has with its repetitions written out.
+/// Returns the number of characters and classes of a pattern, with repetitions written out.
 pub(super) fn positions(ast: &Ast) -> usize {
     match ast {
         Ast::Empty(_) | Ast::Flags(_) => 0,
@@ -234,25 +237,25 @@ fn children(ast: &Ast) -> impl Iterator<Item = &Ast> {
     one.into_iter().chain(many)
 }
 
-/// The bounded repetition that is the longest when it is written out.
+/// Returns the bounded repetition that is the longest when written out, and its length.
 fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
     let bounded = matches!(ast, Ast::Repetition(repetition) if matches!(repetition.op.kind, RepetitionKind::Range(_)));
     let own = bounded.then(|| (ast.span(), positions(ast)));
     children(ast).filter_map(longest_repetition).chain(own).max_by_key(|(_, positions)| *positions)
 }
 
-/// The steps of the smallest class, and of a letter under `(?i)`.
+/// The steps for the smallest class, and for a letter under `(?i)`.
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 
-/// Ideographs and the blocks between them. A range of those is not folded code point by code point.
+/// Ideographs and the blocks between them. A range of these is not folded code point by code point.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
-/// Counts the steps that the classes of a pattern take. Each item of a class is compared with all items before it. Under
+/// Counts the steps for the classes of a pattern. Each item of a class is compared with all items before it. Under
 /// `(?i)`, each code point of an item is folded.
 #[derive(Default)]
 struct ClassSteps {
-    /// Whether there was a `(?i)`. Where it ends is not looked for.
+    /// Whether there was a `(?i)`. Its end is ignored.
     folds: bool,
     steps: usize,
 }

@@ -1,4 +1,4 @@
-//! What compiling sets as people write them spends from the budget.
+//! Tests of the budget that compiling spends for sets such as people write.
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -13,7 +13,7 @@ mod random;
 #[allow(dead_code)] // of other tests
 mod user_patterns;
 
-/// Sets that compile, with what their automaton spends.
+/// Returns sets that compile, with the budget that their automaton spends.
 fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usize)> {
     let compile = |seed| {
         let bytes = random::Random(seed).bytes(400);
@@ -29,8 +29,8 @@ fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usi
     (0..seeds).filter_map(compile).collect()
 }
 
-/// With one unit less than it spends a set is refused, so everything that it spends is checked. Most sets stay far below
-/// the limit: a pass that becomes more expensive is seen here before users see it.
+/// With one unit less than it spends, a set is refused, so everything that it spends is checked. Most sets stay far
+/// below the limit: a pass that becomes more expensive fails here before it fails for users.
 #[test]
 fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();

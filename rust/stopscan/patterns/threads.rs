@@ -1,4 +1,4 @@
-//! What a stream keeps for its set's patterns, and how text is scanned for them and for strings together.
+//! The state of a stream for its set's patterns, and the scan for patterns and strings together.
 
 use super::alphabet::Kind;
 use super::machine::Machine;
@@ -10,20 +10,20 @@ use crate::text::{Held, Place};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Threads {
     pub(super) places: Places,
-    /// The text since the first thread began, for streams that hide no stop and so hold none of it.
+    /// The text since the first thread began, for streams that hide no stop and so do not hold this text.
     pub(super) text: Held,
-    /// The state of the strings as if no match had completed in unarmed text, if it is another one. Such a match ends the
-    /// stops that contain it, but not the markers.
+    /// The state of the strings if no match had completed in unarmed text. `None` if this is their actual state. Such a
+    /// match ends the stops that contain it, but not the markers.
     pub(super) markers: Option<State>,
-    /// How many bytes are held for those markers.
+    /// The number of bytes that are held for those markers.
     held_for_markers: usize,
-    /// How many bytes may be the beginning of a pattern that is plain text, if there are such patterns.
+    /// The number of bytes that may be the beginning of a literal.
     pub(super) begun_by_literals: usize,
 }
 
-/// What completes first.
+/// The word or pattern that completes first.
 pub(crate) enum Found {
-    /// A marker, or a stop that is a string: its index among the region's words, and where it ends in the text that was
+    /// A marker, or a stop that is a string: its index among the region's words, and its end in the text that was
     /// scanned, in bytes.
     Word {
         index: usize,
@@ -39,7 +39,7 @@ impl Threads {
     }
 
     /// Scans `text`, which begins at `place`, up to the first character that completes a marker or, if `armed`, a stop.
-    /// `machine` is that of the region's patterns, `state` the state of its strings.
+    /// `machine` is the machine of the region's patterns, `state` the state of its strings.
     pub(crate) fn scan(
         &mut self,
         automaton: &Automaton,
@@ -86,7 +86,7 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // A literal that completes is a stop: its text has been kept until here.
+        // A literal that completes is a stop, and its text was kept up to here.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,
@@ -100,13 +100,13 @@ impl Threads {
         })
     }
 
-    /// Notes that the strings would be in `state` if no match had completed in unarmed text.
+    /// Notes the state in which the strings would be if no match had completed in unarmed text.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// The first of `word` and a marker that completes although a match in it ended the strings.
+    /// Returns the first of `word` and a marker that completes although a match in it ended the strings.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -128,7 +128,8 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Ends the stops that began `length` bytes ago or earlier, because a match that began there completed in unarmed text.
+    /// Ends the stops that began at least `length` bytes ago, because a match that began there completed in unarmed
+    /// text.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;
@@ -137,19 +138,20 @@ impl Threads {
         if words.len() > words.stops() {
             self.markers.get_or_insert(*state);
         }
-        // A character makes the state longer by one at most, so all fallbacks of a stream are at most its characters.
+        // A byte makes the state longer by at most one, so a stream follows at most one fallback for each byte.
         while machine.length(*state) >= length {
             *state = automaton.fallback(*state);
         }
     }
 
-    /// The match that the end of the text confirms.
+    /// Returns the match that the end of the text confirms.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
         let (pattern, start) = self.places.confirmed_at_end(machine)?;
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether nothing has begun. Then text in which nothing begins only changes what stands before the next character.
+    /// Whether nothing has begun. Text in which nothing begins then changes only the kind of the character before the
+    /// next one.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
@@ -163,8 +165,8 @@ impl Threads {
         self.begun_by_literals = 0;
     }
 
-    /// How many bytes at the end of the text, which ends with `delta`, are to be held. A stream that hides no stop holds
-    /// none for a match. The text of its matches is kept here.
+    /// Returns how many bytes at the end of the text, which ends with `delta`, must be held. A stream that hides no
+    /// stop holds none for a match; the threads keep the text of its matches.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         if hides_stops {
             return self.places.held().max(self.held_for_markers);
@@ -173,7 +175,7 @@ impl Threads {
         self.held_for_markers
     }
 
-    /// How many bytes ago the first match began, of an expression or of plain text.
+    /// Returns how many bytes ago the first match began, of an expression or of a literal.
     pub(super) fn begun_bytes(&self) -> usize {
         self.places.held().max(self.begun_by_literals)
     }
@@ -183,24 +185,24 @@ impl Threads {
         self.text.as_str()
     }
 
-    /// The text that is held for a marker although a match that completed in it ended the strings.
+    /// Returns the text that is held for a marker although a match that completed in it ended the strings.
     pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
         let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
     }
 
-    /// Keeps `text`. Its last `begun_by_literals` bytes may be the beginning of a pattern that is plain text.
+    /// Keeps `text`, whose last `begun_by_literals` bytes may be the beginning of a literal.
     pub(super) fn keep(&mut self, text: &str, begun_by_literals: usize) {
         self.begun_by_literals = begun_by_literals;
         self.text.push(text, text.len());
     }
 
-    /// About how many bytes the threads take.
+    /// The number of bytes that the threads take, roughly.
     pub(crate) fn size(&self) -> usize {
         self.places.size() + self.text.len()
     }
 
-    /// How many bytes they grow by at most with `bytes` of text.
+    /// The most bytes by which the threads grow with `bytes` bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.places.growth(bytes) + self.text.growth(bytes) + self.begun_bytes()
     }
@@ -228,12 +230,12 @@ fn scan_unarmed_stops(
     (latest, None)
 }
 
-/// Whether a match comes before a string that also completes. The one that completes first comes first. If both complete
-/// with the same character, the one that began first does. If both began at the same place, the one that ended before
-/// that character does.
+/// Returns whether a match comes before a string that also completes. The one that completes first comes first. If both
+/// complete at the same character, the one that began first comes first. If both began at the same place, the one that
+/// ended before that character comes first.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
-    // Of one and the same match, a string comes before the patterns, and they in their order.
+    // If all of this is equal, a string comes before the patterns, and the patterns come in their order.
     let rank = |pattern: usize| pattern + 1;
     let word = index.checked_sub(words.len()).map_or(0, |literal| rank(machine.literals[literal]));
     (hit.completed, hit.start.bytes, hit.end, rank(hit.pattern)) < (end, start, end, word)
@@ -244,18 +246,18 @@ fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usiz
 pub(crate) struct SavedThreads {
     /// The text since the first match began.
     pub(crate) text: String,
-    /// As `Threads::to_bytes` makes them.
+    /// The result of `to_bytes`.
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Threads {
-    /// `text` ends where the stream stands, and is long enough.
+    /// Returns the saved threads. `text` ends at the place of the stream, and is long enough.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
-    /// The kinds of what stands before the next character and before the first thread, the count of the threads, for each
-    /// how many bytes ago it began, and what has begun of the markers.
+    /// Returns the kinds of the characters before the next character and before the first thread, the number of
+    /// threads, how many bytes ago each began, and the beginnings of markers.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         let (before, lengths) = (self.places.before, Vec::from_iter(self.places.all()));
@@ -266,7 +268,8 @@ impl Threads {
         writer.0
     }
 
-    /// The threads of a stream whose text ends at `end`. `None` if no stream in a region of these machines gives such bytes.
+    /// Reads the threads of a stream whose text ends at `end`. Returns `None` if no stream in a region of these
+    /// machines has such bytes.
     pub(crate) fn resume(
         automaton: &Automaton,
         machine: Option<&Machine>,

@@ -1,8 +1,8 @@
-//! What compiling patterns may cost: the limits, the budget, and the lists that spend from it.
+//! The cost of compiling patterns: the limits, the budget, and the lists that spend from it.
 //!
-//! Patterns come from the users of servers. So every step of compiling them is counted before it is done, and a set that
-//! would take more than the budget is refused. An automaton lies in [`Lists`], and its states are told apart by
-//! [`Numbers`]. Neither gives anything without a budget to spend from, so a pass that is not counted cannot be written.
+//! Patterns come from the users of servers. So every step of compiling them is counted before it is done, and a set
+//! that would take more than the budget is refused. An automaton is stored in [`Lists`], and [`Numbers`] tells its
+//! states apart. Neither can be read without spending from a budget, so a pass that is not counted cannot be written.
 
 use std::mem::size_of;
 use std::ops::Range;
@@ -13,8 +13,8 @@ pub(super) const MAX_BYTES: usize = 1 << 13;
 /// The most characters and classes of a set's patterns, with repetitions written out.
 pub(super) const MAX_POSITIONS: usize = 3_072;
 
-/// The most steps to make classes: a code point under `(?i)` is one step, and so is each pair of items. A class costs
-/// 200 steps besides, and a letter under `(?i)` 100.
+/// The most steps to make classes: a code point under `(?i)` is one step, and so is each pair of items. In addition, a
+/// class costs 200 steps, and a letter under `(?i)` 100.
 pub(super) const MAX_CLASS_WORK: usize = 300_000;
 
 /// The budget for the automaton of a set. One unit is ten to twenty instructions.
@@ -23,7 +23,7 @@ pub(super) const MAX_WORK: usize = 600_000;
 /// The budget for the automata of the least hold, all regions together.
 pub(super) const MAX_HOLD_WORK: usize = 400_000;
 
-/// The budget for finding the stops in which a match always completes, all regions together.
+/// The budget for finding the stops inside which a match always completes, all regions together.
 pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 
 /// The most states of an automaton, and the most cells of its table.
@@ -33,10 +33,10 @@ pub(super) const MAX_CELLS: usize = 1 << 20;
 /// The most threads of a stream. Each costs every character about a nanosecond.
 pub(super) const MAX_THREADS: usize = 1_000;
 
-/// As many bytes are cleared for one unit. This also bounds how much memory a budget can take.
+/// The number of bytes that are cleared for one unit. It also bounds the memory that a budget can take.
 const BYTES_PER_UNIT: usize = 32;
 
-/// What looking up a list takes besides its items.
+/// The units for looking up a list, besides its items.
 const LOOKUP: usize = 4;
 
 /// A budget.
@@ -51,14 +51,14 @@ impl Work {
         Work(units)
     }
 
-    /// Takes `units` from the budget. A budget that does not suffice stays as it is.
+    /// Takes `units` from the budget. A budget that does not suffice is not changed.
     #[inline]
     pub(super) fn spend(&mut self, units: usize) -> Result<(), TooLarge> {
         self.0 = self.0.checked_sub(units).ok_or(TooLarge)?;
         Ok(())
     }
 
-    /// Sorts a list, and drops what stands twice in it.
+    /// Sorts a list and drops repetitions.
     pub(super) fn sort(&mut self, list: &mut Vec<u32>) -> Result<(), TooLarge> {
         self.spend(list.len() * list.len().checked_ilog2().unwrap_or_default() as usize / 2)?;
         list.sort_unstable();
@@ -66,7 +66,7 @@ impl Work {
         Ok(())
     }
 
-    /// A vector of `count` equal items, such as the cells of a table.
+    /// Returns a vector of `count` equal items, such as the cells of a table.
     pub(super) fn vec<T: Clone>(&mut self, item: T, count: usize) -> Result<Vec<T>, TooLarge> {
         self.spend(count * size_of::<T>() / BYTES_PER_UNIT)?;
         Ok(vec![item; count])
@@ -81,7 +81,7 @@ impl Work {
 #[derive(Clone, Debug)]
 pub(super) struct Lists<T> {
     items: Vec<T>,
-    /// Where each list ends.
+    /// The end of each list.
     ends: Vec<u32>,
 }
 
@@ -117,7 +117,7 @@ impl<T: Copy> Lists<T> {
         self.ends.len()
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     #[inline]
     pub(super) fn get(&self, list: usize, work: &mut Work) -> Result<&[T], TooLarge> {
         let range = self.range(list);
@@ -137,12 +137,12 @@ impl<T: Copy> Lists<T> {
 pub(super) struct Numbers {
     lists: Lists<u32>,
     hashes: Vec<u32>,
-    /// The number plus one of the list in each slot, or 0. Their count is a power of two.
+    /// The number plus one of the list in each slot, or 0. The number of slots is a power of two.
     slots: Vec<u32>,
 }
 
 impl Numbers {
-    /// The number of a list, and whether it is new.
+    /// Returns the number of a list, and whether the list is new.
     pub(super) fn number(&mut self, list: &[u32], work: &mut Work) -> Result<(u32, bool), TooLarge> {
         work.spend(LOOKUP + list.len())?;
         if 2 * self.lists.len() >= self.slots.len() {
@@ -167,7 +167,7 @@ impl Numbers {
         self.lists.len()
     }
 
-    /// The list of a number.
+    /// Returns the list with this number.
     pub(super) fn get(&self, number: u32, work: &mut Work) -> Result<&[u32], TooLarge> {
         self.lists.get(number as usize, work)
     }

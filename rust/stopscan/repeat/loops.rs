@@ -2,7 +2,7 @@ use super::search::{ROW, Run, continues, continuing, first_copy, run_length, squ
 use super::{Loop, Repeat};
 use crate::snapshot::{Reader, Writer};
 
-/// What a stream of text has repeated so far. It asks nothing but [`Repeat`]: no stops, no tokens.
+/// Finds the loops of one stream of text. It knows only [`Repeat`], and neither stops nor tokens.
 ///
 /// ```
 /// use stopscan::{Loops, Repeat};
@@ -16,39 +16,39 @@ use crate::snapshot::{Reader, Writer};
 pub struct Loops {
     repeat: Repeat,
     block: usize,
-    /// The end of what was read, as much as is needed.
+    /// The end of the text that was read, as far back as checks look.
     text: Vec<u8>,
-    /// How many bytes were read before `text`.
+    /// The number of bytes that were read before `text`.
     base: usize,
-    /// The number of kept bytes from which on checks are needed. With fewer, no run can fire, so text is only kept.
+    /// The number of kept bytes from which on checks are needed. With fewer bytes no run can fire.
     limit: usize,
-    /// How many bytes of `text` the runs were compared with.
+    /// The number of bytes of `text` that were compared with the runs.
     followed: usize,
-    /// How many bytes of `text`, up to the last check, continue a character.
+    /// The number of bytes of `text`, up to the last check, that continue a character.
     continuing: usize,
     runs: Vec<Run>,
 }
 
-/// How often the longest period of a check is doubled at most: enough for the longest one there is.
+/// How often the longest period of a check is doubled at most. This reaches the longest `max_period`.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
-    /// What a new stream has repeated: nothing.
+    /// Makes the state of a new stream, which has repeated nothing.
     pub fn new(repeat: &Repeat) -> Loops {
         let (text, runs) = (Vec::new(), Vec::new());
         Loops { repeat: *repeat, block: repeat.block(), text, base: 0, limit: 0, followed: 0, continuing: 0, runs }
     }
 
-    /// The loop that the first character of `text` at which there is one proves. After it the history begins anew.
+    /// Reads `text`, and returns the loop that completes first in it. After a loop the history begins anew.
     ///
-    /// Text that is not `armed` counts for what was repeated, but no loop is found in it: it is found with the first
-    /// character that is armed, if the text still loops there.
+    /// Text that is not `armed` belongs to the history, but no loop completes in it. A loop completes at the first
+    /// armed character, if the text still loops there.
     #[inline]
     pub fn feed(&mut self, text: &str, armed: bool) -> Option<Loop> {
         if self.add(text) { None } else { self.scan(text, armed) }
     }
 
-    /// Keeps `text`, if with it no check is due and no run fires; returns whether it did.
+    /// Keeps `text` if no check is due and no run fires in it. Returns whether it was kept.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let keeps = self.text.len() + text.len() < self.limit;
@@ -58,7 +58,7 @@ impl Loops {
         keeps
     }
 
-    /// Begins anew: what follows repeats nothing of what was read.
+    /// Forgets the text that was read. Later text repeats none of it.
     pub fn forget(&mut self) {
         self.text.clear();
         self.runs.clear();
@@ -66,7 +66,8 @@ impl Loops {
         self.text.shrink_to(2 * self.keep()); // text that is not ASCII needed more
     }
 
-    /// The state, for [`from_bytes`](Loops::from_bytes): the text that is kept, and what follows no shorter text.
+    /// Returns the state for [`from_bytes`](Loops::from_bytes): the kept text, and the numbers that cannot be computed
+    /// from it.
     ///
     /// ```
     /// use stopscan::{Loops, Repeat};
@@ -88,7 +89,7 @@ impl Loops {
         writer.0
     }
 
-    /// The state that `bytes` are of, or `None` if no stream with this `repeat` gives such bytes.
+    /// Reads the state that `to_bytes` returned, or returns `None` if no stream with this `repeat` returns such bytes.
     pub fn from_bytes(repeat: &Repeat, bytes: &[u8]) -> Option<Loops> {
         let mut loops = Loops::new(repeat);
         let mut reader = Reader(bytes);
@@ -104,19 +105,19 @@ impl Loops {
         Some(loops)
     }
 
-    /// Whether a stream can have kept `text`; sets what follows from it.
+    /// Returns whether a stream can have kept `text`, and sets the numbers that follow from it.
     fn is_text_possible(&mut self) -> bool {
         let (text, base) = (&self.text, self.base);
         let Some(end) = base.checked_add(text.len()).filter(|end| *end <= isize::MAX as usize) else { return false };
         let cut = text.iter().take(3).take_while(|byte| base > 0 && continues(**byte)).count();
         self.continuing = continuing(&text[..(end / self.block * self.block).saturating_sub(base)]);
         let least = if base == 0 { 0 } else { 3 * self.repeat.max_period.max(self.block) };
-        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW; // of a text without ASCII
+        let most = 3 * (4 * self.repeat.max_period).max(self.block) + ROW; // for text without ASCII characters
         let length = least..most + most / 4 + self.block;
         length.contains(&self.text.len()) && str::from_utf8(&self.text[cut..]).is_ok()
     }
 
-    /// The run that has this period and beginning, if there is such a one.
+    /// Returns the run with this period and beginning, if there is one.
     fn run(&self, period: usize, start: usize) -> Option<Run> {
         let (text, base) = (&self.text, self.base);
         if !(1..=text.len() / 2).contains(&period) || start > self.end() - period {
@@ -164,23 +165,23 @@ impl Loops {
         None
     }
 
-    /// About how many bytes it has.
+    /// The number of bytes that it takes, roughly.
     pub(crate) fn size(&self) -> usize {
         self.text.len() + self.runs.len() * size_of::<Run>()
     }
 
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     fn end(&self) -> usize {
         self.base + self.text.len()
     }
 
-    /// Where in `text` the next check is.
+    /// The place in `text` of the next check.
     fn next_check(&self) -> usize {
         (self.end() / self.block + 1) * self.block - self.base
     }
 
-    /// Compares the text that is new with the runs, drops those that end in it, and returns the one that fires first,
-    /// and where.
+    /// Compares the new text with the runs, drops the runs that end in it, and returns the run that fires first, and
+    /// where it fires.
     fn follow(&mut self, armed_from: usize) -> Option<(usize, Run)> {
         let Loops { ref text, base, followed, ref mut runs, .. } = *self;
         let mut first: Option<(usize, Run)> = None;
@@ -197,19 +198,19 @@ impl Loops {
         first
     }
 
-    /// Finds the squares that the text ends with, where a block is full, and returns the runs that are new.
+    /// Finds the squares that the text ends with, at the end of a block, and returns the new runs.
     fn check(&mut self) -> &[Run] {
         self.continuing += continuing(&self.text[self.text.len() - self.block..]);
         let (followed, longest) = (self.runs.len(), self.longest());
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // Within a run of period `p` and length `k`, all that a square of a period up to `k - p` repeats is copies.
+        // Within a run of period `p` and length `k`, a square of a period up to `k - p` repeats only copies.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // Copies of copies fire no earlier than those.
+            // A run of copies of copies fires no earlier than the run of the copies.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));
@@ -218,17 +219,17 @@ impl Loops {
         &self.runs[followed..]
     }
 
-    /// The most bytes that a period has.
+    /// The most bytes of a period.
     fn longest(&self) -> usize {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// How many bytes the next checks look back at: a square, its run until the next check, and whole rows.
+    /// The number of bytes that the next checks look back at: a square, its run until the next check, and whole rows.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }
 
-    /// Drops text that is farther back than any check looks.
+    /// Drops the text that no check looks at any more.
     fn compact(&mut self) {
         let keep = self.keep();
         if self.text.len() >= keep + keep / 4 {
@@ -240,7 +241,7 @@ impl Loops {
         }
     }
 
-    /// Makes room for `length` bytes of text, in steps that double, but not for more than is kept.
+    /// Makes room for `length` bytes of text. The room doubles, but never exceeds what is kept.
     fn reserve(&mut self, length: usize) {
         if self.text.capacity() < length {
             let most = self.keep() + self.keep() / 4 + self.block;
@@ -249,7 +250,7 @@ impl Loops {
         }
     }
 
-    /// What is reported of `run`, at the end of the text that is kept.
+    /// Returns the loop to report for `run`, at the end of the kept text.
     fn found(&self, run: &Run, end: usize) -> Loop {
         let Run { characters: period, .. } = *run;
         let length = self.repeat.length(period);

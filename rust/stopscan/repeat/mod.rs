@@ -1,25 +1,27 @@
 //! Loops: text that repeats its last block again and again, found at the first character that proves it.
 //!
 //! [`Repeat`] says what counts as a loop. A text loops with the period `p` if each of its last `max(count * p,
-//! min_length)` characters but the first `p` equals the character `p` before it. Comparing every period at every character
-//! would cost a thousand comparisons a character, so [`Loops`] does three things instead:
+//! min_length)` characters but the first `p` equals the character `p` before it. To compare every period at every
+//! character would cost a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
-//! 1. **Checks.** A loop needs long proof: with the defaults, 192 bytes that equal those one period before, a *run*. Half of
-//!    them, a *block*, are there at a multiple of 96 bytes before the end. A longer period needs a longer run, so periods
-//!    above `block` are looked for at every second block, those above `2 * block` at every fourth, and so on
-//!    (`Repeat::reach`). At the check, every loop that fires before the next one is a *square*: a run as long as its period.
+//! 1. **Checks.** The proof of a loop is long: with the defaults, 192 bytes that equal the bytes one period before, a
+//!    *run*. At the last multiple of 96 bytes in the stream, half of the run, a *block*, is already there. A longer
+//!    period needs a longer run, so periods above `block` are looked for at every second block, those above `2 * block`
+//!    at every fourth, and so on (`Repeat::reach`). At a check, every loop that fires before the next check is a
+//!    *square*: a run as long as its period.
 //! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Where they are equal,
 //!    the run is measured byte by byte. If a text is made to have many such places, the runs of all periods are measured in
 //!    one pass, in linear time (a Z function).
 //! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it, and
 //!    a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!
-//! All of it works on bytes of UTF-8. A run that is a loop begins with a character, and so do all of its copies, hence
-//! its bytes are periodic where its characters are. Characters matter for three things: where a run begins, how many of them
-//! a period has, and how many bytes a loop has therefore.
+//! All of it works on bytes of UTF-8. A run that is a loop begins with a character, and so do all of its copies. So its
+//! bytes are periodic if and only if its characters are. Characters matter for three things: where a run begins, how
+//! many characters a period has, and so how many bytes a loop has.
 //!
-//! The text that is kept is about three times the longest period: one for the distance, one for the square, and one
-//! until the next check. A period of `max_period` characters has the more bytes, the more of the kept text is not ASCII.
+//! The kept text is about three times as long as the longest period: one period for the distance, one for the square,
+//! and one until the next check. The less of the kept text is ASCII, the more bytes a period of `max_period` characters
+//! has.
 
 mod loops;
 mod search;
@@ -30,16 +32,17 @@ use crate::error::{ErrorKind, StopSetError};
 
 pub use loops::Loops;
 
-/// A stop that fires when the text loops: at the first character at which a period of at most `max_period` characters
-/// was written `count` times, over at least `min_length` characters.
+/// A stop that fires when the text loops: at the first character that completes `count` copies of a block of at most
+/// `max_period` characters, if the copies have at least `min_length` characters together.
 ///
-/// The oldest copy may be cut: with the defaults a period of 50 characters fires after 256 characters, not after 300.
+/// The oldest copy may be incomplete: with the defaults a block of 50 characters fires after 256 characters, not after
+/// 300.
 ///
 /// ```
 /// use stopscan::Repeat;
 ///
 /// assert_eq!(Repeat::default(), Repeat::new(4, 1024, 256)?);
-/// assert_eq!(Repeat::new(2, 1024, 256).unwrap_err().to_string(), "count of repeat is 2, and must be at least 3");
+/// assert_eq!(Repeat::new(2, 1024, 256).unwrap_err().to_string(), "repeat: count must be at least 3, not 2");
 /// # Ok::<(), stopscan::StopSetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,8 +53,8 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// A loop of `count` copies (3 or more) of at most `max_period` characters (1 to 65,536), with `min_length`
-    /// characters (32 or more) together.
+    /// Makes a stop for `count` copies (3 or more) of at most `max_period` characters each (1 to 65,536) and
+    /// `min_length` characters together (32 or more).
     pub fn new(count: usize, max_period: usize, min_length: usize) -> Result<Repeat, StopSetError> {
         let at_least = |name, value: usize, least| match value.cmp(&least) {
             Ordering::Less => Err(ErrorKind::Repeat { name, value, limit: least, bound: "at least" }),
@@ -67,7 +70,7 @@ impl Repeat {
         Ok(Repeat { count, max_period, min_length })
     }
 
-    /// How often a block must have been written.
+    /// The number of times that a block must be written.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -77,17 +80,17 @@ impl Repeat {
         self.max_period
     }
 
-    /// The fewest characters of a loop.
+    /// The fewest characters of all copies of a block together.
     pub fn min_length(&self) -> usize {
         self.min_length
     }
 
-    /// How many characters a loop has, if its period has `period`.
+    /// The number of characters of a loop whose block has `period` characters.
     fn length(&self, period: usize) -> usize {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// How many bytes lie between two checks: at most half of the shortest run that fires.
+    /// The number of bytes between two checks: at most half of the shortest run that fires.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
@@ -112,17 +115,17 @@ impl Default for Repeat {
     }
 }
 
-/// A loop that was found; `length` and `period` are in code points.
+/// A loop that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loop {
-    /// How many bytes of the text that was fed belong to the text up to the end of the loop.
+    /// The end of the loop in the text that was fed, in bytes.
     pub end: usize,
-    /// How many code points loop: `count` periods, or `min_length` if that is more.
+    /// The length of the loop in code points: `count` periods, or `min_length` if that is more.
     pub length: usize,
-    /// After how many code points the text repeats.
+    /// The number of code points after which the text repeats.
     pub period: usize,
-    /// The code points that loop.
+    /// The text of the loop.
     pub sequence: String,
 }
 

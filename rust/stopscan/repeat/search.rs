@@ -3,11 +3,12 @@ use std::ops::RangeInclusive;
 
 use super::Repeat;
 
-/// How many periods are looked at together.
+/// The number of periods that are compared together.
 pub(super) const ROW: usize = 64;
 
-/// Calls `found` for each of `periods` that `text` ends with a square of, the shortest first, with how many bytes at
-/// the end equal those one period before. A square has a run as long as its period, and of `least` bytes.
+/// Calls `found` with each of `periods` of which `text` ends with a square, the shortest first, and with the length of
+/// its run: the number of bytes at the end that equal those one period before. The run of a square is at least as long
+/// as its period, and has at least `least` bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
@@ -31,8 +32,8 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
     }
 }
 
-/// Which of the `ROW` periods from `period` on have equal bytes at all four places, counted from the end: a bit for each,
-/// the lowest for the shortest.
+/// Returns a bit for each of the `ROW` periods from `period` on, the lowest for the shortest. The bit is set if the
+/// bytes are equal at all four places, which are counted from the end.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
@@ -48,11 +49,12 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     if words().fold(0, |any, word| any | word) == 0 {
         return 0;
     }
-    // The product has the lowest bits of all bytes in its highest byte, that of the last one lowest.
+    // The highest byte of the product has the lowest bits of all bytes, the bit of the last byte lowest.
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
-/// How many bytes at the end of `text` equal those `period` before; at least `known` do.
+/// Returns how many bytes at the end of `text` equal those `period` before. The first `known` of them are known to be
+/// equal.
 #[inline]
 pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize {
     let (new, old) = (&text[period..], &text[..text.len() - period]);
@@ -67,17 +69,17 @@ pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize 
     known + (known..old.len()).take_while(equal).count()
 }
 
-/// The eight bytes before the last `skipped`, the newest one the most significant.
+/// Returns the eight bytes before the last `skipped` bytes. The newest is the most significant.
 #[inline]
 fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
     bytes[..bytes.len() - skipped].last_chunk().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
-/// As `squares`, in linear time for every text: the Z function of the text that is read backwards.
+/// As `squares`, but in linear time for every text, by the Z function of the text read backwards.
 #[cold]
 fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let mut runs = vec![0; periods.end() + 1];
-    // The run that reaches back farthest: what lies in it is known from its copy.
+    // The bounds of the run that reaches back farthest. Lengths inside it are known from its copy.
     let (mut from, mut to) = (0, 0);
     for period in 1..=*periods.end() {
         let mut known = 0;
@@ -100,17 +102,17 @@ fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut fo
 pub(super) struct Run {
     /// In bytes.
     pub(super) period: usize,
-    /// Where the first copy begins.
+    /// The place where the first copy begins.
     pub(super) start: usize,
-    /// Where the text is a loop, if it goes on in this way.
+    /// The place where the text becomes a loop if the run goes on.
     pub(super) fires: usize,
     /// The period in characters.
     pub(super) characters: usize,
 }
 
 impl Run {
-    /// The run of `period` bytes that began at `start` and goes on at the end of `text`; `None` if a period has too many
-    /// characters.
+    /// Returns the run of `period` bytes that began at `start` and goes on at the end of `text`. `None` if the period
+    /// has too many characters.
     pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
         let newest = (base + text.len() - start) / period - 1;
         let copy = &text[start + newest * period - base..][..period];
@@ -124,7 +126,7 @@ impl Run {
         Some(Run { period, start, fires: start.saturating_add(bytes), characters })
     }
 
-    /// How many bytes of `text` from `from` on equal those one period before.
+    /// Returns how many bytes of `text` from `from` on equal those one period before.
     pub(super) fn lasts(&self, text: &[u8], from: usize) -> usize {
         let (new, before) = (&text[from..], &text[from - self.period..text.len() - self.period]);
         match new == before {
@@ -134,7 +136,7 @@ impl Run {
     }
 }
 
-/// Where the first copy begins if the last `length` bytes equal those `period` before: with a character.
+/// Returns where the first copy begins if the last `length` bytes equal those `period` before: at a character.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

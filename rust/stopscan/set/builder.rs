@@ -6,7 +6,7 @@ use crate::graph::{Recipe, StateRecipe, Target, compile};
 use crate::repeat::Repeat;
 use crate::stream::{Emit, Segmented, Text};
 
-/// Collects what a [`StopSet`](crate::StopSet) is made of.
+/// Collects the stops and protected regions of a [`StopSet`](crate::StopSet).
 ///
 /// ```
 /// use stopscan::StopSet;
@@ -17,7 +17,7 @@ use crate::stream::{Emit, Segmented, Text};
 /// ```
 pub type StopSetBuilder = SetBuilder<Text>;
 
-/// Collects what a [`SegmentSet`](crate::SegmentSet) is made of.
+/// Collects the regions, markers and stops of a [`SegmentSet`](crate::SegmentSet).
 ///
 /// ```
 /// use stopscan::SegmentSet;
@@ -114,7 +114,7 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Makes loops of the model a stop: a visible one, in every region.
+    /// Makes loops of the model a stop. This stop is visible, and fires in every region.
     ///
     /// ```
     /// use stopscan::{Repeat, StopSet};
@@ -130,9 +130,10 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds a region, or a state of one, with its markers and where each leads. A stream begins in the first.
+    /// Adds a region or a state of a region: its name, and its markers, each with the state to which it leads. A stream
+    /// begins in the region that was added first.
     ///
-    /// `"call/in reasoning"` is a state of the region `"call"`: markers lead to states, segments name regions. In a
+    /// `"call/in reasoning"` is a state of the region `"call"`: markers lead to states, and segments name regions. In a
     /// [`StopSet`](crate::StopSet) the markers stay in the text.
     ///
     /// ```
@@ -155,7 +156,7 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Says in which regions stops are live; without it, in all of them. It may be called more than once.
+    /// Adds regions in which stops fire. Without this call, stops fire in all regions.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -170,13 +171,13 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Compiles the set. What is given twice counts once.
+    /// Compiles the set. A stop, marker or pattern that was given twice counts once.
     ///
     /// # Errors
-    /// When a stop or marker is empty; when a string is a hidden and a visible stop, a stop and a marker, or a marker
-    /// that leads to two places; when a region is missing, or a marker can never be reached because another one of its
-    /// region ends inside it; when a pattern cannot be scanned for; when all of them together are longer than
-    /// [`MAX_SET_BYTES`](crate::MAX_SET_BYTES), or the regions and their states more than
+    /// If a stop or marker is empty; if a string is both a hidden and a visible stop, both a stop and a marker, or a
+    /// marker that leads to two regions; if a region is missing; if a marker can never be reached, because another
+    /// marker of its region ends inside it; if a pattern is not supported; if the stops and markers have more bytes
+    /// than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES); or if there are more states of regions than
     /// [`MAX_REGIONS`](crate::MAX_REGIONS).
     ///
     /// ```
@@ -191,10 +192,10 @@ impl<E: Emit> SetBuilder<E> {
 }
 
 impl SetBuilder<Text> {
-    /// Adds protected regions by their opening and closing markers: no stop fires inside.
+    /// Adds protected regions, in which no stop fires, by their opening and closing markers.
     ///
-    /// It is short for a graph of regions: one of ordinary text, `answer`, and one for each pair, which is named after
-    /// its opening marker.
+    /// This is short for a graph of regions: the region `answer`, and a region for each pair, named after the opening
+    /// marker of the pair.
     ///
     /// ```
     /// use stopscan::StopSet;

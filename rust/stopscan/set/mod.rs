@@ -1,4 +1,4 @@
-//! Sets: what is compiled once and shared by all streams.
+//! Compiled sets, which all streams share.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ mod builder;
 
 pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 
-/// A compiled set of stops. What it protects stays in the text.
+/// A compiled set of stops. The text of protected regions, and their markers, stay in the output.
 ///
 /// The stop that completes first wins. If several stops complete at the same character, the longest stop wins.
 ///
@@ -46,8 +46,7 @@ pub type StopSet = Set<Text>;
 /// ```
 pub type SegmentSet = Set<Segmented>;
 
-/// A compiled set: immutable, cheap to clone, shared by any number of threads and streams. `E` is what its streams
-/// emit.
+/// A compiled set: immutable, cheap to clone, shared by any number of threads and streams. Its streams emit `E`.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet};
@@ -75,7 +74,7 @@ impl<E: Emit> Set<E> {
         &self.0
     }
 
-    /// A builder.
+    /// Returns an empty builder.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -129,12 +128,12 @@ impl<E: Emit> Set<E> {
         self.0.patterns().max_held
     }
 
-    /// What counts as a loop, if loops are a stop.
+    /// The limits of a loop, if loops are a stop.
     pub fn repeat(&self) -> Option<Repeat> {
         self.0.repeat().copied()
     }
 
-    /// The regions and their states, each with its markers, and where each marker leads.
+    /// The states of all regions, with their markers, and the state to which each marker leads.
     ///
     /// ```
     /// use stopscan::{SegmentSet, Target};
@@ -148,7 +147,7 @@ impl<E: Emit> Set<E> {
         self.0.states()
     }
 
-    /// How many stops there are: hidden, visible, patterns, and loops.
+    /// The number of stops: hidden stops, visible stops, patterns, and one for loops.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -160,7 +159,7 @@ impl<E: Emit> Set<E> {
         self.0.stops().stops() + self.0.patterns().patterns.len() + usize::from(self.0.repeat().is_some())
     }
 
-    /// Whether there are no stops, so that nothing is ever held or cut.
+    /// Whether the set has no stops. Its streams then hold nothing for a stop, and cut nothing.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -185,7 +184,7 @@ impl<E: Emit> Set<E> {
         self.0.regions()
     }
 
-    /// The names of the regions in which stops are live.
+    /// The names of the regions in which stops fire.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -198,8 +197,8 @@ impl<E: Emit> Set<E> {
         self.0.stop_in()
     }
 
-    /// The name of the region, or the state of one, after `prefix`, the assistant's own part of a prompt: some chat
-    /// templates end with `<think>`. The user's words are not to be in it.
+    /// The name of the region, or of the state of a region, that is open after `prefix`. `prefix` is the assistant's
+    /// own part of a prompt: some chat templates end this part with `<think>`. Leave the user's words out of it.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -212,7 +211,7 @@ impl<E: Emit> Set<E> {
         self.0.name(self.0.node_after(prefix))
     }
 
-    /// The node in which a stream begins.
+    /// Returns the node in which a stream with these options begins.
     pub(crate) fn start(&self, options: &Options) -> Result<u32, StopSetError> {
         let start = match (&options.region, options.start_protected) {
             (None, false) => return Ok(0),
@@ -231,7 +230,7 @@ impl Set<Text> {
     /// Compiles hidden stops. Use [`StopSet::builder`] for visible stops and protected regions.
     ///
     /// # Errors
-    /// When a stop is empty, or all of them together are longer than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES).
+    /// If a stop is empty, or if all stops together have more bytes than [`MAX_SET_BYTES`](crate::MAX_SET_BYTES).
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -259,7 +258,7 @@ impl Set<Text> {
         closings.map(pair)
     }
 
-    /// The match that a scanner reports for the whole of `text`.
+    /// Returns the match that a scanner reports for the whole of `text`.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -272,7 +271,7 @@ impl Set<Text> {
         self.search(0, text)
     }
 
-    /// As [`StopSet::find`], with other options than the default ones.
+    /// As [`StopSet::find`], with `options` instead of the default options.
     ///
     /// # Errors
     /// When the text cannot begin where it should.
@@ -288,8 +287,8 @@ impl Set<Text> {
         Ok(self.search(self.start(options)?, text))
     }
 
-    /// The text before the match that a scanner reports for the whole of `text`, or through it if the stop is visible,
-    /// or through its first copy if it is a loop, and that match; all of `text` when no stop fires.
+    /// Returns the text before the stop, and the match; or all of `text` and `None` if no stop fires. A visible stop
+    /// stays at the end of the text, and so does the first copy of a loop.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -303,7 +302,7 @@ impl Set<Text> {
         self.cut(text, self.find(text), false)
     }
 
-    /// As [`StopSet::truncate`], with other options than the default ones.
+    /// As [`StopSet::truncate`], with `options` instead of the default options.
     ///
     /// # Errors
     /// When the text cannot begin where it should.
@@ -340,7 +339,7 @@ impl Set<Text> {
             Completed::Loop(found) => {
                 Some(StopMatch::of_loop(&text[end - found.sequence.len()..end], found.period, place))
             }
-            Completed::Marker(_) => None, // these stay
+            Completed::Marker(_) => None, // the markers of a `StopSet` stay in the text
         }
     }
 
@@ -362,7 +361,7 @@ impl Set<Text> {
     }
 }
 
-/// Sets are equal if they were given the same stops, regions and options; what is given twice counts once.
+/// Sets are equal if they were given the same stops, regions and options.
 impl<E: Emit> PartialEq for Set<E> {
     fn eq(&self, other: &Set<E>) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0

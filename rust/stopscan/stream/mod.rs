@@ -1,4 +1,5 @@
-//! One stream of text: where reading stands, what is held, and what has fired. What comes out of it is a parameter.
+//! One stream of text: its place in the set, the held text, and the stop that fired. The kind of output is a type
+//! parameter.
 
 use std::collections::TryReserveError;
 
@@ -16,7 +17,7 @@ mod snapshot;
 pub use output::{Emit, Output, Segment, Segmented, Segments, StopMatch, Text};
 pub(crate) use output::{Fired, FiredStop, SafeText};
 
-/// One stream of text: `feed` it each delta, emit what comes out, `flush` at the end. `E` is what it emits.
+/// One stream of text: `feed` it each delta, emit the output, and `flush` it at the end. It emits `E`.
 ///
 /// A clone goes on independently. A stream is small, and is `Send` and `Sync`.
 ///
@@ -39,15 +40,15 @@ pub struct Stream<E: Emit> {
     pub(crate) start: u32,
     pub(crate) cursor: Cursor,
     pub(crate) held: Held,
-    /// How much was read.
+    /// The place up to which text was read.
     pub(crate) read: Place,
-    /// How many parts came before the open one. The markers of a set of text begin no part.
+    /// The number of parts before the open part. The markers of a [`StopSet`] do not begin parts.
     pub(crate) part: u32,
     /// The state of patterns and loops, up to a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
-    /// Text that came out in the last step and lay apart. Streams of text have none; with the field, both kinds have one
-    /// layout, and the compiler makes most of their code once.
+    /// The output of the last step, if it had to be joined from several pieces. Streams of text do not use the field.
+    /// They have it so that both kinds have the same layout, and the compiler makes most of their code once.
     joined: Box<str>,
 }
 
@@ -65,15 +66,15 @@ impl<E: Emit> Clone for Stream<E> {
 }
 
 impl<E: Emit> Stream<E> {
-    /// The start of a stream.
+    /// Makes a stream at its start.
     pub fn new(set: &Set<E>) -> Stream<E> {
         Stream::starting(set, 0, false)
     }
 
-    /// The start of a stream, with other options than the default ones.
+    /// Makes a stream at its start, with `options`.
     ///
     /// # Errors
-    /// When the text cannot begin where it should.
+    /// If the stream cannot begin where the options say.
     ///
     /// ```
     /// use stopscan::{Options, StopScanner, StopSet};
@@ -135,8 +136,8 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, false)
     }
 
-    /// Ends the stream, and returns the held text, which belongs to the open region. No stop and no marker spans a flush.
-    /// A pattern may complete here.
+    /// Ends the stream, and returns the held text, which belongs to the open region. A stop or marker that has begun is
+    /// forgotten. A pattern may complete here.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -153,7 +154,7 @@ impl<E: Emit> Stream<E> {
         E::released(self, "", released)
     }
 
-    /// Goes back to the start of a stream.
+    /// Goes back to the start of the stream.
     pub fn reset(&mut self) {
         *self = Stream::starting(&self.set, self.start, self.include_stop);
     }
@@ -178,37 +179,37 @@ impl<E: Emit> Stream<E> {
         self.fired.as_ref().map_or("", |fired| &fired.unused)
     }
 
-    /// The set that it reads with.
+    /// The set of the stream.
     pub fn set(&self) -> &Set<E> {
         &self.set
     }
 
-    /// The options that it began with.
+    /// Returns the options with which the stream began.
     pub fn options(&self) -> Options {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // Regions that are named after markers need not have names of their own.
+            // A protected region is named after its marker, so its name need not be distinct.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
     }
 
-    /// About how many bytes of text the stream keeps.
+    /// The number of bytes of text that the stream keeps, roughly.
     pub fn size(&self) -> usize {
         self.held().len() + self.unused().len() + self.history.as_ref().map_or(0, |history| history.size())
     }
 
-    /// Checks that the memory for reading a delta of `bytes` bytes can be had, by allocating and freeing it. Without
-    /// memory, reading a delta ends the process, so a host that has an error of its own asks first.
+    /// Checks that the memory for reading a delta of `bytes` bytes can be allocated. Without memory, reading a delta
+    /// ends the process, so a host that can raise an error calls this first.
     ///
     /// # Errors
     /// If there is not enough memory.
     #[inline]
     pub fn ask_memory(&self, bytes: usize) -> Result<(), TryReserveError> {
         let history = self.history.as_ref().map_or(0, |history| history.growth(bytes));
-        // What a pattern matched is copied, and what follows a stop; and text that is taken out of a delta. A host's text
-        // may have four bytes a character.
+        // The text of a match, the text after a stop, and text that is cut out of a delta are copied. A host may store
+        // four bytes for each character.
         room::ask(self.held.growth(bytes) + 7 * bytes + 4 * self.held.len() + history)
     }
 
@@ -217,13 +218,13 @@ impl<E: Emit> Stream<E> {
         self.set.graph()
     }
 
-    /// The part to which the text belongs that comes next.
+    /// Returns the part of the next text.
     pub(crate) fn open(&self) -> Part {
         Part { region: self.graph().region(self.cursor.node), number: self.part }
     }
 
-    /// Opens the part to which `lead` leads from `node`. A marker that leads to its own state begins none, unless it is
-    /// the beginning of the text there.
+    /// Opens the part to which `lead` leads from `node`. A marker that leads back to its own state begins a part only
+    /// if it is kept.
     fn follow(&mut self, node: u32, lead: Lead) {
         self.part += u32::from(!E::MARKERS_STAY && (lead.kept || lead.node != node));
         self.cursor = Cursor::start(lead.node);
@@ -253,8 +254,8 @@ impl<E: Emit> Stream<E> {
 pub type StopScanner = Stream<Text>;
 
 impl Stream<Text> {
-    /// The held text and `text`, which is not scanned. The partial match is forgotten; an open region stays open. After
-    /// a match it is nothing.
+    /// Returns the held text and `text`, joined, without scanning `text`. A stop that has begun is forgotten, and an
+    /// open region stays open. After a match the result is empty.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -270,7 +271,7 @@ impl Stream<Text> {
         Text::released(self, text, released)
     }
 
-    /// The stops that it scans for.
+    /// The [`StopSet`] of the scanner.
     pub fn stops(&self) -> &StopSet {
         &self.set
     }
@@ -304,7 +305,7 @@ impl Stream<Text> {
 pub type Segmenter = Stream<Segmented>;
 
 impl Stream<Segmented> {
-    /// The set that it reads with.
+    /// The set of the stream.
     pub fn segments(&self) -> &SegmentSet {
         &self.set
     }
@@ -323,28 +324,28 @@ impl Stream<Segmented> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Options {
-    /// Every stop is visible: it stays in the output, and nothing is held for it.
+    /// Whether every stop is visible: it stays in the output, and no text is held for it.
     pub include_stop: bool,
-    /// The text begins inside the first protected region, as after chat templates that put the opening marker into
-    /// the prompt.
+    /// Whether the text begins inside the first protected region, as after a chat template that puts the opening marker
+    /// into the prompt.
     pub start_protected: bool,
-    /// The region, or the state of one, in which the text begins, such as
-    /// [`Set::region_after`](crate::Set::region_after) tells; the first if it is `None`.
+    /// The region, or the state of a region, in which the text begins. [`Set::region_after`](crate::Set::region_after)
+    /// tells it for a prompt. `None` means the first region.
     pub region: Option<String>,
 }
 
 impl Options {
-    /// The same with another `include_stop`.
+    /// Returns the options with another `include_stop`.
     pub fn include_stop(self, include_stop: bool) -> Options {
         Options { include_stop, ..self }
     }
 
-    /// The same with another `start_protected`.
+    /// Returns the options with another `start_protected`.
     pub fn start_protected(self, start_protected: bool) -> Options {
         Options { start_protected, ..self }
     }
 
-    /// The same with a region in which the text begins.
+    /// Returns the options with a region in which the text begins.
     ///
     /// ```
     /// use stopscan::{Options, SegmentSet, Segmenter};
@@ -358,21 +359,21 @@ impl Options {
     }
 }
 
-/// A stretch of text between markers: the place of its region's name, and how many parts came before it.
+/// A part: the index of its region, and the number of parts before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub(crate) region: u32,
     pub(crate) number: u32,
 }
 
-/// One step: the text that was released in `part`, and the marker that ended the step, if one did.
+/// One step: the text that was released in `part`, and the marker that ended the step, if there is one.
 pub(crate) struct Step {
     pub(crate) part: Part,
     pub(crate) released: Released,
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker that does not stay: where it ends in the delta, and the part whose beginning it is, if it is kept.
+/// A marker that was passed and does not stay: its end in the delta, and the part that begins with it if it is kept.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
@@ -380,7 +381,7 @@ pub(crate) struct Passed {
 }
 
 impl<E: Emit> Stream<E> {
-    /// Begins a step: drops what was let go in the one before.
+    /// Begins a step: drops the text that the step before released.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.held.begin();
@@ -389,8 +390,8 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Whether nothing has begun and no stop has fired: nothing is held, and plain text changes nothing but `read`, and
-    /// what patterns and loops know of the text.
+    /// Whether nothing has begun and no stop has fired. Then nothing is held, and plain text changes only `read` and
+    /// the history of patterns and loops.
     #[inline(always)]
     pub(crate) fn is_idle(&self) -> bool {
         self.cursor == Cursor::start(self.cursor.node)
@@ -398,7 +399,8 @@ impl<E: Emit> Stream<E> {
             && self.history.as_ref().is_none_or(|history| history.is_idle())
     }
 
-    /// Reads `delta` if nothing has begun and nothing begins in it; returns what is released then.
+    /// Reads `delta` if nothing has begun and nothing begins in it, and returns the released text. Otherwise returns
+    /// `None`.
     #[inline(always)]
     pub(crate) fn feed_plain(&mut self, delta: &str, armed: bool) -> Option<Released> {
         if !self.is_idle() {
@@ -408,7 +410,7 @@ impl<E: Emit> Stream<E> {
         Some(self.feed_idle(delta, length, armed))
     }
 
-    /// Reads `delta`, which has this length, while nothing has begun: nothing begins in it, but it may complete a loop.
+    /// Reads `delta` of this length, in which nothing begins, while nothing has begun. It may still complete a loop.
     #[inline(always)]
     fn feed_idle(&mut self, delta: &str, length: Place, armed: bool) -> Released {
         if let Some(history) = &mut self.history
@@ -437,7 +439,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, which is all of a live `marker` and came as one token: nothing completes before its last character.
+    /// Reads `text`, which is a whole live `marker` and came as one token. Nothing completes before its last character.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -445,7 +447,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// The step in which `delta` was read from `part` on, and `found` completed.
+    /// Makes the step in which `delta` was read from `part` on and `found` completed.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -456,7 +458,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Releases what is safe after `delta`, in which nothing completed that ends anything.
+    /// Releases the safe text after `delta`, in which no stop fired and no part ended.
     #[inline]
     fn release(&mut self, delta: &str) -> Released {
         self.read.advance(delta);
@@ -478,8 +480,8 @@ impl<E: Emit> Stream<E> {
         Step { part, released: self.cut(through, word), marker: Some(Passed { end: through.len(), word, kept_in }) }
     }
 
-    /// Releases the text before a word that completed at the end of `through`, or through it if it stays in the text.
-    /// The word may have begun in the held text.
+    /// Releases the text before a word that completed at the end of `through`; also the word itself if it stays in the
+    /// text. The word may have begun in the held text.
     fn cut(&mut self, through: &str, word: Word) -> Released {
         self.read.advance(through);
         let graph = self.set.graph();
@@ -491,7 +493,8 @@ impl<E: Emit> Stream<E> {
         self.held.cut(through, cut)
     }
 
-    /// Ends the stream at a stop that completed in `delta`; releases the text before it, or through it.
+    /// Ends the stream at a stop that completed in `delta`. Releases the text before the stop; also the stop itself if
+    /// it is visible.
     #[cold]
     fn stop(&mut self, delta: &str, stop: Completion) -> Released {
         let (through, unused) = delta.split_at(stop.end);
@@ -518,7 +521,7 @@ impl<E: Emit> Stream<E> {
         self.history = None;
     }
 
-    /// The text from `start` on, of which `through` is the end, and the held text what stands before that.
+    /// Returns the text from `start` on. It ends with `through`, and may begin in the held text.
     fn end_of_text(&self, through: &str, start: Place) -> Box<str> {
         let length = self.read.bytes + through.len() - start.bytes;
         match length.checked_sub(through.len()) {
@@ -533,7 +536,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// Releases the held text and `text`, which is not scanned; what has begun is forgotten.
+    /// Releases the held text and `text`, which is not scanned. Forgets everything that has begun.
     pub(crate) fn release_all(&mut self, text: &str) -> Released {
         if let Some(history) = &mut self.history {
             history.forget(text);
@@ -543,7 +546,7 @@ impl<E: Emit> Stream<E> {
         self.held.push(text, 0)
     }
 
-    /// Releases the held text at the end of the stream, which may confirm a match.
+    /// Releases the held text at the end of the stream. The end may confirm a match.
     pub(crate) fn end(&mut self) -> Released {
         if self.has_fired() {
             return Released::default();
@@ -555,17 +558,17 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// The marker that `text` is here.
+    /// Returns the live marker with this text.
     pub(crate) fn marker(&self, text: &str) -> Option<Word> {
         self.graph().marker(self.cursor.node, text)
     }
 
-    /// Whether a marker completes if `text` comes next.
+    /// Returns whether a marker completes if `text` comes next.
     pub(crate) fn completes_marker(&self, text: &str) -> bool {
         self.graph().completes_marker(self.cursor, text)
     }
 
-    /// The stop that a special token is here.
+    /// Returns the live stop with the text of a special token.
     pub(crate) fn stop_of(&self, special: &str) -> Option<Word> {
         self.graph().stop(self.cursor.node, special)
     }

@@ -8,7 +8,7 @@ use crate::automaton::WordKind;
 use crate::graph::{Graph, Word};
 use crate::text::{Place, Released};
 
-/// What a stream emits: [`Text`] or [`Segmented`]. It is sealed: the library implements it.
+/// The kind of output of a stream: [`Text`] or [`Segmented`]. Only this library implements the trait.
 pub trait Emit: Sized + 'static {
     /// The output of one call of a stream of text.
     type Output<'a>: Send + Into<Self::Tokens<'a>>;
@@ -19,7 +19,7 @@ pub trait Emit: Sized + 'static {
     #[doc(hidden)]
     type Safe: SafeText;
 
-    /// The name of its sets.
+    /// The name of the type of its sets.
     #[doc(hidden)]
     const SET: &'static str;
 
@@ -38,10 +38,10 @@ pub trait Emit: Sized + 'static {
 
 /// The safe text of a step of tokens.
 pub trait SafeText: Clone + Debug + Default + Send + Sync {
-    /// Adds text of a part.
+    /// Adds `text`, which belongs to `part`.
     fn push(&mut self, part: Part, text: &str);
 
-    /// Makes it empty, and gives back what one long text needed.
+    /// Makes the text empty, and frees the memory that a long text needed.
     fn clear(&mut self);
 }
 
@@ -70,9 +70,9 @@ pub enum Segmented {}
 pub struct Output<'a> {
     /// The text that is safe to emit.
     pub text: &'a str,
-    /// The stop that has fired. The stream is over then.
+    /// The stop that has fired. The stream has then ended.
     pub stop_match: Option<StopMatch<'a>>,
-    /// How many bytes of the delta are in the text; the others are held, cut or unused.
+    /// The number of bytes of the delta that are in `text`. The others are held, cut or unused.
     pub released: usize,
 }
 
@@ -113,7 +113,7 @@ impl SafeText for String {
     }
 
     fn clear(&mut self) {
-        /// A buffer for more bytes than this is given back: a server has many.
+        /// A buffer for more bytes than this is freed, because a server has many streams.
         const SPARE: usize = 32;
 
         if self.capacity() > SPARE {
@@ -147,7 +147,7 @@ impl Emit for Segmented {
         let graph = set.graph();
         let stop_match = fired.as_ref().map(|fired| fired.stop_match(graph, *read));
         let last = (part, held.text(released, rest));
-        *joined = Box::default(); // what one long delta needed is given back
+        *joined = Box::default(); // frees the memory that a long delta needed
         if before.is_empty() {
             return Segments::new(stop_match, [last], graph);
         }
@@ -169,7 +169,7 @@ impl Emit for Segmented {
     }
 }
 
-/// Text of parts; none is empty, and no two neighbours are of one part.
+/// The texts of parts. No text is empty, and neighbours belong to different parts.
 impl SafeText for Vec<(Part, String)> {
     fn push(&mut self, part: Part, text: &str) {
         match self.last_mut() {
@@ -184,7 +184,7 @@ impl SafeText for Vec<(Part, String)> {
     }
 }
 
-/// Text of one part: of one region, between two markers.
+/// The text of one part: of one region, between two markers.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -203,12 +203,13 @@ pub struct Segment<'a> {
     pub region: &'a str,
     /// The text, which is never empty.
     pub text: &'a str,
-    /// How many markers the stream has passed before this text that begin a part: those that lead to another state, also
-    /// of the same region, and those that are kept. Text of one part may come in several segments.
+    /// The number of the part: counts the markers before this text that begin a part. A marker begins a part if it
+    /// leads to another state, also of the same region, or if it is kept. The text of one part may come in several
+    /// segments.
     pub part: u32,
 }
 
-/// The segments that come out at once: none is empty, and no two neighbours are of one part.
+/// The segments that are safe after one call. No segment is empty, and neighbours belong to different parts.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -222,19 +223,19 @@ pub struct Segment<'a> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Segments<'a> {
-    /// Most deltas give one segment.
+    /// The first segment is not in the list, because most deltas give one segment.
     first: Option<Segment<'a>>,
     rest: Vec<Segment<'a>>,
     stop_match: Option<StopMatch<'a>>,
 }
 
 impl<'a> Segments<'a> {
-    /// The stop that has fired. The stream is over then.
+    /// The stop that has fired. The stream has then ended.
     pub fn stop_match(&self) -> Option<StopMatch<'a>> {
         self.stop_match
     }
 
-    /// Of texts with their parts; neighbours are of different ones.
+    /// Makes segments of texts whose neighbours belong to different parts.
     pub(super) fn new(
         stop_match: Option<StopMatch<'a>>,
         texts: impl IntoIterator<Item = (Part, &'a str)>,
@@ -257,7 +258,7 @@ impl<'a> IntoIterator for Segments<'a> {
     }
 }
 
-/// Puts neighbours of one part together.
+/// Joins neighbours that belong to one part.
 pub(super) fn join<'a>(pieces: Vec<(Part, &'a str)>, joined: &'a mut Box<str>) -> Vec<(Part, &'a str)> {
     let parts = || pieces.chunk_by(|piece, next| piece.0 == next.0);
     *joined = parts().filter(|part| part.len() > 1).flatten().map(|piece| piece.1).collect::<String>().into();
@@ -297,48 +298,48 @@ pub struct StopMatch<'a> {
 }
 
 impl<'a> StopMatch<'a> {
-    /// The match of a string, which ends at `end`.
+    /// Returns the match of a string that ends at `end`.
     pub(crate) fn of_word(graph: &'a Graph, stop: Word, end: Place) -> StopMatch<'a> {
         let (sequence, visible) = (graph.text(stop), graph.kind(stop) == WordKind::Visible);
         let start = end.before(sequence);
         StopMatch { sequence, pattern: None, index: graph.index(stop), visible, period: None, start, end }
     }
 
-    /// The match of the pattern `number`, whose text `sequence` ends at `end`.
+    /// Returns the match of the pattern `number`, whose text `sequence` ends at `end`.
     pub(crate) fn of_pattern(graph: &'a Graph, number: usize, sequence: &'a str, end: Place) -> StopMatch<'a> {
         let pattern = Some(&*graph.patterns().patterns[number]);
         let (index, start) = (graph.patterns().index(number), end.before(sequence));
         StopMatch { sequence, pattern, index, visible: false, period: None, start, end }
     }
 
-    /// The match of a loop, which ends at `end`.
+    /// Returns the match of a loop that ends at `end`.
     pub(crate) fn of_loop(sequence: &'a str, period: usize, end: Place) -> StopMatch<'a> {
         let start = end.before(sequence);
         StopMatch { sequence, pattern: None, index: 0, visible: true, period: Some(period), start, end }
     }
 
-    /// After how many code points a loop repeats; `None` for any other stop.
+    /// The length of the block that a loop repeats, in code points. `None` for any other stop.
     pub fn period(&self) -> Option<usize> {
         self.period
     }
 
-    /// The stop, as the user gave it, or the text that matched a pattern.
+    /// The stop as the user gave it; or the text that matched a pattern or is a loop.
     pub fn sequence(&self) -> &'a str {
         self.sequence
     }
 
-    /// The pattern that matched, as the user gave it; `None` for a string.
+    /// The pattern that matched, as the user gave it. `None` for any other stop.
     pub fn pattern(&self) -> Option<&'a str> {
         self.pattern
     }
 
-    /// Which one of its list it is, that of the hidden stops, of the visible ones or of the patterns; of equal ones, the
-    /// first.
+    /// The index of the stop in the list that it was given in: hidden stops, visible stops or patterns. If the list has
+    /// equal stops, the index of the first.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// Whether it is one of the visible stops, which stay in the output.
+    /// Whether the stop is visible, and so stays in the output.
     pub fn visible(&self) -> bool {
         self.visible
     }
@@ -364,18 +365,18 @@ impl<'a> StopMatch<'a> {
     }
 }
 
-/// The stop that fired. Its end is how much was read: nothing is read after it.
+/// The stop that fired. It ends where the stream stopped reading.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,
-    /// The text after the stop in its delta.
+    /// The text after the stop in the delta that completed the stop.
     pub(crate) unused: Box<str>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum FiredStop {
     Word(Word),
-    /// A special token without text: the match begins where the text ends.
+    /// A special token without text. The match begins where the text ends.
     Special(Word),
     Pattern {
         index: usize,
@@ -388,7 +389,7 @@ pub(crate) enum FiredStop {
 }
 
 impl Fired {
-    /// The match, in a stream of which so much was read.
+    /// Returns the match in a stream that was read up to `read`.
     pub(crate) fn stop_match<'a>(&'a self, graph: &'a Graph, read: Place) -> StopMatch<'a> {
         match &self.stop {
             FiredStop::Word(word) => StopMatch::of_word(graph, *word, read),

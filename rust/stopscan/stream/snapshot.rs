@@ -1,5 +1,5 @@
-//! The state of a stream as a snapshot has it. Of the text only what is held is in it: the state of an automaton is a word
-//! and how many bytes of it were read.
+//! Writes and reads the state of a stream for snapshots. Only held text is written. The state of an automaton is
+//! written as a word and the number of its bytes that were read.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
@@ -10,7 +10,7 @@ use crate::snapshot::{Fingerprint, Reader, Snapshot, SnapshotError, Writer};
 use crate::text::Place;
 
 impl<E: Emit> Stream<E> {
-    /// The state of the stream.
+    /// Returns the state of the stream.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -23,10 +23,10 @@ impl<E: Emit> Stream<E> {
         Snapshot::new(self.fingerprint(), |writer| self.write(writer))
     }
 
-    /// Makes this stream the one that `snapshot` is of.
+    /// Replaces the state of this stream by that of `snapshot`.
     ///
     /// # Errors
-    /// When it is of another set or of other options; the stream is then as before.
+    /// If the snapshot was made with another set or other options. The stream is then as before.
     ///
     /// ```
     /// use stopscan::{SnapshotError, StopScanner, StopSet};
@@ -42,7 +42,7 @@ impl<E: Emit> Stream<E> {
         Ok(())
     }
 
-    /// Equal for streams with equal sets and equal options.
+    /// Returns a fingerprint that is equal for streams with equal sets and options.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         let mut print = self.graph().fingerprint();
         print.number(self.start as usize);
@@ -77,7 +77,7 @@ impl<E: Emit> Stream<E> {
         }
     }
 
-    /// The stream that `write` wrote.
+    /// Reads the stream that `write` wrote.
     pub(crate) fn from_bytes(set: &Set<E>, reader: &mut Reader<'_>) -> Option<Stream<E>> {
         let include_stop = reader.flag()?;
         let (start, node) = (reader.number()?, reader.number()?);
@@ -99,7 +99,7 @@ impl<E: Emit> Stream<E> {
         Some(stream)
     }
 
-    /// Begins again what was begun, and holds what is to be held of it.
+    /// Restores the stops, markers and patterns that had begun, and the text that is held for them.
     fn resume(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let graph = self.set.graph();
         let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);

@@ -11,7 +11,7 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// Only half a character is withheld, until the next token completes it or does not.
+/// Only half a character is withheld. The next token completes it, or it becomes U+FFFD.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -37,7 +37,7 @@ impl TokenDecoder {
         TokenDecoder { native: Native::new(vocabulary, true), text: String::new() }
     }
 
-    /// The same decoder, with special tokens skipped or as text.
+    /// Sets whether special tokens are skipped. Otherwise their text is decoded like that of any token.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -73,7 +73,7 @@ impl TokenDecoder {
         Ok(&self.text)
     }
 
-    /// Returns the rest of the text at the end of the stream: half a character, as U+FFFD.
+    /// Ends the stream and returns the rest of its text: half a character as U+FFFD.
     pub fn flush(&mut self) -> &str {
         self.text.clear();
         self.native.now.flush(self.native.vocabulary.strays(), &mut |piece, _| self.text.push_str(piece));
@@ -81,27 +81,28 @@ impl TokenDecoder {
     }
 }
 
-/// A function that takes the pieces of the decoded text in order, each with the number of the last token that has a part
-/// in it. Tokens are numbered from 1; the prompt is 0.
+/// A function that takes the pieces of the decoded text in order. Each piece comes with the number of the last token
+/// that has a part in it. Tokens are numbered from 1; the prompt is 0.
 pub trait Sink: FnMut(&str, usize) {}
 
 impl<F: FnMut(&str, usize)> Sink for F {}
 
-/// The state of decoding: the beginning of a character, and where the stream is.
+/// The state of decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoder {
-    /// The beginning of a character: its bytes, and the number of the token that brought each.
+    /// The bytes of half a character. `tokens` has the number of the token of each byte.
     pub(crate) bytes: [u8; 3],
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
-    /// How many of these bytes came with the prompt. If nothing completes them, they are no text of the stream.
+    /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
+    /// part of its text.
     pub(crate) prompted: u8,
-    /// Whether the stream is past its start.
+    /// Whether a token that is not skipped was decoded, also one of the prompt.
     pub(crate) started: bool,
-    /// Whether the run that is being read has a stray byte ([`Strays::Runs`]).
+    /// Whether the open run has a stray byte ([`Strays::Runs`]).
     pub(crate) stray: bool,
-    /// The number of a byte token that is a space and was left out, because the stream begins with it. If its run turns
-    /// out not to be UTF-8, the space becomes U+FFFD like the other bytes.
+    /// The number of the byte token of a space that was left out at the start of the stream. If its run turns out not
+    /// to be UTF-8, the space becomes U+FFFD like the other bytes.
     pub(crate) space: Option<u32>,
 }
 
@@ -136,7 +137,7 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            let bytes = vocabulary.bytes(id).unwrap_or_default(); // a byte of ASCII may be a whole character
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // the byte token of an ASCII character is whole
             return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
@@ -153,13 +154,13 @@ impl Decoder {
         }
     }
 
-    /// Ends the prompt: half a character at its end is no text of the stream, unless the stream completes it.
+    /// Ends the prompt. Half a character at its end belongs to the text of the stream only if the stream completes it.
     pub(crate) fn end_prompt(&mut self) {
         self.prompted = self.len;
         self.space = None;
     }
 
-    /// Ends a run, or the stream: half a character becomes U+FFFD.
+    /// Ends a run or the stream: half a character becomes U+FFFD.
     pub(crate) fn flush(&mut self, strays: Strays, sink: &mut impl Sink) {
         if self.len > 0 {
             self.give_up(strays, sink);
@@ -198,8 +199,8 @@ impl Decoder {
         }
     }
 
-    /// Decodes a byte that begins, continues or completes a character. Returns `false`, and changes nothing, if it does
-    /// none of these.
+    /// Decodes a byte that begins, continues or completes a character. If the byte does none of these, returns `false`
+    /// and changes nothing.
     fn goes_on(&mut self, byte: u8, number: usize, sink: &mut impl Sink) -> bool {
         let len = self.len as usize;
         let mut bytes = [0; 4];
@@ -214,7 +215,7 @@ impl Decoder {
             }
             Err(error) if error.error_len().is_none() => {
                 self.bytes[len] = byte;
-                self.tokens[len] = number as u32; // a server has many of these, and no stream that many tokens
+                self.tokens[len] = number as u32; // 32 bits save memory, and no stream has more tokens
                 self.len += 1;
             }
             Err(_) => return false,
@@ -257,18 +258,17 @@ pub trait Decode: Sized {
     /// Whether the vocabulary has a token of this id.
     fn contains(&self, id: u32) -> Result<bool, Self::Error>;
 
-    /// Whether the text of the token `id` is whole characters, so that the text of the token before it ends where its
-    /// own begins.
+    /// Whether the text of the token `id` is whole characters. Then it shares no character with the token before it.
     fn is_whole(&self, id: u32) -> bool;
 
-    /// The whole text of the token `id`, if it came next. `None` if the vocabulary lacks the id, or if the token is not
-    /// whole characters.
+    /// Returns the text that the token `id` would have if it came next. `None` if the vocabulary lacks the id, or if
+    /// the token is not whole characters.
     fn token_text(&self, id: u32) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
     /// Goes back to the end of the prompt.
     fn reset(&mut self) -> Result<(), Self::Error>;
 
-    /// A decoder in the same state. Both go on independently.
+    /// Returns a decoder in the same state. Both go on independently.
     fn fork(&self) -> Result<Self, Self::Error>;
 
     /// Whether nothing is pending, so that a token of whole characters decodes to its own text.
@@ -277,7 +277,7 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
 
-    /// The decoder whose state `write` wrote, with the vocabulary of this one.
+    /// Reads the decoder that `write` wrote. It has the vocabulary of this decoder.
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 
@@ -319,7 +319,8 @@ impl Native {
         Ok(skipped)
     }
 
-    /// Returns an error if a marker of the stream could never be found: it has a special token that is skipped.
+    /// Returns an error if a marker of the stream could never be found, because it contains a special token that is
+    /// skipped.
     pub fn check<E: Emit>(&self, stream: &Stream<E>) -> Result<(), TokenOptionsError> {
         let graph = stream.graph();
         let spelled = |marker: &&str| self.vocabulary.spells_with_special(marker);

@@ -1,40 +1,41 @@
-//! Which tokens of a stream have a part in the text that was emitted, and in which regions they count.
+//! Counts the tokens of a stream: those that have a part in the emitted text, and those of each region.
 
 use std::collections::VecDeque;
 
-/// A queue with room for more tokens than this is freed when it is empty: a server has many streams, and most hold
-/// nothing.
+/// A queue with room for more tokens than this is freed when it is empty, because a server has many streams and most
+/// hold nothing.
 const SPARE: usize = 4;
 
-/// The tokens of a stream: how many were fed, and which of them have a part in the text that was emitted.
+/// The number of tokens that were fed, and the tokens that have a part in the emitted text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// In code points, since nothing was held: how much text was read, and how much of it was emitted or taken out.
+    /// Code points since nothing was held. `read` counts the text that was read, `settled` the text that was emitted or
+    /// taken out.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The token of the character at `settled`.
+    /// The number of the token of the character at `settled`.
     pub(crate) token: usize,
-    /// For each later token, where its text begins in that text, and its number.
+    /// For each later token, the code point at which its text begins, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
-    /// The tokens of each region, in sets with regions.
+    /// The number of tokens of each region, if the set has regions.
     pub(crate) tally: Option<Box<Tally>>,
 }
 
-/// The region of a token with which a marker ends: it counts in no region.
+/// The region of a token that ends a marker. Such a token counts in no region.
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
-/// How many tokens each region has. A token counts in the region where its last character lies, once some of its text,
-/// or a marker behind it, has gone out. Tokens that a stop cuts never count.
+/// The number of tokens of each region. A token counts in the region where its last character lies, as soon as some of
+/// its text is emitted or a marker after it is taken out. Tokens that a stop cuts never count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
     /// The last token that was counted.
     pub(crate) counted: usize,
-    /// The last token some of whose text has gone out.
+    /// The last token of which some text was emitted or taken out.
     pub(crate) settled: usize,
-    /// The tokens behind `counted`, as runs: the last token of each run, and the region of the run.
+    /// The tokens after `counted`, as runs: the last token and the region of each run.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -93,14 +94,14 @@ impl Ledger {
         }
     }
 
-    /// Notes that a token without text is a marker, so that the tokens before it have all gone out.
+    /// Notes that a token without text is a marker. All tokens before it are then settled.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);
         }
     }
 
-    /// Counts tokens whose text was emitted at once in a region, while nothing was held.
+    /// Counts tokens whose whole text was emitted in one region while nothing was held.
     #[inline]
     pub(crate) fn skip(&mut self, region: u32, tokens: usize) {
         if tokens > 0 {
@@ -119,7 +120,7 @@ impl Tally {
         Tally { counts: vec![0; regions], ..Tally::default() }
     }
 
-    /// Adds the tokens up to `last`. Their last characters lie in `region`.
+    /// Adds the tokens up to `last`, whose last characters lie in `region`.
     fn add(&mut self, last: usize, region: u32) {
         match self.waiting.back_mut() {
             Some(run) if run.1 == region => run.0 = last,
@@ -128,7 +129,7 @@ impl Tally {
         self.settle(self.settled);
     }
 
-    /// Counts the tokens up to `token`, as far as they were added.
+    /// Counts those tokens up to `token` that were added.
     fn settle(&mut self, token: usize) {
         self.settled = token;
         while let Some(&(last, region)) = self.waiting.front().filter(|_| self.counted < token) {

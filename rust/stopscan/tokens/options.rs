@@ -3,7 +3,8 @@ use crate::vocabulary::UnknownToken;
 use std::error::Error;
 use std::fmt;
 
-/// The options of a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter), beside its stops.
+/// The options of a [`TokenScanner`](crate::TokenScanner) or [`TokenSegmenter`](crate::TokenSegmenter), except its
+/// stops.
 ///
 /// ```
 /// use stopscan::TokenOptions;
@@ -18,16 +19,18 @@ pub struct TokenOptions {
     pub stop_token_ids: Vec<u32>,
     /// Tokens with which the model ends its text. They end the stream, and their text is not emitted.
     pub eos_token_ids: Vec<u32>,
-    /// Tokens at the start of the stream in which stops and stop tokens are ignored. A stop that begins there and
-    /// completes later still fires. An EOS there is passed over without text, unless `eos_ends_early`.
+    /// The number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop that begins
+    /// there and completes later still fires. An EOS there has no text and does not end the stream, unless
+    /// `eos_ends_early`.
     pub min_tokens: usize,
-    /// The number of tokens after which the stream ends. `None`: no limit.
+    /// The number of tokens after which the stream ends. `None` means no limit.
     pub max_tokens: Option<usize>,
-    /// How an id is treated that the vocabulary lacks.
+    /// What happens to an id that the vocabulary lacks.
     pub unknown_ids: UnknownIds,
-    /// Whether an EOS among the first `min_tokens` tokens ends the stream, as in an engine that ends its row there.
+    /// Whether an EOS among the first `min_tokens` tokens ends the stream. Set it for an engine that ends the sequence
+    /// there.
     pub eos_ends_early: bool,
-    /// Whether special tokens have no text. A stop or a marker that is one special token is found all the same.
+    /// Whether special tokens are left out of the text. A stop or a marker that is one special token is still found.
     pub skip_special_tokens: bool,
     /// The ids that the text continues. They decide whether the first token keeps its leading space, and the stream may
     /// complete their last character.
@@ -50,47 +53,48 @@ impl Default for TokenOptions {
 }
 
 impl TokenOptions {
-    /// The same options with other `stop_token_ids`.
+    /// Returns the options with other `stop_token_ids`.
     pub fn stop_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { stop_token_ids: ids.into(), ..self }
     }
 
-    /// The same options with other `eos_token_ids`.
+    /// Returns the options with other `eos_token_ids`.
     pub fn eos_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { eos_token_ids: ids.into(), ..self }
     }
 
-    /// The same options with another `min_tokens`.
+    /// Returns the options with another `min_tokens`.
     pub fn min_tokens(self, min_tokens: usize) -> TokenOptions {
         TokenOptions { min_tokens, ..self }
     }
 
-    /// The same options with a limit of `max_tokens`.
+    /// Returns the options with a limit of `max_tokens`.
     pub fn max_tokens(self, max_tokens: usize) -> TokenOptions {
         TokenOptions { max_tokens: Some(max_tokens), ..self }
     }
 
-    /// The same options with another `unknown_ids`.
+    /// Returns the options with another `unknown_ids`.
     pub fn unknown_ids(self, unknown_ids: UnknownIds) -> TokenOptions {
         TokenOptions { unknown_ids, ..self }
     }
 
-    /// The same options with another `eos_ends_early`.
+    /// Returns the options with another `eos_ends_early`.
     pub fn eos_ends_early(self, eos_ends_early: bool) -> TokenOptions {
         TokenOptions { eos_ends_early, ..self }
     }
 
-    /// The same options with another `skip_special_tokens`.
+    /// Returns the options with another `skip_special_tokens`.
     pub fn skip_special_tokens(self, skip_special_tokens: bool) -> TokenOptions {
         TokenOptions { skip_special_tokens, ..self }
     }
 
-    /// The same options with other `prompt_token_ids`.
+    /// Returns the options with other `prompt_token_ids`.
     pub fn prompt_token_ids(self, ids: impl Into<Vec<u32>>) -> TokenOptions {
         TokenOptions { prompt_token_ids: ids.into(), ..self }
     }
 
-    /// The options as a stream keeps them: sorted ids, and no prompt, which only the decoder needs.
+    /// Returns the options as a stream keeps them: the ids sorted, and without the prompt, which only the decoder
+    /// needs.
     pub(super) fn for_stream(mut self) -> Result<TokenOptions, TokenOptionsError> {
         let (min_tokens, max_tokens) = (self.min_tokens, self.max_tokens.unwrap_or(usize::MAX));
         if min_tokens > max_tokens {
@@ -104,8 +108,8 @@ impl TokenOptions {
         Ok(self)
     }
 
-    /// A set of 64 bits with a bit for each id that ends a stream, chosen by [`end_bit`]. An id whose bit is not set ends
-    /// nothing.
+    /// Returns a filter of the ids that end a stream: 64 bits, in which [`end_bit`] sets a bit for each such id. An id
+    /// whose bit is not set does not end the stream.
     #[doc(hidden)]
     pub fn end_bits(&self) -> u64 {
         self.stop_token_ids.iter().chain(&self.eos_token_ids).fold(0, |bits, &id| bits | end_bit(id))
@@ -135,7 +139,7 @@ pub fn end_bit(id: u32) -> u64 {
     1 << (id % 64)
 }
 
-/// How an id is treated that the vocabulary lacks. Models have more ids than their tokenizers.
+/// What happens to an id that the vocabulary lacks. Models have more ids than their tokenizers.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, UnknownIds, Vocabulary};
@@ -149,14 +153,14 @@ pub fn end_bit(id: u32) -> u64 {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UnknownIds {
-    /// An error. The stream is then as before.
+    /// `feed` returns an error, and the stream is as before.
     #[default]
     Refuse,
-    /// A token without text.
+    /// The id counts as a token without text.
     Count,
 }
 
-/// The error of options with which a stream of tokens cannot begin.
+/// The error of options that a stream of tokens cannot begin with.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenOptionsError, TokenScanner, Vocabulary};
@@ -170,9 +174,10 @@ pub enum UnknownIds {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenOptionsError {
-    /// The prompt has this id, and the vocabulary lacks it.
+    /// The prompt contains this id, but the vocabulary does not.
     UnknownToken(u32),
-    /// This marker has a special token and text in it, and special tokens are skipped: it would never be found.
+    /// This marker contains a special token and other text. It would never be found, because special tokens are
+    /// skipped.
     SpelledMarker(String),
     /// `min_tokens` is larger than `max_tokens`.
     MinAboveMax {
@@ -194,7 +199,7 @@ impl fmt::Display for TokenOptionsError {
         match self {
             TokenOptionsError::UnknownToken(id) => write!(f, "prompt_token_ids: {}", UnknownToken(*id)),
             TokenOptionsError::SpelledMarker(marker) => {
-                write!(f, "marker {marker:?} has a special token in it, which is skipped; ")?;
+                write!(f, "marker {marker:?} contains a special token, which is left out of the text; ")?;
                 write!(f, "pass skip_special_tokens=False")
             }
             TokenOptionsError::MinAboveMax { min_tokens, max_tokens } => {
@@ -206,7 +211,7 @@ impl fmt::Display for TokenOptionsError {
 
 impl Error for TokenOptionsError {}
 
-/// The reason for which a stream of tokens is over.
+/// The reason why a stream of tokens ended.
 ///
 /// ```
 /// use stopscan::{EndReason, Finish, StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -221,7 +226,7 @@ impl Error for TokenOptionsError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop completed: a string or a pattern. `stop_match` of the stream says which.
+    /// A stop completed: a string, a pattern or a loop. The `stop_match` of the stream is this stop.
     StopSequence,
     /// This token of `stop_token_ids` came.
     StopToken(u32),
@@ -250,13 +255,13 @@ pub enum EndReason {
     ContentFilter,
     /// The model refused.
     Refusal,
-    /// The turn is to be continued with another request.
+    /// The turn pauses, and another request continues it.
     Pause,
-    /// The stream was given up: the client left, or an error came. The end confirms no pattern.
+    /// The stream was given up: the client left, or an error occurred. The end confirms no pattern.
     Abort,
     /// The model repeats itself.
     Repetition,
-    /// A reason that nobody documented.
+    /// A reason that is not documented.
     Unknown,
 }
 

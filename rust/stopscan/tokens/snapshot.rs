@@ -1,4 +1,4 @@
-//! The state of a stream of tokens as bytes: that of its text, its decoder, and which tokens its text is of.
+//! Writes and reads the state of a stream of tokens: its text, its decoder, and its ledger of tokens.
 
 use std::collections::VecDeque;
 
@@ -82,7 +82,7 @@ impl Ledger {
         for number in [*seen, *kept, *read, *settled, *token, starts.len()] {
             writer.number(number);
         }
-        // Most begin a little behind the one before, and are of the next token: one byte then.
+        // Most texts begin shortly after the one before and belong to the next token. Such a difference takes one byte.
         let mut before = (*settled, *token);
         for &(start, token) in starts.iter() {
             let (behind, tokens) = (start - before.0, token - before.1);
@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    /// The ledger that `write` wrote, of as many regions as `like` has.
+    /// Reads the ledger that `write` wrote. It has as many regions as `like`.
     fn from_bytes(reader: &mut Reader<'_>, like: &Ledger) -> Option<Ledger> {
         let mut number = || reader.number().filter(|&number| number <= isize::MAX as usize);
         let (seen, kept, read, settled, token) = (number()?, number()?, number()?, number()?, number()?);

@@ -59,10 +59,10 @@ pub type TokenScanner = TokenStream<Text>;
 /// ```
 pub type TokenSegmenter = TokenStream<Segmented>;
 
-/// One stream of token ids. A [`Stream`] reads the text of the ids. `E` says what is emitted, and `D` decodes.
+/// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text and emits `E`.
 ///
-/// A stop or a marker that is one special token counts, even where special tokens are skipped. Where special tokens are
-/// skipped, a marker of a special token and text together is refused.
+/// A stop or a marker that is one special token is found even if special tokens are skipped. A marker of a special
+/// token and other text is then refused.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -88,10 +88,10 @@ impl<E: Emit, D: Clone> Clone for TokenStream<E, D> {
 }
 
 impl<E: Emit> TokenStream<E> {
-    /// Makes the start of a stream. `stream` scans its text.
+    /// Makes a stream at its start. `stream` scans its text.
     ///
     /// # Errors
-    /// If the vocabulary lacks an id of the prompt, or if a marker could never be found. The vocabulary need not have the
+    /// If the vocabulary lacks an id of the prompt, or if a marker could never be found. The vocabulary may lack the
     /// ids that end the stream.
     pub fn new(
         vocabulary: &Vocabulary,
@@ -146,7 +146,7 @@ impl<E: Emit> TokenStream<E> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn flush(&mut self, reason: EndReason) -> E::Tokens<'_> {
-        let _: Result<(), UnknownToken> = self.end(reason); // no id is looked up
+        let _: Result<(), UnknownToken> = self.end(reason); // cannot fail, because no id is looked up
         self.safe()
     }
 
@@ -155,7 +155,7 @@ impl<E: Emit> TokenStream<E> {
         let _: Result<(), UnknownToken> = self.try_reset();
     }
 
-    /// Returns the state of the stream. The vocabulary and the set are not in it.
+    /// Returns the state of the stream, without the vocabulary and the set.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -177,10 +177,10 @@ impl<E: Emit> TokenStream<E> {
         }
     }
 
-    /// Puts the state of `snapshot` into this stream.
+    /// Replaces the state of this stream by that of `snapshot`.
     ///
     /// # Errors
-    /// If the snapshot is of another set or of other options. The stream is then as before.
+    /// If the snapshot was made with another set or other options. The stream is then as before.
     pub fn restore(&mut self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
         self.try_restore(snapshot).unwrap_or(Err(SnapshotError::OtherSet))
     }
@@ -201,7 +201,7 @@ impl<E: Emit> TokenStream<E> {
     }
 }
 
-/// What a token is to a stream.
+/// The role of a token in a stream.
 enum TokenRole {
     Text,
     /// An EOS among the first `min_tokens` tokens: it counts, and has no text.
@@ -212,7 +212,7 @@ enum TokenRole {
 /// The methods without `try_` are for the decoder of the library, whose only error is an unknown id.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
-    /// The start of a stream whose tokens another decoder than [`Native`](crate::host::Native) reads.
+    /// Makes a stream at its start, with a decoder other than [`Native`](crate::host::Native).
     pub fn with_decoder(
         decoder: D,
         stream: Stream<E>,
@@ -221,7 +221,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(TokenStream { decoder, decoded: Decoded::new(stream, options.for_stream()?) })
     }
 
-    /// The stream of its text.
+    /// The stream that scans the text.
     pub fn text(&self) -> &Stream<E> {
         &self.decoded.stream
     }
@@ -230,18 +230,18 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         &mut self.decoded.stream
     }
 
-    /// The options that it began with: sorted ids, and without the prompt.
+    /// The options with which the stream began, with sorted ids and without the prompt.
     pub fn options(&self) -> &Arc<TokenOptions> {
         &self.decoded.options
     }
 
-    /// Whether nothing is begun: no character, no stop, no end.
+    /// Whether no character and no stop has begun, and the stream has not ended.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.decoder.is_idle() && self.decoded.stream.is_idle() && self.finish().is_none()
     }
 
-    /// Counts tokens as read; their text was plain, and [`Stream::skip`] counts it.
+    /// Counts tokens with plain text as read. [`Stream::skip`] counts their text.
     pub fn skip_tokens(&mut self, tokens: usize) {
         let Decoded { stream, ledger, .. } = &mut self.decoded;
         ledger.skip(stream.open().region, tokens);
@@ -251,7 +251,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         self.try_feed_many(&[id])
     }
 
-    /// After an error the stream is not as before: feed a copy if one of the ids may be unknown.
+    /// Like `feed_many`, but after an error some ids were read: feed a copy if an id may be unknown.
     pub fn try_feed_many(&mut self, ids: &[u32]) -> Result<E::Tokens<'_>, D::Error> {
         self.decoded.begin();
         ids.iter().try_for_each(|&id| self.read_token(id))?;
@@ -273,7 +273,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(TokenStream { decoder: self.decoder.fork()?, decoded: self.decoded.clone() })
     }
 
-    /// Reads a token, and adds the text that is safe then to the safe text of the step.
+    /// Reads a token, and adds the text that becomes safe to the output of the step.
     fn read_token(&mut self, id: u32) -> Result<(), D::Error> {
         if self.decoded.is_over() {
             return Ok(());
@@ -327,7 +327,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Ends the stream for another reason than a token. `safe` is then the text that was held.
+    /// Ends the stream for a reason other than a token. `safe` then returns the text that was held.
     fn end(&mut self, reason: EndReason) -> Result<(), D::Error> {
         self.decoded.begin();
         self.end_with(Finish::Ended(reason), self.decoded.was_armed())
@@ -349,7 +349,7 @@ impl<E: Emit, D> TokenStream<E, D> {
         E::tokens(&self.decoded.stream, &self.decoded.out)
     }
 
-    /// The reason for which the stream is over. `None` while it goes on.
+    /// The reason why the stream ended. `None` while it goes on.
     pub fn finish(&self) -> Option<Finish> {
         self.decoded.finish
     }
@@ -374,14 +374,13 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.seen
     }
 
-    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs behind it.
+    /// The number of the last token that has a part in the emitted text. Cut ids and logprobs after it.
     pub fn tokens_kept(&self) -> usize {
         self.decoded.ledger.kept
     }
 
-    /// How many tokens the text of each region has, for a usage report. A token counts in the region where its last
-    /// character lies. Tokens with which a marker ends, tokens that end the stream, and tokens that a stop cuts count in
-    /// no region.
+    /// The number of tokens of each region, for a usage report. A token counts in the region where its last character
+    /// lies. A token that ends a marker, ends the stream or is cut by a stop counts in no region.
     pub fn tokens_in(&self) -> impl Iterator<Item = (&str, usize)> {
         let Ledger { tally, kept, .. } = &self.decoded.ledger;
         let counts = tally.as_ref().map_or(std::slice::from_ref(kept), |tally| &tally.counts);
@@ -397,13 +396,13 @@ pub(crate) struct Decoded<E: Emit> {
     pub(crate) stream: Stream<E>,
     pub(crate) ledger: Ledger,
     pub(crate) finish: Option<Finish>,
-    /// Whether the token that is read ends with a marker.
+    /// Whether the token being read ends with a marker.
     pub(crate) marker_ends: bool,
     /// The safe text of the last step.
     pub(crate) out: E::Safe,
 }
 
-/// Where the last character of `text` begins, in bytes.
+/// Returns where the last character of `text` begins, in bytes.
 fn last_character(text: &str) -> usize {
     text.char_indices().next_back().map_or(0, |(at, _)| at)
 }
@@ -449,7 +448,7 @@ impl<E: Emit> Decoded<E> {
         self.finish.is_some()
     }
 
-    /// The number of the token that comes next.
+    /// The number of the next token.
     fn number(&self) -> usize {
         self.ledger.seen + 1
     }
@@ -464,7 +463,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen > self.options.min_tokens
     }
 
-    /// What the token `id` is. Stop tokens end a stream only where it is `armed`.
+    /// Returns the role of the token `id`. Stop tokens end a stream only if it is `armed`.
     fn role(&self, id: u32, armed: bool) -> TokenRole {
         let options = &*self.options;
         if self.end_bits & end_bit(id) == 0 {
@@ -487,7 +486,7 @@ impl<E: Emit> Decoded<E> {
         }
         self.ledger.read(code_points(text), token);
         if self.ledger.tally.is_some() {
-            // The region of the last character is asked for, and whether a marker ends with it.
+            // The ledger needs the region of the last character, and whether a marker ends with it.
             let (before, last) = text.split_at(last_character(text));
             self.advance(before, armed);
             let marker = !self.stream.has_fired() && self.stream.completes_marker(last);
@@ -510,7 +509,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Emits the text that is safe after a step of `text`. Returns where a marker ended the step, if one did.
+    /// Emits the text that a step of `text` released. Returns where a marker ended the step, if there is one.
     fn emit(&mut self, step: Step, text: &str) -> Option<usize> {
         let Decoded { stream, ledger, out, .. } = self;
         let mut emit = |part, text: &str| {
@@ -541,7 +540,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans the next token, a special token without text. A stop or a marker counts all the same.
+    /// Scans the next token, which is a special token without text. It may be a stop or a marker.
     fn scan_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;
@@ -557,7 +556,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Counts the token whose text was read. Returns whether it is the last token that is wanted.
+    /// Counts the token whose text was read. Returns whether it is the last token that `max_tokens` allows.
     fn count(&mut self) -> bool {
         let region = if std::mem::take(&mut self.marker_ends) { NO_REGION } else { self.stream.open().region };
         self.ledger.count(region);

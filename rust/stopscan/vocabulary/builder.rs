@@ -25,7 +25,7 @@ use crate::room;
 pub struct VocabularyBuilder {
     kinds: Vec<TokenKind>,
     bytes: Vec<u8>,
-    /// Where the bytes of each token end.
+    /// The end of the bytes of each token.
     ends: Vec<usize>,
     firsts: Vec<(u32, Box<str>)>,
     spelling: Option<Spelling>,
@@ -35,7 +35,7 @@ pub struct VocabularyBuilder {
 }
 
 impl VocabularyBuilder {
-    /// The next token: text, which in a byte-level vocabulary may begin or end within a character.
+    /// Adds the next token, which is text. In a byte-level vocabulary it may begin or end within a character.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -47,8 +47,8 @@ impl VocabularyBuilder {
         self.token(bytes.as_ref(), TokenKind::default())
     }
 
-    /// The next token: text in GPT-2's spelling, as the files of byte-level vocabularies have it. What cannot be such
-    /// a spelling is itself.
+    /// Adds the next token, which is text in GPT-2's spelling of bytes, as in the files of byte-level vocabularies.
+    /// Text that cannot be such a spelling stands for itself.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -63,7 +63,7 @@ impl VocabularyBuilder {
         self.token(&bytes, TokenKind::default())
     }
 
-    /// The next token: one byte of a character that has no token of its own.
+    /// Adds the next token, which is a byte token: one byte of a character that has no token of its own.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -75,7 +75,7 @@ impl VocabularyBuilder {
         self.token(&[byte], TokenKind::BYTE)
     }
 
-    /// The next token is special: its text is left out where special tokens are skipped.
+    /// Adds the next token, which is special: its text is left out if special tokens are skipped.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -89,7 +89,7 @@ impl VocabularyBuilder {
         self.token(bytes.as_ref(), TokenKind::SPECIAL)
     }
 
-    /// The next id has no token.
+    /// Adds an id without a token.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -101,7 +101,7 @@ impl VocabularyBuilder {
         self.token(&[], TokenKind::GAP)
     }
 
-    /// What the last token is at the start of a stream, if that is not what `strip_first_space` says.
+    /// Sets the text of the last token at the start of a stream, if it differs from what `strip_first_space` says.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -119,7 +119,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets what bytes that are not valid UTF-8 are decoded to: see [`Strays`].
+    /// Sets how bytes that are not valid UTF-8 are decoded: see [`Strays`].
     ///
     /// ```
     /// use stopscan::{Strays, Vocabulary};
@@ -132,7 +132,8 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Whether a space that the first token of a stream begins with is left out; a space as a byte token stays.
+    /// Sets whether the space is left out with which the first token of a stream begins. A byte token that is a space
+    /// stays.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -148,7 +149,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Whether a special token ends a character that was begun, even if it is skipped, as in tekken.
+    /// Sets whether a special token ends a character that was begun, even if the token is skipped, as in tekken.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -180,7 +181,7 @@ impl VocabularyBuilder {
         if u32::try_from(self.bytes.len()).is_err() {
             return Err(VocabularyError::TooLong);
         }
-        // The text twice, while it is put together, and the numbers of each token.
+        // Memory for the text, which exists twice while it is joined, and for the numbers of each token.
         room::ask(2 * self.bytes.len() + 16 * self.kinds.len()).map_err(|_| VocabularyError::NoMemory)?;
         let mut text = String::with_capacity(self.bytes.len());
         let mut starts = Vec::with_capacity(self.kinds.len() + 1);

@@ -1,10 +1,10 @@
-//! The spelling of bytes as characters that byte-level vocabularies have since GPT-2.
+//! The spelling of bytes as characters that byte-level vocabularies have used since GPT-2.
 
-/// Reads spelled tokens: the byte for which each of the first characters stands.
+/// Reads spelled tokens. It has the byte for which each of the first 512 characters stands.
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {
-    /// Printable bytes stand for themselves. The others come from U+0100 on, in order.
+    /// Printable bytes stand for themselves. The other bytes are spelled by the characters from U+0100 on, in order.
     pub(crate) fn new() -> Spelling {
         let mut table = [None; 512];
         let mut next = 0x100;
@@ -19,7 +19,7 @@ impl Spelling {
         Spelling(table)
     }
 
-    /// The bytes that `token` spells, or its own if a character of it spells none.
+    /// Returns the bytes that `token` spells, or the bytes of `token` itself if one of its characters spells no byte.
     pub(crate) fn bytes(&self, token: &str) -> Vec<u8> {
         let spelled = token.chars().map(|character| *self.0.get(character as usize)?);
         spelled.collect::<Option<Vec<u8>>>().unwrap_or_else(|| token.as_bytes().to_vec())

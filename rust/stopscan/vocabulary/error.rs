@@ -1,14 +1,14 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a [`Vocabulary`](crate::Vocabulary) cannot be made; its text names what is wrong.
+/// The error of a [`Vocabulary`](crate::Vocabulary) that cannot be made. Its text names what is wrong.
 ///
 /// ```
 /// use stopscan::{Strays, Vocabulary, VocabularyError};
 ///
 /// let error = Vocabulary::builder().strays(Strays::Bytes).text(b"\xFF").build().unwrap_err();
 /// assert_eq!(error, VocabularyError::NoUtf8(0));
-/// assert_eq!(error.to_string(), "token 0 is no UTF-8, and only a byte token may be none");
+/// assert_eq!(error.to_string(), "token 0 is not valid UTF-8; only byte tokens may have other bytes");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -17,23 +17,25 @@ pub enum VocabularyError {
     NoUtf8(u32),
     /// The tokens have 4 GiB of text or more.
     TooLong,
-    /// There is no memory for the vocabulary.
+    /// There is not enough memory for the vocabulary.
     NoMemory,
     /// The text is not a `tokenizer.json`. The string says what is wrong, and where.
     NoTokenizer(String),
-    /// The text of a stream cannot be made from the bytes of single ids; which decoder it is that makes it otherwise.
+    /// The text of a stream cannot be made from the bytes of single ids. The string names the decoder.
     NotNative(String),
 }
 
 impl fmt::Display for VocabularyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            VocabularyError::NoUtf8(id) => write!(f, "token {id} is no UTF-8, and only a byte token may be none"),
+            VocabularyError::NoUtf8(id) => {
+                write!(f, "token {id} is not valid UTF-8; only byte tokens may have other bytes")
+            }
             VocabularyError::TooLong => write!(f, "the tokens have 4 GiB of text or more"),
-            VocabularyError::NoMemory => write!(f, "there is no memory for the vocabulary"),
-            VocabularyError::NoTokenizer(what) => write!(f, "no tokenizer.json: {what}"),
+            VocabularyError::NoMemory => write!(f, "not enough memory for the vocabulary"),
+            VocabularyError::NoTokenizer(what) => write!(f, "not a tokenizer.json: {what}"),
             VocabularyError::NotNative(decoder) => {
-                write!(f, "the text of a stream is not that of single tokens: the decoder is {decoder}")
+                write!(f, "this tokenizer's text cannot be made from the bytes of single tokens (decoder {decoder})")
             }
         }
     }
@@ -41,7 +43,7 @@ impl fmt::Display for VocabularyError {
 
 impl Error for VocabularyError {}
 
-/// The error for an id that no token has.
+/// The error for an id without a token.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, UnknownToken, Vocabulary};

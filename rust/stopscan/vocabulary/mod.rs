@@ -1,4 +1,4 @@
-//! What each token id stands for.
+//! Vocabularies: the bytes of each token id.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -30,14 +30,14 @@ pub use error::{UnknownToken, VocabularyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strays {
-    /// One U+FFFD for half a character, and one for any other stray byte. Characters may go across tokens. This is what
-    /// `String::from_utf8_lossy` does with all bytes together. Byte-level BPE and tiktoken do it.
+    /// One U+FFFD for half a character, and one for any other stray byte, as `String::from_utf8_lossy` does for all
+    /// bytes together. Characters may go across tokens. Byte-level BPE and tiktoken decode so.
     #[default]
     Parts,
     /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is not valid UTF-8. The decoder
-    /// `ByteFallback` of the tokenizers library does it.
+    /// `ByteFallback` of the tokenizers library does so.
     Runs,
-    /// One U+FFFD for each stray byte of a run of byte tokens. SentencePiece itself does it.
+    /// One U+FFFD for each stray byte of a run of byte tokens. SentencePiece itself does so.
     Bytes,
 }
 
@@ -60,14 +60,15 @@ pub enum Strays {
 pub struct Vocabulary(Arc<Table>);
 
 struct Table {
-    /// The text of all tokens that are whole characters, one after the other; that of id `i` is
+    /// The text of all tokens that are whole characters, one after the other. The text of id `i` is
     /// `starts[i]..starts[i + 1]`.
     text: Box<str>,
     starts: Box<[u32]>,
     kinds: Box<[TokenKind]>,
-    /// The bytes of the tokens that are not whole characters, in the order of their ids; those without bytes are left out.
+    /// The bytes of the tokens that are not whole characters, in the order of their ids. Tokens without bytes are left
+    /// out.
     halves: Box<[(u32, Box<[u8]>)]>,
-    /// What tokens are at the start of a stream, if that is not their text without a leading space.
+    /// The text of tokens at the start of a stream, if it is not their text without a leading space.
     firsts: Box<[(u32, Box<str>)]>,
     has_firsts: bool,
     strips_first_space: bool,
@@ -82,18 +83,18 @@ struct Table {
 pub struct TokenKind(u8);
 
 impl TokenKind {
-    /// Its text is whole characters, and at least one.
+    /// The text of the token is one or more whole characters.
     pub const WHOLE: TokenKind = TokenKind(1);
-    /// It is left out where special tokens are skipped.
+    /// The token is left out if special tokens are skipped.
     pub const SPECIAL: TokenKind = TokenKind(2);
-    /// It is a byte of a run.
+    /// The token is one byte of a character, and neighbours that are bytes form a run.
     pub const BYTE: TokenKind = TokenKind(4);
-    /// It is something else at the start of a stream.
+    /// The token has another text at the start of a stream.
     pub const FIRST: TokenKind = TokenKind(8);
-    /// No token has the id.
+    /// The id has no token.
     pub const GAP: TokenKind = TokenKind(16);
 
-    /// Whether its text is whole characters, whatever tokens are skipped.
+    /// Whether the text of the token is whole characters, whether or not special tokens are skipped.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
         self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
@@ -110,7 +111,7 @@ impl TokenKind {
 }
 
 impl Vocabulary {
-    /// A builder, which takes the tokens in the order of their ids.
+    /// Returns a builder, which takes the tokens in the order of their ids.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -123,10 +124,10 @@ impl Vocabulary {
         VocabularyBuilder::default()
     }
 
-    /// The vocabulary of Hugging Face's `tokenizer.json`, given as the text of that file.
+    /// Reads the vocabulary of a Hugging Face `tokenizer.json` from the text of that file.
     ///
-    /// The decoder that the file describes says whether the text of a stream is made from the bytes of single ids: so
-    /// it is for byte-level BPE, and for SentencePiece with byte fallback or without.
+    /// The decoder that the file describes must make text from the bytes of single ids. The decoders of byte-level BPE,
+    /// and of SentencePiece with or without byte fallback, do so.
     ///
     /// # Errors
     /// [`VocabularyError::NotNative`] for any other decoder, such as WordPiece's, and
@@ -150,7 +151,7 @@ impl Vocabulary {
         tokenizer_json::read(json.as_bytes(), false)
     }
 
-    /// How many ids there are, gaps included.
+    /// The number of ids, including ids without a token.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -162,7 +163,7 @@ impl Vocabulary {
         self.0.kinds.len()
     }
 
-    /// Whether there is no id at all.
+    /// Whether the vocabulary has no ids.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -187,7 +188,7 @@ impl Vocabulary {
         self.kind(id).is_some()
     }
 
-    /// The bytes of a token; `None` if no token has this id.
+    /// The bytes of a token. `None` if the id has no token.
     ///
     /// ```
     /// use stopscan::Vocabulary;
@@ -208,7 +209,7 @@ impl Vocabulary {
         self.0.kinds.get(id as usize).copied().filter(|kind| !kind.has(TokenKind::GAP))
     }
 
-    /// The text of a token of whole characters; of any other it is empty.
+    /// The text of a token of whole characters. For any other token it is empty.
     #[inline(always)]
     pub fn text(&self, id: u32) -> &str {
         let table = &*self.0;
@@ -223,13 +224,13 @@ impl Vocabulary {
         lookup(&self.0.halves, id).map_or(&[], |bytes| bytes)
     }
 
-    /// The bytes of a token at the start of a stream, where some tokens have other bytes.
+    /// The bytes of a token at the start of a stream, if they differ there.
     pub(crate) fn first(&self, id: u32) -> &[u8] {
         let bytes = self.bytes(id).unwrap_or_default();
         lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
     }
 
-    /// What was said of tokens at the start of a stream.
+    /// The ids that have another text at the start of a stream, with that text.
     #[doc(hidden)]
     pub fn firsts(&self) -> impl Iterator<Item = (u32, &str)> {
         self.0.firsts.iter().map(|(id, text)| (*id, &**text))
@@ -239,12 +240,12 @@ impl Vocabulary {
         self.0.strips_first_space
     }
 
-    /// Whether some tokens are something else at the start of a stream.
+    /// Whether some tokens have another text at the start of a stream.
     pub(crate) fn has_firsts(&self) -> bool {
         self.0.has_firsts
     }
 
-    /// Whether `text` contains the text of a special token, and is not the text of one itself.
+    /// Whether `text` contains the text of a special token, but is not itself a special token.
     pub(crate) fn spells_with_special(&self, text: &str) -> bool {
         let automaton = self.0.special.get_or_init(|| {
             let special = |id: &u32| self.kind(*id).is_some_and(|kind| kind.has(TokenKind::SPECIAL));
@@ -264,7 +265,7 @@ impl Vocabulary {
         self.0.strays
     }
 
-    /// Whether a special token ends a character that was begun, even if it is skipped.
+    /// Whether a special token ends a character that was begun, even if the token is skipped.
     #[doc(hidden)]
     pub fn special_ends_character(&self) -> bool {
         self.0.special_ends_character

@@ -277,7 +277,7 @@ def test_restored_state_is_checked() -> None:
     scanner = StopScanner(StopSet(patterns=["ab+c"]))
     scanner.feed("xab")
     state = scanner.__reduce__()[2]
-    with pytest.raises(ValueError, match="of another set or of other options"):
+    with pytest.raises(ValueError, match="made with another set or other options"):
         StopScanner(StopSet(patterns=["xy"])).__setstate__(state)
-    with pytest.raises(ValueError, match="of another set or of other options"):
+    with pytest.raises(ValueError, match="made with another set or other options"):
         StopScanner("ab").__setstate__(state)

@@ -97,7 +97,7 @@ def test_a_row_goes_on_from_its_snapshot(looping: Engine, reciter: Reciter, plac
         assert asked(one, ids[place:])
         assert text + one.flush() == "<think>Is it END?</think>It is 5 or 6 "
         assert one.match == StopMatch("END", 38)
-    with pytest.raises(ValueError, match="the snapshot is of another set or of other options"):
+    with pytest.raises(ValueError, match="the snapshot was made with another set or other options"):
         RowScanner(looping.tokenizer, "6").restore(row.snapshot())
 
 

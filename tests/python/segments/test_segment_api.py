@@ -74,7 +74,7 @@ def test_another_sets_state_is_refused() -> None:
     segmenter = Segmenter(MARKERS)
     segmenter.feed("<thi")
     state = segmenter.__reduce__()[2]
-    with pytest.raises(ValueError, match="of another set or of other options"):
+    with pytest.raises(ValueError, match="made with another set or other options"):
         Segmenter({"answer": {"|": "answer"}}).__setstate__(state)
 
 

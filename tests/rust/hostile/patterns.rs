@@ -123,7 +123,7 @@ fn patterns_that_are_too_large_together() {
         format!("[{a}{b}]*{a}[{a}{b}]{{8}}!")
     };
     let error = StopSet::builder().patterns((0..10_000).map(large)).build().unwrap_err();
-    assert!(error.to_string().starts_with("the 10000 patterns together need too large an automaton; "));
+    assert!(error.to_string().starts_with("the 10000 patterns together are too large; "));
 }
 
 /// Every character begins a match that goes on for long: those that are in one state are one.

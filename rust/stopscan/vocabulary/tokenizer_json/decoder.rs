@@ -1,8 +1,8 @@
-//! Which decoders of the tokenizers library make text of single tokens, by their own description.
+//! Reads the description of a decoder, and tells whether the decoder makes text from single tokens.
 
 use super::file::Step;
 
-/// How a decoder makes text of tokens.
+/// The way in which a decoder makes text from tokens.
 pub(super) enum Decoding {
     /// Each token is bytes, in GPT-2's spelling.
     ByteLevel,
@@ -10,11 +10,11 @@ pub(super) enum Decoding {
     Pieces(Pieces),
 }
 
-/// What becomes of each piece, and of the first space of the text.
+/// The changes that the decoder makes to each piece and to the first space of the text.
 #[derive(Default)]
 pub(super) struct Pieces {
     replacements: Vec<(String, String)>,
-    /// The character for a space that the first token is without.
+    /// The character for a space that is left out at the beginning of the first token.
     pub(super) dropped: Option<String>,
     pub(super) byte_fallback: bool,
     /// Whether a space that the text begins with is left out.
@@ -22,14 +22,13 @@ pub(super) struct Pieces {
 }
 
 impl Decoding {
-    /// # Errors
-    /// The name of the step that makes text otherwise.
+    /// Reads the steps of a decoder. The error is the name of a step that does not make text from single tokens.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
-        let decoder = decoder.ok_or("none, so that spaces are put between tokens")?;
+        let decoder = decoder.ok_or("missing: spaces are put between tokens")?;
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Not with Fuse before it: a token that spells no bytes then makes text of all the others.
+            // Fuse before it is not supported: then one token that spells no bytes changes the text of all others.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -38,7 +37,7 @@ impl Decoding {
     }
 }
 
-/// The steps of a sequence, of those in it, or the one.
+/// Collects the steps of a sequence and of the sequences inside it, or the single step.
 fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
     match &*step.kind {
         "Sequence" => step.decoders.iter().for_each(|inner| flatten(inner, steps)),
@@ -47,7 +46,8 @@ fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
 }
 
 impl Pieces {
-    /// Replace and Metaspace, then ByteFallback, Fuse and a Strip of the first space, each of them or not.
+    /// Reads steps in this order, each of which may be missing: Replace and Metaspace, ByteFallback, Fuse, a Strip of
+    /// the first space.
     fn of(steps: &[&Step]) -> Result<Pieces, String> {
         let mut pieces = Pieces::default();
         let replaces = |step: &&&Step| matches!(&*step.kind, "Replace" | "Metaspace");
@@ -84,7 +84,7 @@ impl Pieces {
             self.replacements.push((literal, step.content.clone()));
             return Ok(());
         }
-        // Files of before 2024 have `add_prefix_space` alone.
+        // Files from before 2024 have only `add_prefix_space`.
         let prepends = step.prepend_scheme.as_deref().unwrap_or("always") != "never";
         if prepends && step.add_prefix_space != Some(false) {
             self.dropped = Some(step.replacement.clone());
@@ -97,7 +97,7 @@ impl Pieces {
         self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// What `token` is at the start of a text, if that is not its text without a space in front.
+    /// Returns the text of `token` at the start of a text, if it is not its text without a leading space.
     pub(super) fn first(&self, token: &str) -> Option<String> {
         let dropped = self.dropped.as_ref()?;
         let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));
@@ -108,13 +108,13 @@ impl Pieces {
         })
     }
 
-    /// Whether a token is the spelling of a byte once the first space of the text is left out.
+    /// Whether a token spells a byte if the first space of the text is left out.
     pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
         let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
         dropped.is_some_and(|rest| self.byte(rest).is_some())
     }
 
-    /// The byte that a piece stands for, as the decoder ByteFallback reads it; it takes a sign, too.
+    /// Returns the byte that a piece stands for, as the decoder ByteFallback reads it, which also accepts a sign.
     pub(super) fn byte(&self, text: &str) -> Option<u8> {
         let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
         (self.byte_fallback && digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?

@@ -1,11 +1,11 @@
-//! What of the file is read; the rest, such as the merges, is passed over.
+//! The parts of the file that are read. All others, such as the merges, are ignored.
 
 use std::fmt;
 
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
-/// A file with more ids than this is refused. The largest vocabularies that are known have 300,000.
+/// A file with more ids than this is refused. The largest known vocabularies have 300,000.
 const MOST_IDS: u32 = 1 << 24;
 
 #[derive(Deserialize)]
@@ -24,7 +24,7 @@ pub(super) struct Added {
     pub(super) special: bool,
 }
 
-/// A decoder: a step of its own, or a sequence of them. Each has some of the fields.
+/// A decoder: a single step, or a sequence of steps. Each step has some of the fields.
 #[derive(Deserialize)]
 pub(super) struct Step {
     #[serde(rename = "type")]
@@ -46,7 +46,7 @@ pub(super) struct Step {
 
 #[derive(Deserialize)]
 pub(super) struct Pattern {
-    /// None if it is a regular expression.
+    /// `None` if the pattern is a regular expression.
     #[serde(rename = "String")]
     pub(super) literal: Option<String>,
 }
@@ -56,7 +56,8 @@ pub(super) struct Model {
     pub(super) vocab: Vocab,
 }
 
-/// The tokens of a model: by text, or, of a Unigram model, in the order of their ids, each with its score.
+/// The tokens of a model. The file has them by text; for a Unigram model, in the order of their ids, each with its
+/// score.
 pub(super) struct Vocab(pub(super) Tokens);
 
 impl<'de> Deserialize<'de> for Vocab {

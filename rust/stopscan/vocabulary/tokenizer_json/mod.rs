@@ -1,4 +1,4 @@
-//! Hugging Face's `tokenizer.json`: the tokens, and what its decoder makes of them.
+//! Reads the tokens of Hugging Face's `tokenizer.json`, and the way in which its decoder makes text from them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,8 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// The vocabulary of a `tokenizer.json`. The ids of its added tokens are those that the library gives them when it reads
-/// the file, or, if they were `given` by the library already, as they are.
+/// Reads the vocabulary of a `tokenizer.json`. If the library has already `given` the ids of the added tokens, they are
+/// taken as they are. Otherwise they must be the ids that the library gives when it reads the file.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
@@ -24,7 +24,7 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     for added in &added_tokens {
         tokens.put(added.id, added.content.clone()).map_err(VocabularyError::NoTokenizer)?;
     }
-    // The library leaves out by the text: of several ids with one text all are special, or none is.
+    // The library skips special tokens by their text: if one of several ids with the same text is special, all are.
     let special = added_tokens.iter().filter(|added| added.special).map(|added| &*added.content).collect();
     let tokens = tokens.iter();
     match decoding {
@@ -34,8 +34,9 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Whether the library gives each added token the id that the file says: that of its text in the model, else the next one.
-/// It counts the model's tokens, so that of a model whose ids have gaps nothing is said.
+/// Refuses an added token to which the library does not give the id in the file. It gives the id of the token's text in
+/// the model, or else the next id. It finds the next id by counting tokens, so a model whose ids have gaps is not
+/// checked.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     let size = of_model.len() as u32;
@@ -50,7 +51,8 @@ fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyErr
         }
         let expected = of_model.get(&**content).copied().unwrap_or(next);
         if *id != expected {
-            let problem = format!("the library gives the added token {content:?} the id {expected}, and the file {id}");
+            let problem =
+                format!("added token {content:?} has id {id}, but the tokenizers library gives it {expected}");
             return Err(VocabularyError::NoTokenizer(problem));
         }
         next = next.max(id + 1);
