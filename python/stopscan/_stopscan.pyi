@@ -113,8 +113,9 @@ class _OfTokens(_Scanner):
     def tokens_in(self) -> dict[str, int]:
         """The number of tokens of each region, for a usage report. Each call makes a new dict.
 
-        A token counts in the region where its last character lies. A token that ends a marker, ends the stream
-        or is cut by a stop counts in no region. Without regions the dict is ``{"answer": tokens_kept}``.
+        A token counts in the region of its last character. If a stop cuts it, it counts if some of its text was
+        emitted. A token that completes a marker, an EOS and a stop token count in no region. Without regions the
+        dict is ``{"answer": tokens_kept}``.
         """
 
 @type_check_only

@@ -136,8 +136,9 @@ macro_rules! token_class {
 
             /// The number of tokens of each region, for a usage report. Each call makes a new dict.
             ///
-            /// A token counts in the region where its last character lies. A token that ends a marker, ends the stream
-            /// or is cut by a stop counts in no region. Without regions the dict is ``{"answer": tokens_kept}``.
+            /// A token counts in the region of its last character. If a stop cuts it, it counts if some of its text was
+            /// emitted. A token that completes a marker, an EOS and a stop token count in no region. Without regions the
+            /// dict is ``{"answer": tokens_kept}``.
             #[getter]
             fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 self.stream.tokens_in(py)
