@@ -152,7 +152,7 @@ def test_what_comes_after_requests_that_were_given_up(monkeypatch: pytest.Monkey
         return answer
 
     monkeypatch.setattr(cost, "ask", ask)
-    assert asyncio.run(cost.after_leaving(WHOLE)._measure(SERVER)) == 0.001
+    assert asyncio.run(cost.after_leaving(WHOLE).measure(SERVER)) == 0.001
     assert sorted(asks.asked) == [Asked(5, False)] * 16 + [Asked(100, False)] + [Asked(800, False)] * 16
     assert asks.asked[-1] == Asked(100, False)
     assert asks.cancelled == 16
@@ -168,4 +168,4 @@ def test_requests_that_were_left_and_fail_say_nothing(monkeypatch: pytest.Monkey
         return await ask(server, api, request)
 
     monkeypatch.setattr(cost, "ask", fails)
-    assert asyncio.run(cost.after_leaving(STREAM)._measure(SERVER)) == 0.001
+    assert asyncio.run(cost.after_leaving(STREAM).measure(SERVER)) == 0.001

@@ -99,7 +99,7 @@ def test_one_event_is_wrong(staged_url: str, name: str, line: str, path: str, va
         ("responses-with-stop", "data: [DONE]", None),
         ("responses-with-stop", "data: 5", "an event has the data 5"),
         ("responses-with-stop", "data: no", "an event has the data 'no'"),
-        ("anthropic", "data: 5", "an event has the data '5'"),
+        ("anthropic", "data: 5", "an event has the data 5"),
         ("openai-chat", "data: 5", "a chunk is 5, not an object"),
         ("openai-completions", "data: no", "a chunk is 'no', not an object"),
         ("ollama-chat", "5", "a line is 5, not an object"),

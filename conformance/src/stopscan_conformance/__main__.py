@@ -1,9 +1,5 @@
 """The command. `stopscan-conformance URL` sends the cases to a server that runs the reciting checkpoint, which
-`stopscan-conformance reciter DIR` writes.
-
-Exit status: 0 without failures, or without new ones; 1 with failures; 2 for a usage error, or if nothing could be
-measured; 130 after an interrupt and 143 after SIGTERM, with the results so far.
-"""
+`stopscan-conformance reciter DIR` writes. After an interrupt or SIGTERM, it reports the results so far."""
 
 from __future__ import annotations
 

@@ -128,8 +128,7 @@ class Case:
 
     def curl(self, server: Server, /) -> str | None:
         """Returns the shell command that sends the request of the case, or None if the case has several requests. The
-        API key is left out.
-        """
+        API key is left out."""
         play, api = self._play, APIS[self.api]
         asked = getattr(play, "__self__", None) or getattr(play, "exchange", None)
         if isinstance(play, (plays.Wrong, plays.Rows)):
@@ -145,8 +144,7 @@ class Case:
 
     def least(self, server: Server, result: Result, /) -> Case:
         """Returns the case of the smallest request that breaks the same rules as `result`, or the case itself if it was
-        not generated.
-        """
+        not generated."""
         if not isinstance(self._play, plays.Generated):
             return self
         api = self._play.api

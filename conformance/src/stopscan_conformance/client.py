@@ -185,14 +185,10 @@ async def ask(
 ) -> Answer:
     """Returns the answer of `server`, or the part that came within the server's time limit.
 
-    - `leave`: close the connection after this number of pieces of text.
-    - `kept`: a connection to use, which stays open.
-    - `body`: sent instead of the request's own.
-
-    Errors of the server are not raised: they are in the answer.
+    Errors of the server are not raised: they are in the answer. With `leave`, closes the connection after this number
+    of pieces of text. `kept` is a connection to use, which stays open. `body` is sent instead of the request's own.
     """
     answer = Answer()
-    content = body if isinstance(body, str) else None
     sent = api.body(server.model, request) if body is None else body
     async with _watch() as gaps:
         with server.flying() as flight:
@@ -203,7 +199,7 @@ async def ask(
                 return answer
             begin, known = perf_counter(), len(gaps)
             answer.began = begin
-            options: dict[str, Any] = {"json": sent} if content is None else {"content": content}
+            options: dict[str, Any] = {"content": sent} if isinstance(sent, str) else {"json": sent}
             task = asyncio.ensure_future(_send(client, api, request, answer, leave, options))
             try:
                 # The limit grows while other requests join, and by the time in which this process did not run.

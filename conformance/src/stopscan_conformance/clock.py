@@ -62,6 +62,7 @@ class Times(NamedTuple):
         return (self.measured - self.little) / max(self.much - self.little, 1e-9)
 
 
+@dataclass(frozen=True, eq=False)
 class Cost:
     """A play that places the time of `measure` on `scale`.
 
@@ -69,32 +70,30 @@ class Cost:
     twice as long as little, the server is too fast to tell.
     """
 
-    def __init__(self, load: Load, scale: Scale, measure: Measure, rule: str, complaint: str) -> None:
-        self._load = load
-        self._scale = scale
-        self._measure = measure
-        self._rule = rule
-        self._complaint = complaint
+    load: Load
+    scale: Scale
+    measure: Measure
+    rule: str
+    complaint: str
 
     async def __call__(self, server: Server) -> Findings:
         tried = []
         try:
             for _ in range(TRIES):
-                await _seconds(
-                    server, self._load, self._load.tokens(LASTING)
-                )  # what earlier ones have left ends with it
-                little, much = await self._scale(server, self._load)
-                tried.append(Times(little, await self._measure(server), much))
+                # What earlier requests have left ends with this one.
+                await _seconds(server, self.load, self.load.tokens(LASTING))
+                little, much = await self.scale(server, self.load)
+                tried.append(Times(little, await self.measure(server), much))
                 least = Times(*map(min, zip(*tried, strict=True)))
                 share = min(least.share, median(times.share for times in tried))
                 if share < 0.25:
                     break
         except NoAnswer as error:
-            return {self._rule: str(error)}
+            return {self.rule: str(error)}
         if least.much < 2 * least.little:
             raise NotSupported(TOO_FAST)
-        complaint = f"{self._complaint} ({share:.0%} of what it would cost to go on)"
-        return {self._rule: complaint if share > TOO_MUCH else None}
+        complaint = f"{self.complaint} ({share:.0%} of what it would cost to go on)"
+        return {self.rule: complaint if share > TOO_MUCH else None}
 
 
 class NoAnswer(Exception):  # noqa: N818
@@ -166,16 +165,12 @@ async def _least(server: Server, load: Load, request: Request) -> float:
 
 
 async def _seconds(server: Server, load: Load, request: Request) -> float:
-    return (await _answer(server, load, request)).seconds
-
-
-async def _answer(server: Server, load: Load, request: Request) -> Answer:
     answer = await ask(server, load.api, request)
     if answer.refused:
         raise NotSupported(answer.error)
     if answer.error is not None:
         raise NoAnswer(f"no answer of {request.max_tokens} tokens, alone, beside or after others: {answer.error}")
-    return answer
+    return answer.seconds
 
 
 # Limits for the pace of a stream. With faster tokens, this process cannot tell a late chunk from its own late reading.

@@ -98,21 +98,15 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """The answer that must come.
+    """The answers, ends and token counts that are right. `also` has the answers that break only a rule of a lower
+    level, by that rule."""
 
-    - `answers`: the right pairs of text and reasoning, one for each way to separate them.
-    - `ends` and `tokens`: the right ends and token counts.
-    - `also`: answers that break only a rule of a lower level, by that rule.
-    - `recital`: the right answer with which chunks are compared.
-    - `text` and `finish`: the rules about text and finish that this answer tests.
-    """
-
-    answers: tuple[tuple[str, str], ...]
+    answers: tuple[tuple[str, str], ...]  # pairs of text and reasoning, one for each way to separate them
     ends: tuple[End, ...]
     tokens: tuple[int, ...]
-    recital: Recital | None = None
-    text: str = "text"
-    finish: str = "finish-reason"
+    recital: Recital | None = None  # the right answer with which chunks are compared
+    text: str = "text"  # the rule about the text that this answer tests
+    finish: str = "finish-reason"  # the rule about the finish reason that this answer tests
     worded: bool = False  # the API has a finish reason only for stops
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 

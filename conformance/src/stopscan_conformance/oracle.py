@@ -19,8 +19,6 @@ OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
 # More than the tokens of any script that is asked for as a whole.
 MAX_TOKENS = 200
-
-
 MISSING: Any = object()  # the request has no stop
 
 
@@ -101,21 +99,18 @@ def withheld(text: str, begun: frozenset[str]) -> int:
 class Recital:
     """The right answer: `text` from `tokens` tokens, with the token that ends it.
 
-    - `fires` is the stop that ends the text, or the index of the piece of a stop token.
-    - After token i, `said[i]` characters are known, and `safe[i]` of them cannot become a stop any more. A chunk of a
-      stream ends at one of these.
-    - `competes`: another stop is also in the text when the stop fires, so that a rule must choose between them.
-    - `at_limit`: the text also ends otherwise, at the last token that the limit allows.
+    After token i, `said[i]` characters are known, and `safe[i]` of them cannot become a stop any more. A chunk of a
+    stream ends at one of these.
     """
 
     text: str
     tokens: int
     reason: str
-    fires: str | int | None
+    fires: str | int | None  # the stop that ends the text, or the index of the piece of a stop token
     said: tuple[int, ...]
     safe: tuple[int, ...]
-    competes: bool = False
-    at_limit: bool = False
+    competes: bool = False  # another stop is also in the text when the stop fires, so a rule must choose between them
+    at_limit: bool = False  # the text ends at the last token that the limit allows, for another reason than the limit
 
 
 def recite(asked: Asked, /, *, protected: bool = True) -> Recital:

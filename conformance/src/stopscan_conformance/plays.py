@@ -114,9 +114,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
     """Returns the answers that break only an advice."""
     if apart:
-        fired = recite(asked, protected=False)
-        around = _joined(asked)
-        return {"stop-in-reasoning": (*_answers(fired.text), *around)}
+        return {"stop-in-reasoning": (*_answers(recite(asked, protected=False).text), *_joined(asked))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
     return {"half-characters": ((half, ""),)} if half != recital.text else {}
 

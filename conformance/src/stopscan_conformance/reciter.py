@@ -105,10 +105,7 @@ class Reciter:
 
     def write(self, directory: str | Path, /, *, layers: int = 1) -> Path:
         """Writes the checkpoint into a directory, which is made if it is missing, and returns the path. More layers
-        only make the model slower.
-
-        Needs the extra `reciter`.
-        """
+        only make the model slower. Needs the extra `reciter`."""
         from safetensors.numpy import save
 
         path = Path(directory)

@@ -38,11 +38,8 @@ def run(
     """Adds the results of the cases to `results`, API after API. At the end they are in the order of the cases.
 
     For each API it finds out what the server can do, then sends several cases at once, and then, one by one, the cases
-    that have several requests or compare times.
-
-    - `can` and `told` are called with each ability and each result.
-    - `counts` returns the part of a result that counts, or None.
-    - `write` is called about every second.
+    that have several requests or compare times. It calls `can` with the abilities of the server, `told` with each
+    result, and `write` about every second. `counts` returns the part of a result that counts, or None.
 
     Raises `Terminated` when SIGTERM comes.
     """

@@ -104,20 +104,13 @@ LONG, WIDE = 4400, 4300
 
 @cache
 def made_scripts() -> Mapping[str, tuple[bytes, ...]]:
-    """Returns the made scripts by name.
-
-    - `deep` has many small tokens, with a split character across each multiple of 128.
-    - `wide` has tokens of sixteen characters or more, and 70,000 characters in all.
-    - `thought` begins with reasoning.
-    - `paced` is for the cases that compare times.
-    - `looks-…` are the texts of `NEAR`.
-    """
+    """Returns the made scripts by name."""
     looks = {f"looks-{name}": _looks(near, stop) for name, (near, stop) in NEAR.items()}
     return {
-        "deep": _deep(LONG),
-        "wide-deep": _wide(WIDE),
+        "deep": _deep(LONG),  # many small tokens, with a split character across each multiple of 128
+        "wide-deep": _wide(WIDE),  # tokens of sixteen characters or more, and 70,000 characters in all
         "thought": (b"<think>", *_deep(60)[3:], b"</think>", *_deep(200)[100:]),
-        "paced": _deep(560)[240:],
+        "paced": _deep(560)[240:],  # for the cases that compare times
         **looks,
     }
 

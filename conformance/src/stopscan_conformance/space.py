@@ -23,27 +23,21 @@ from stopscan_conformance.scripts import BORDER, FOLDER, NEAR, made_scripts, wri
 class Point:
     """A request. Each field is a dimension, and its default is the smallest value.
 
-    - The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
-      characters. If `place` is None, the stop never comes.
-    - `among`: the other stops. "none": the request has no stops; "id": it has the token as a stop token instead.
-    - `limit`: the place of the limit.
-    - `says`: the other options.
-    - `company`: the number of requests at once.
-    - `kept`: the number of earlier requests on the connection.
-    - `after`: the kind of request just before.
+    The stop begins in token `place` of `script`, `skip` characters after the start of the token, and has `length`
+    characters. If `place` is None, the stop never comes.
     """
 
     script: str = "deep"
     place: int | None = 5
     skip: int = 0
     length: int = 6
-    among: str = "alone"
-    limit: str = "enough"
-    says: str = "nothing"
+    among: str = "alone"  # the other stops; "none": no stops at all, "id": the token is a stop token instead
+    limit: str = "enough"  # the kind of limit
+    says: str = "nothing"  # the other options
     usage: str = "asked"
-    company: int = 1
-    kept: int = 0
-    after: str = "nothing"
+    company: int = 1  # requests at once
+    kept: int = 0  # earlier requests on the connection
+    after: str = "nothing"  # the kind of request just before
     stream: bool = False
 
     def __str__(self) -> str:

@@ -98,16 +98,8 @@ def _block_form(block: Any) -> Iterator[str]:
 
 
 def _stream_form(wire: Wire) -> Iterator[str]:
-    events = []
-    for name, data, _ in wire.events():
-        if not isinstance(data, dict):
-            yield f"an event has the data {str(data)[:40]!r}"
-            continue
-        kind = data.get("type")
-        if name != kind:
-            yield f"the event {kind} is named {name}"
-        if kind != "ping":
-            events.append(data)
+    events = yield from form.named_events(wire.events())
+    events = [event for event in events if event.get("type") != "ping"]
     kinds = [str(event.get("type")) for event in events]
     if kinds[:1] != ["message_start"] or kinds[-2:] != ["message_delta", "message_stop"]:
         yield f"the stream goes from {kinds[:1]} to {kinds[-2:]}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from stopscan_conformance.wire import Wire
+from stopscan_conformance.wire import Event, Wire
 
 # The reason of an end and its stop: "stop_sequence" and the string, "stop_token" and the id, or "eos" or "length" and
 # None. A word that the API does not define is ("unknown", the word).
@@ -35,18 +35,13 @@ class Said:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A request without the words of an API.
-
-    - `stops`: the options about stops, by their names in OpenAI's APIs.
-    - `usage`: whether to ask a stream for its usage, if the API needs that; None says that it is not wanted.
-    - `max_tokens`: None if the request has no limit.
-    """
+    """A request without the words of an API."""
 
     prompt: str
     stream: bool = False
-    stops: Mapping[str, Any] = field(default_factory=dict)
-    max_tokens: int | None = 64
-    usage: bool | None = True
+    stops: Mapping[str, Any] = field(default_factory=dict)  # the options about stops, by their names in OpenAI's APIs
+    max_tokens: int | None = 64  # None if the request has no limit
+    usage: bool | None = True  # asks a stream for its usage, if the API needs that; None says that it is not wanted
     said: Said = field(default_factory=Said)
 
     @property
@@ -174,9 +169,17 @@ def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
         yield f"{what} has {value} as {key}, which are no seconds"
 
 
-def told_apart(what: str, choice: Data) -> Iterator[str]:
-    """Yields a complaint if there are logprobs and they are not an object."""
-    yield from lacks(what, {"logprobs": None, **choice}, logprobs=(dict, NULL))
+def named_events(events: Iterable[Event]) -> Generator[str, None, list[Data]]:
+    """Yields a complaint for each event that is not an object named by its type, and returns the objects."""
+    found = []
+    for name, data, _ in events:
+        if not isinstance(data, dict):
+            yield f"an event has the data {short(data)}"
+            continue
+        if name != data.get("type"):
+            yield f"the event {data.get('type')} is named {name}"
+        found.append(data)
+    return found
 
 
 def summed(what: str, usage: Any, prompt: str, answer: str, total: str | None) -> Iterator[str]:

@@ -64,12 +64,15 @@ def _around(event: Event, choice: Data) -> tuple[End | None, Data, float, Any]:
 
 
 def _end(choice: Data) -> End | None:
+    matched = next((choice[name] for name in MATCHED if choice.get(name) is not None), None)
     word = choice.get("finish_reason")
-    if word is None:
-        return None
+    return None if word is None else end_of(word, matched)
+
+
+def end_of(word: Any, matched: Any) -> End:
+    """Returns the end for a finish reason and the stop that the answer names, if it names one."""
     if not isinstance(word, str) or word not in ENDS:
         return "unknown", word
-    matched = next((choice[name] for name in MATCHED if choice.get(name) is not None), None)
     if matched is None or word != "stop":
         return ENDS[word], matched
     return ("stop_sequence" if isinstance(matched, str) else "stop_token"), matched
@@ -117,8 +120,11 @@ def _whole_form(wire: Wire, kind: str, words: set[str], **content: type) -> Iter
     if len(_choices(answer)) != 1:
         yield f"there are {len(_choices(answer))} choices"
     for choice in _choices(answer):
-        yield from form.lacks("the choice", choice, index={0}, finish_reason=words, **content)
-        yield from form.told_apart("the choice", choice)
+        yield from _choice_form("the choice", choice, finish_reason=words, **content)
+
+
+def _choice_form(what: str, choice: Data, **needs: Any) -> Iterator[str]:
+    yield from form.lacks(what, {"logprobs": None, **choice}, index={0}, **needs, logprobs=(dict, NULL))
 
 
 def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **content: type) -> Iterator[str]:
@@ -135,8 +141,7 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
         yield from form.lacks("a chunk", chunk, id=NAME, object={kind}, created=int, model=NAME, choices=list)
         yield from form.in_seconds("a chunk", "created", chunk)
         for choice in _choices(chunk):
-            yield from form.lacks("a choice", choice, index={0}, finish_reason=(words, NULL), **content)
-            yield from form.told_apart("a choice", choice)
+            yield from _choice_form("a choice", choice, finish_reason=(words, NULL), **content)
     yield from _usage_form(chunks, request)
     yield from _end_form([choice for chunk in chunks for choice in _choices(chunk)])
 

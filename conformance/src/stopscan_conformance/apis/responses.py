@@ -130,16 +130,7 @@ class _Open:
 
 
 def _stream_form(wire: Wire) -> Iterator[str]:
-    events = []
-    for name, data, _ in wire.events():
-        if data == DONE:
-            continue
-        if not isinstance(data, dict):
-            yield f"an event has the data {form.short(data)}"
-            continue
-        if name != data.get("type"):
-            yield f"the event {data.get('type')} is named {name}"
-        events.append(data)
+    events = yield from form.named_events(event for event in wire.events() if event.data != DONE)
     kinds = [str(event.get("type")) for event in events]
     numbers = [event.get("sequence_number") for event in events]
     if numbers != [*range(len(events))]:

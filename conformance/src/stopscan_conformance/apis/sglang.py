@@ -7,7 +7,7 @@ from typing import Any
 
 from stopscan_conformance.apis import api as form
 from stopscan_conformance.apis.api import COUNT, NAME, NULL, Api, Data, End, Part, Request, inner, string
-from stopscan_conformance.apis.openai import DONE, ENDS
+from stopscan_conformance.apis.openai import DONE, ENDS, end_of
 from stopscan_conformance.wire import Wire
 
 
@@ -31,14 +31,7 @@ def read(wire: Wire, request: Request) -> Iterator[Part]:
 
 def _end(info: Any) -> End | None:
     reason = inner(info, "finish_reason")
-    if reason is None:
-        return None
-    word, matched = inner(reason, "type"), inner(reason, "matched")
-    if not isinstance(word, str) or word not in ENDS:
-        return "unknown", word
-    if matched is None or word != "stop":
-        return ENDS[word], matched
-    return ("stop_sequence" if isinstance(matched, str) else "stop_token"), matched
+    return None if reason is None else end_of(inner(reason, "type"), inner(reason, "matched"))
 
 
 def answer_form(wire: Wire, request: Request) -> Iterator[str]:
