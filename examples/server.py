@@ -2,7 +2,7 @@
 
     pip install stopscan starlette uvicorn && uvicorn server:app --port 8000
 
-Its model repeats the prompt: put your own model into the first three functions. docs/server.md walks through this file.
+Its model repeats the prompt: put yours into the first three functions. docs/server.md walks through this file.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ ANTHROPIC = {"answer": "text", "reasoning": "thinking"}
 
 
 async def model(prompt: str, body: Json) -> AsyncGenerator[str, None]:
-    """Yields the text of each token. Your model goes here. `body` is the request, with the temperature and other
-    options."""
+    """Yields the text of each token. Your model goes here. `body` is the request, with all of its options."""
     for word in re.findall(r"\s*\S+", f"<think>They say: {prompt}</think>You say: {prompt}"):
         await asyncio.sleep(0.02)
         yield word
@@ -60,8 +59,7 @@ class Answer:
         self.id, self.created, self.model = uuid4().hex, int(time.time()), body.get("model") or "echo"
         prompt = prompt_of(body)
         self.tokens, self.prompt_tokens, self._max_tokens = 0, count_tokens(prompt), max_tokens
-        # Stops fire only in the answer. When a stop fires, `asplit` closes `_limited`, which closes the model's
-        # generator.
+        # Stops fire only in the answer. When one fires, `asplit` closes `_limited`, which closes the model.
         stops = SegmentSet(MARKERS, stop=stop, stop_in=["answer"])
         self.segments = asplit(self._limited(request, model(prompt, body)), stops)
 

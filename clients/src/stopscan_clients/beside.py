@@ -125,7 +125,8 @@ class Beside:
         return tree
 
     def cut_tokens(self, tree: Any, text: str, kept: str) -> Any:
-        """Returns the tree with the entries of the tokens that begin in the kept text."""
+        """Returns the tree without the entries of tokens that begin behind the kept text. `text` is the text before the
+        cut, and `kept` is what is left of it."""
         return self.tokens.write(tree, [row for begin, row in self.tokens.read(tree, text) if begin < len(kept)])
 
 

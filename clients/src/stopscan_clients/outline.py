@@ -12,7 +12,8 @@ from typing import Any
 from stopscan_clients.api import Memory
 from stopscan_clients.paths import Path, get, items, put
 
-# By the kind of an event without its last word: the field with the item or the part. Other events have the response.
+# The field with the object of an event, by the kind of the event without its last word: `response.output_item.added`
+# has an `item`. Other events have the `response`.
 NODES = {"response.output_item": "item", "response.content_part": "part"}
 
 

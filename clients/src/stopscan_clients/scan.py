@@ -172,7 +172,7 @@ class EventStream(_Events[E], Iterator[E]):
         ``held``.
 
         Raises the error of the source if it cannot be closed, and ``RuntimeError`` while another thread uses the
-        stream. The stream then goes on, and can be closed again.
+        stream. In both cases the stream stays open, and ``close`` can be called again.
         """
         run(self._leave())
 

@@ -73,7 +73,7 @@ class Row(Generic[Piece]):
 
     @property
     def tokens_kept(self) -> int:
-        """How many tokens there are up to the last one with a part in the emitted text. Cut ids and logprobs there."""
+        """The number of tokens through the last one with a part in the emitted text: cut ids and logprobs there."""
         kept: int = self.scanner.tokens_kept
         return kept
 

@@ -233,7 +233,7 @@ def from_gemini(payload: object, /) -> Finish | None:
     """Returns the finish of a response or of a chunk, or None while the stream goes on.
 
     - The fields have the names of the HTTP API or those of google-genai.
-    - Candidate 0 counts. If there is only one candidate, that candidate counts. You can pass another candidate alone.
+    - Candidate 0 counts, or the only candidate, whatever its index. For another one, pass a payload with it alone.
     - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini has no word
       for stops.
     - A stream may say "STOP" in several chunks. The last finish counts.

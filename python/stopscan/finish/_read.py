@@ -113,7 +113,8 @@ class Row:
         return Found(payload, payload, word=kind.rpartition(".")[2] if kind in self.events else None)
 
     def finish(self, payload: object, found: Found) -> Finish | None:
-        """Returns the finish without the content. If no word says more than "stop", an error is an "abort"."""
+        """Returns the finish that the words give, without a look at the content. An error is an "abort", unless a word
+        says more than "stop"."""
         if found.body is None and payload is not None:
             return None
         finish = self._finish_of_word(payload, found)
@@ -192,7 +193,7 @@ ERROR: Condition = (("error",), None)
 
 
 class Found(NamedTuple):
-    """What `Row.find` found in a payload."""
+    """The choice of a payload that counts, and the word that says why it ended. `Row.find` makes it."""
 
     choice: Any
     body: Any  # around the choice. None: the event never says why
@@ -253,7 +254,7 @@ def first_value(part: object, names: tuple[Path, ...]) -> Any:
 
 
 def values_at(part: object, path: Path) -> Iterator[Any]:
-    """Yields all values at the end of `path`, which may have a "*"."""
+    """Yields every value that `path` leads to. A "*" in the path stands for each item of a list."""
     for number, name in enumerate(path):
         if name == "*":
             for item in as_list(part):

@@ -168,7 +168,7 @@ class Stopping:
         return True
 
     def check_match_stop_str_prefix(self: Any) -> bool:
-        """Returns whether a message now would bring no text, so that sglang waits."""
+        """Returns whether an output that is sent now would have no new text. If so, sglang sends nothing yet."""
         texts = self.stopscan.texts
         waits = texts is not None and not any(texts[self.send_token_offset :])
         return waits or bool(super().check_match_stop_str_prefix())  # type: ignore[misc]

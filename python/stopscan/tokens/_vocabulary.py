@@ -66,7 +66,8 @@ class Vocabulary(_stopscan.Vocabulary):
 class Known(NamedTuple):
     """A cached result for a tokenizer.
 
-    ``vocabulary`` is ``None`` if it is not native: it needs the tokenizer, so the cache would keep the tokenizer alive.
+    ``vocabulary`` is ``None`` if the vocabulary is not native. Such a vocabulary decodes with its tokenizer, so the
+    cache would keep the tokenizer alive.
     """
 
     fingerprint: Hashable

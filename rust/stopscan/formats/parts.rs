@@ -124,7 +124,7 @@ pub(super) static PARTS: &[Format] = &[
         .closed_by_a_phrase(),
     Format::parts(
         "cohere_command",
-        "Command R7B, Command A, A+: chat templates; vLLM's cohere_command3 and cohere_command4",
+        "Command R7B, Command A and Command A+: their chat templates; vLLM's cohere_command3 and cohere_command4",
     )
     .reasoning(&[("<|START_THINKING|>", "<|END_THINKING|>")])
     .tool_call(&[("<|START_ACTION|>", "<|END_ACTION|>")])

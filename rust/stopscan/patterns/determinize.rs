@@ -163,7 +163,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// As `expand`, for a state to which the kind of the next character matters.
+    /// Does the work of `expand` for a state whose patterns look at the next character, such as at a `\b`.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {

@@ -224,7 +224,8 @@ impl Loops {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// The number of bytes that the next checks look back at: a square, its run until the next check, and whole rows.
+    /// The number of last bytes that later checks may still read: two periods of a square, the bytes that come until the
+    /// next check, and what fills the last row of `ROW` bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW
     }

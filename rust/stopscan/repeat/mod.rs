@@ -1,7 +1,7 @@
 //! Loops: text that repeats its last block again and again, found at the first character that proves it.
 //!
-//! [`Repeat`] says what counts as a loop. A text loops with the period `p` if each of its last `max(count * p,
-//! min_length)` characters but the first `p` equals the character `p` before it. To compare every period at every
+//! [`Repeat`] says what counts as a loop. Take the last `max(count * p, min_length)` characters of a text. The text loops
+//! with the period `p` if each of them, after the first `p`, equals the character `p` places before it. To compare every period at every
 //! character would cost a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
 //! 1. **Checks.** The proof of a loop is long: with the defaults, 192 bytes that equal the bytes one period before, a

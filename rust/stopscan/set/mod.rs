@@ -258,7 +258,7 @@ impl Set<Text> {
         closings.map(pair)
     }
 
-    /// Returns the match that a scanner reports for the whole of `text`.
+    /// Returns the match at which a scanner ends that is fed all of `text`, or `None` if no stop fires.
     ///
     /// ```
     /// use stopscan::StopSet;

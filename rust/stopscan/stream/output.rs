@@ -10,10 +10,10 @@ use crate::text::{Place, Released};
 
 /// The kind of output of a stream: [`Text`] or [`Segmented`]. Only this library implements the trait.
 pub trait Emit: Sized + 'static {
-    /// The output of one call of a stream of text.
+    /// The output of one `feed` or `flush` of a stream of text.
     type Output<'a>: Send + Into<Self::Tokens<'a>>;
 
-    /// The output of one call of a stream of tokens.
+    /// The output of one `feed` or `flush` of a stream of tokens.
     type Tokens<'a>: Default;
 
     #[doc(hidden)]

@@ -139,5 +139,5 @@ def test_a_state_of_another_set_is_refused() -> None:
     segmenter.feed_many(ids)
     state = segmenter.__reduce__()[2]
     for markers in ({"answer": {}}, {"answer": {}, "reasoning": {}}, {**THINKING, "tool": {}}):
-        with pytest.raises(ValueError, match="of another set"):
+        with pytest.raises(ValueError, match="another set"):
             TokenSegmenter(tokenizer, markers).__setstate__(state)

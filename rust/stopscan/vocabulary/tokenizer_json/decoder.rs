@@ -46,8 +46,9 @@ fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
 }
 
 impl Pieces {
-    /// Reads steps in this order, each of which may be missing: Replace and Metaspace, ByteFallback, Fuse, a Strip of
-    /// the first space.
+    /// Reads the decoder's steps. They must have this order, and each may be missing: any number of Replace and
+    /// Metaspace; ByteFallback; Fuse, which a Strip of the first space may follow. The error is the first step that does
+    /// not fit.
     fn of(steps: &[&Step]) -> Result<Pieces, String> {
         let mut pieces = Pieces::default();
         let replaces = |step: &&&Step| matches!(&*step.kind, "Replace" | "Metaspace");
@@ -114,7 +115,7 @@ impl Pieces {
         dropped.is_some_and(|rest| self.byte(rest).is_some())
     }
 
-    /// Returns the byte that a piece stands for, as the decoder ByteFallback reads it, which also accepts a sign.
+    /// Returns the byte of a piece such as `<0x0A>`. As the decoder ByteFallback does, it also accepts `<0x+A>`.
     pub(super) fn byte(&self, text: &str) -> Option<u8> {
         let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
         (self.byte_fallback && digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok())?
