@@ -222,7 +222,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
     assert (got.text, got.matched_stop) == ("1, 2, 3 hello world 4, 5, ", None)
     for beyond in ({"patterns": "a+b"}, {"stop": "6", "protect": ["reasoning"]}, {"repeat": True}):
         status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), **beyond})
-        assert (status, "is off" in json.loads(reply)["error"]["message"]) == (400, True)
+        assert (status, "switched off" in json.loads(reply)["error"]["message"]) == (400, True)
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
