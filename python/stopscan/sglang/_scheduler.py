@@ -88,10 +88,11 @@ class Stops:
         if len(texts) > last:  # a retracted request with input embeddings starts again
             texts.clear()
             scanner.reset()
-        feed = scanner.feed
-        while len(texts) < last and scanner.finish is None:
-            texts.append(feed(ids[len(texts)]))
-        if scanner.finish is not None or req.finished():
+        finish = scanner.finish
+        while finish is None and len(texts) < last:
+            texts.append(scanner.feed(ids[len(texts)]))
+            finish = scanner.finish
+        if finish is not None or req.finished_reason is not None:
             self._end(req, scanner, texts)
 
     def _end(self, req: Any, scanner: Any, texts: list[str]) -> None:
@@ -148,15 +149,17 @@ class Stops:
 class Stopping:
     """A mixin before sglang's class of a request: stopscan finds the stops. Failures of stopscan do not leave it."""
 
+    _update: Any  # sglang's `update_finish_state`: `super()` would take a seventh of the time of a step
+
     def update_finish_state(self: Any, new_accepted_len: int = 1) -> None:
-        stops = self.stopscan
-        if self.finished():
+        if self.finished_reason is not None:
             return
+        stops = self.stopscan
         if stops.made is not None:
             self._tried(stops.begin)
-        super().update_finish_state(new_accepted_len)  # type: ignore[misc]
+        self._update(new_accepted_len)
         if not self._tried(stops.read):
-            super().update_finish_state(new_accepted_len)  # type: ignore[misc]
+            self._update(new_accepted_len)
             self._tried(stops.read)
 
     def _tried(self: Any, step: Any) -> bool:
@@ -177,4 +180,4 @@ class Stopping:
 @cache
 def _stopping(theirs: type) -> type:
     """Returns a subclass of sglang's class of a request that finds its stops with stopscan."""
-    return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {})
+    return type(f"Stopping{theirs.__name__}", (Stopping, theirs), {"_update": theirs.update_finish_state})

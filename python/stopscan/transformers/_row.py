@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stopscan.engines import Row
@@ -55,16 +56,15 @@ class TextRow(Row[Any]):
         return other
 
     def _take(self, new: Any) -> bool:
-        self.over = self.scanner.finish is not None
-        if new or self.over:
-            self._emit(new)
-        return self.over
+        over = self.over = self.scanner.finish is not None
+        if new:
+            self.pieces.append(new)
+        if self.streamer is not None and (new or over):
+            self._stream(new)
+        return over
 
-    def _emit(self, text: Any) -> None:
-        if text:
-            self.pieces.append(text)
-        if self.streamer is not None:
-            self.streamer.on_finalized_text(text, stream_end=self.over)
+    def _stream(self, text: Any) -> None:
+        self.streamer.on_finalized_text(text, stream_end=self.over)
 
 
 class SegmentRow(TextRow):
@@ -73,19 +73,17 @@ class SegmentRow(TextRow):
     @property
     def text(self) -> str:
         """The safe text so far, without the markers."""
-        return "".join(text for _, text, _ in self.pieces)
+        return "".join(text for _, text, _ in self.segments)
 
     @property
     def segments(self) -> list[Segment]:
         """The safe segments so far."""
-        return joined(self.pieces)
+        return joined(chain.from_iterable(self.pieces))
 
-    def _emit(self, segments: Any) -> None:
-        self.pieces += segments
-        if self.streamer is not None:
-            part = self.pieces[-1][2] if self.pieces else 0
-            for left, segment in enumerate(segments or [(self.region, "", part)], 1):
-                self.streamer.on_finalized_text(segment, stream_end=self.over and left >= len(segments))
+    def _stream(self, segments: Any) -> None:
+        part = self.pieces[-1][-1][2] if self.pieces else 0
+        for left, segment in enumerate(segments or [(self.region, "", part)], 1):
+            self.streamer.on_finalized_text(segment, stream_end=self.over and left >= len(segments))
 
 
 def length_of(row: Row[Any]) -> int:

@@ -100,7 +100,10 @@ class Stops(StoppingCriteria, BaseStreamer):
             # Reading the tokens with numpy takes half the time of torch. `cpu()` is skipped because it also takes time.
             tokens = (input_ids if input_ids.is_cpu else input_ids.cpu()).numpy()
             rows, length = tokens.shape
-            self._follow(input_ids, rows, length)
+            if rows != len(self._rows) or length <= self._length or self._ended:
+                raise ValueError(REUSED)
+            if not self._announced and self._sequences is not self._prompts:
+                self._follow(input_ids[:, : self._length])
             if length == self._length + 1:  # the usual case
                 ended = [*map(TextRow.step, self._rows, tokens[:, -1].tolist())]
             else:
@@ -237,15 +240,10 @@ class Stops(StoppingCriteria, BaseStreamer):
             raise ValueError(f"{rows} rows need a list of {rows} streamers, not {len(self._streamers)}")
         return self._streamers
 
-    def _follow(self, input_ids: Any, rows: int, length: int) -> None:
+    def _follow(self, known: Any) -> None:
         """Moves the rows to the places of their sequences, since a beam search reorders and copies sequences."""
-        if rows != len(self._rows) or length <= self._length or self._ended:
-            raise ValueError(REUSED)
-        same = self._announced or self._sequences is self._prompts
-        if not same and not torch.equal(input_ids[:, : self._length], self._sequences):
-            self._move(input_ids[:, : self._length])
-
-    def _move(self, known: Any) -> None:
+        if torch.equal(known, self._sequences):
+            return
         rows = {_key(sequence): row for sequence, row in zip(self._sequences.cpu(), self._rows, strict=True)}
         try:
             self._rows = [rows[_key(sequence)].copy() for sequence in known.cpu()]
