@@ -29,7 +29,7 @@ from stopscan_conformance.probe import probe
 OTHERS = 16
 # The tokens of an answer that is measured; of the answers beside it, which take more than twice as long; and of an
 # answer that is left or stopped before its end.
-FEW, MANY, LASTING = 100, 400, 800
+FEW, MANY, LASTING = 100, 300, 800
 TRIES = 4
 TOO_MUCH = 0.7  # on the scale from little to much to do: near 0 if the server does not go on, near 1 if it does
 
