@@ -45,7 +45,7 @@ class Asks:
         self.running += 1
         try:
             await asyncio.sleep(0)
-            while request.max_tokens == 400 and self.ended < 3:  # beside these is one of the three others
+            while request.max_tokens == cost.MANY and self.ended < 3:  # beside these is one of the three others
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
             self.cancelled += 1
@@ -134,7 +134,7 @@ def test_by_company(monkeypatch: pytest.MonkeyPatch, load: cost.Load) -> None:
     asks = Asks(monkeypatch, 0.002, 0.001, 8, 9)
     alone, beside = asyncio.run(cost.by_company(SERVER, load))
     assert (alone, beside) == (0.001, 8)
-    assert asks.asked == [Asked(100, load.stream)] * 2 + [Asked(400, False)] * 16 + [Asked(100, load.stream)]
+    assert asks.asked == [Asked(100, load.stream)] * 2 + [Asked(cost.MANY, False)] * 16 + [Asked(100, load.stream)]
     assert (asks.running, asks.cancelled) == (0, 0)
 
 
