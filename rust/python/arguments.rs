@@ -150,8 +150,10 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
         return action(string.to_str()?); // it is its own UTF-8
     }
-    let bytes = string.encode_utf8()?;
-    action(std::str::from_utf8(bytes.as_bytes()).map_err(value_error)?)
+    // CPython keeps the UTF-8 of the copy, and frees both. (The bytes of `encode_utf8` would have to be checked again.)
+    let copy = string.add(new_string(py, "\n")?)?;
+    let text = copy.cast_exact::<PyString>()?.to_str()?;
+    action(&text[..text.len() - 1])
 }
 
 /// Reading more bytes than this can take a millisecond: with patterns, a byte takes up to a microsecond.
