@@ -34,7 +34,7 @@ pub(crate) struct Compiler<'a> {
 
 /// The parts of a region that depend on its patterns.
 pub(crate) struct Compiled {
-    /// Recognises text in which no string and no match begins. It decides only if none has begun before the text.
+    /// Recognises text in which no string and no match begins. Only for use while none has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
     /// For each word, whether it can never complete because another word completes in it.
@@ -105,8 +105,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Makes the automaton of the patterns of a list that are not plain text. An error names the pattern that is wrong or
-/// too large, or only the number of patterns if they are too large together.
+/// Makes the automaton of the patterns that are not plain text. An error names the pattern, if only one is to blame.
 pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);

@@ -161,7 +161,7 @@ pub(crate) struct Machine {
     pub(super) shortest: Box<[u32]>,
     /// For each length of text, the first state of the automaton of the region's strings.
     pub(super) levels: Box<[State]>,
-    /// The index of the pattern that each literal of the region is.
+    /// For each literal of the region, the index of the pattern that it is.
     pub(super) literals: Box<[usize]>,
     begins: [bool; 256],
     /// The byte with which all matches begin, if there is only one.

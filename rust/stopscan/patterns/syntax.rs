@@ -178,7 +178,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     }
 }
 
-/// Returns the error for a pattern whose automaton is too large. It quotes the longest part and says what to change.
+/// Returns the error for a pattern whose automaton is too large. It quotes the longest repetition, or else the pattern.
 #[cold]
 pub(super) fn too_large(pattern: &str, ast: &Ast) -> String {
     let repetition = longest_repetition(ast);
