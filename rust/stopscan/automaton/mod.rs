@@ -217,8 +217,8 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Skip bytes that begin no word, as most do not. This search is fast: it makes no transitions, each of
-                // which would have to wait for the one before.
+                // Skip bytes that begin no word; most bytes begin none. The search is fast, because it makes no
+                // transitions: each transition has to wait for the one before.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,

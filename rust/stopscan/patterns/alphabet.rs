@@ -161,7 +161,7 @@ impl Alphabet {
     }
 }
 
-/// A class of `with_letters` that is a part of an old class. `letter` is the index of its letter, if it has one.
+/// A new class of `with_letters`, a part of an old one. If it is the class of a letter, `letter` is that letter's index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,

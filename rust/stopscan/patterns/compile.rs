@@ -58,11 +58,11 @@ impl<'a> Compiler<'a> {
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // Still, the strings may end every such match. The budget is too small to find this out for long strings.
+            // Still, the strings may end every such match. The budget is too small to find out with strings this long.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // The set may still be refused. Like every refusal, this one must not take more work than `MAX_WORK`.
+            // The set may still be refused, and no refusal may be slow: this one must fit into the rest of `MAX_WORK`.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })

@@ -186,7 +186,7 @@ struct StringStep {
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
-    /// Moves the state `strings` over the next character of the thread.
+    /// Returns the state of the strings after `letter`, which is the next character of the thread.
     fn string_step(self, letter: char, strings: &Automaton, work: &mut Work) -> Result<StringStep, TooLarge> {
         let mut step = StringStep { next: self.strings, is_whole: self.is_whole, completes: false };
         for &byte in letter.encode_utf8(&mut [0; 4]).as_bytes() {

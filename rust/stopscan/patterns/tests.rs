@@ -13,7 +13,7 @@ mod random;
 #[allow(dead_code)] // of other tests
 mod user_patterns;
 
-/// Returns the sets that compile, of one random set for each seed, with the units of work that their automaton takes.
+/// Makes a random set from each seed. Returns the sets that compile, with the units of work that their automaton takes.
 fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usize)> {
     let compile = |seed| {
         let bytes = random::Random(seed).bytes(400);
