@@ -161,7 +161,7 @@ impl Alphabet {
     }
 }
 
-/// A new class of `with_letters`, a part of an old one. If it is the class of a letter, `letter` is that letter's index.
+/// A new class of `with_letters`, a part of an old class. If it is a letter's class, `letter` is the letter's index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
