@@ -28,7 +28,7 @@ const HIT: u32 = 1 << 31;
 /// The most dense transitions of a set (4 MiB of them): enough for all states of a thousand ordinary stops.
 pub(crate) const DENSE_LIMIT: usize = 1 << 20;
 
-/// From this many bytes on, a prefilter beats the walk.
+/// For text of at least this many bytes, the prefilter is faster than reading byte by byte.
 const LONG: usize = 128;
 
 /// A word is stored as its index plus one, so that 0 stands for "no word".
@@ -51,7 +51,7 @@ pub(crate) struct Automaton {
     /// For each word, the longest marker among its suffixes, itself included.
     markers: Vec<u32>,
     plain: Plain,
-    /// The column of each byte in a dense row; column 0 is for bytes of no word.
+    /// The column of each byte in a dense row; column 0 is for bytes that occur in no word.
     columns: Columns,
     /// A dense row has `1 << shift` columns.
     shift: u32,
@@ -68,14 +68,14 @@ pub(crate) struct Automaton {
     /// For each state, the number of bytes at the end of its text that are a proper prefix of a hidden stop, or of a
     /// marker that is taken out.
     holds: Vec<u32>,
-    /// The same for streams that hide no stop. Empty if these hold nothing.
+    /// The same for streams that hide no stop. Empty if such streams hold nothing.
     marker_holds: Vec<u32>,
     prefilter: OnceLock<Option<Prefilter>>,
 }
 
 impl Automaton {
-    /// Makes the automaton of `words`, and tells which words can never complete. The words are distinct and not empty.
-    /// Words that are `hopeless` for another reason are left out.
+    /// Makes the automaton of `words`, which are distinct and not empty, without the words marked in `hopeless`. Also
+    /// leaves out the words that never complete because another word completes in them, and returns marks for these.
     pub(crate) fn new(words: Words, hopeless: &[bool], config: Config) -> (Automaton, Vec<bool>) {
         let mut order: Vec<u32> = (0..words.len_with_literals() as u32).collect();
         order.retain(|&word| hopeless.get(word as usize) != Some(&true));
@@ -95,13 +95,13 @@ impl Automaton {
         &self.words
     }
 
-    /// Recognises plain text at the root.
+    /// Recognises text in which no word begins. At the root, such text need not be scanned.
     #[inline(always)]
     pub(crate) fn plain(&self) -> &Plain {
         &self.plain
     }
 
-    /// Scans `text` up to the first byte that completes a word. Returns the number of bytes up to there.
+    /// Scans `text` up to the first byte that completes a word. Returns the number of bytes up to and with this byte.
     #[inline]
     pub(crate) fn advance(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         if text.len() >= LONG {
@@ -120,7 +120,7 @@ impl Automaton {
             if let Some(index) = self.completed(*state, armed) {
                 return Some((index, end));
             }
-            // A stop does not fire in unarmed text.
+            // The word is a stop, and the text is unarmed: go on.
         }
     }
 
@@ -154,7 +154,7 @@ impl Automaton {
         (next & !HIT, next & HIT != 0)
     }
 
-    /// Returns whether the text of `next` is the text of `state` and one more byte.
+    /// Returns whether the text of `next` is the text of `state` and then `byte`.
     pub(crate) fn extends(&self, state: State, byte: u8, next: State) -> bool {
         self.child(self.number(state), byte) == Some(self.number(next))
     }
@@ -217,8 +217,8 @@ impl Automaton {
         let mut at = 0;
         while at < text.len() {
             if current == ROOT {
-                // Skip bytes that begin no word: most do not, and here no byte waits for the transition of the byte
-                // before.
+                // Skip bytes that begin no word; most bytes begin none. The search is fast, because it makes no
+                // transitions: each transition has to wait for the one before.
                 match text[at..].iter().position(|&byte| self.plain.begins(byte)) {
                     Some(passed) => at += passed,
                     None => break,

@@ -40,13 +40,13 @@ fn prefix(text: &str) -> &[u8] {
 impl Automaton {
     /// As `walk`, but jumps over text in which no word begins, as long as this is faster.
     ///
-    /// The prefilter finds the leftmost place where the first bytes of a word stand. From the root, the text before
-    /// this place can be skipped, because no word begins in it.
+    /// The prefilter finds the first place where the text has the prefix of a word. At the root, the text before this
+    /// place can be skipped, because no word begins in it.
     pub(super) fn leap(&self, state: &mut State, text: &[u8]) -> Option<usize> {
         let Some(prefilter) = self.prefilter.get_or_init(|| Prefilter::new(&self.words)) else {
             return self.walk(state, text);
         };
-        // Near the end of the text a word may begin left of the candidate, because its prefix is not complete yet.
+        // From `last` on, candidates do not count: a word whose prefix is not complete yet may begin before them.
         let last = (text.len() + 1).saturating_sub(prefilter.longest);
         let (mut at, mut jumps, mut jumped) = (0, 0, 0);
         while at < text.len() {

@@ -34,7 +34,7 @@ impl<'a> Trie<'a> {
             columns,
             shift,
             dense: Vec::with_capacity((states << shift).min(config.dense_limit)),
-            // The root, which has no children yet.
+            // Each list begins with the item of the root, which has no children yet.
             first_child: list(1, states),
             labels: list(0, states),
             fallbacks: list(0, states),
@@ -47,7 +47,7 @@ impl<'a> Trie<'a> {
         Trie { words, order, dense_limit: config.dense_limit, holds_markers, pruned, automaton }
     }
 
-    /// Returns the automaton, and tells which words can never complete.
+    /// Returns the automaton, and for each word whether it can never complete because another word completes in it.
     pub(super) fn build(mut self) -> (Automaton, Vec<bool>) {
         let (mut level, mut below) = (Vec::new(), Vec::new());
         level.push(0..self.order.len());
@@ -106,7 +106,7 @@ impl<'a> Trie<'a> {
         self.automaton.outputs.push(output);
     }
 
-    /// Notes that `word` completes at a state with this fallback. Returns the word as an output.
+    /// Sets the longest marker with which `word` ends. `fallback` is that of its state. Returns `word` as an output.
     fn add_output(&mut self, word: u32, fallback: usize) -> u32 {
         let markers = &mut self.automaton.markers;
         markers[word as usize] = match self.words.kind(word as usize) {
@@ -119,8 +119,8 @@ impl<'a> Trie<'a> {
         word + 1
     }
 
-    /// Prunes the words of `range` that go on after `output` completed inside them, because they can never complete.
-    /// Only a marker that contains a stop can complete: in unarmed text.
+    /// Prunes the words of `range` that are longer than `depth`: they can never complete, because `output` completes in
+    /// them first. A marker in which only a stop completes is kept: it can complete in unarmed text.
     fn prune(&mut self, range: Range<usize>, depth: usize, output: u32) {
         let marker_completes = self.automaton.markers[output as usize - 1] != NONE;
         for at in range {
@@ -131,7 +131,7 @@ impl<'a> Trie<'a> {
         }
     }
 
-    /// Notes how much is held at the state of `range`: its whole text, or as much as at its fallback.
+    /// Adds how many bytes are held at the state of `range`: its whole text, or as many as at its fallback.
     fn add_holds(&mut self, range: Range<usize>, depth: usize, fallback: usize) {
         let holds_stops = self.begins(range.clone(), depth, WordKind::Hidden);
         let holds_markers = self.holds_markers && self.begins(range, depth, WordKind::Marker);
@@ -172,8 +172,8 @@ impl<'a> Trie<'a> {
     }
 }
 
-/// Returns the most states that there can be: one for each byte of a word, except the bytes that it shares with the
-/// beginning of the word before it in order.
+/// Returns the most states that there can be: the root, and one for each byte of a word, except the bytes at its
+/// beginning that it shares with the word before it in `order`.
 fn states(words: &Words, order: &[u32]) -> usize {
     let mut before = "";
     let added = |&word: &u32| {

@@ -17,7 +17,7 @@ const LINE_FEED: [[u32; 2]; 1] = [[0x0A, 0x0A]];
 #[derive(Clone, Debug)]
 pub(super) struct Alphabet {
     ascii: [ClassId; 128],
-    /// The first code point of each stretch of one class. `classes` has the class of the stretch.
+    /// The first code point of each stretch of code points in one class. `classes` has the class of each stretch.
     bounds: Vec<u32>,
     classes: Vec<ClassId>,
     /// The first code point of each class.
@@ -25,8 +25,8 @@ pub(super) struct Alphabet {
 }
 
 impl Alphabet {
-    /// Makes the classes that the sets of `nfa` tell apart. If its patterns look around, the kinds of characters are
-    /// also told apart.
+    /// Makes the classes for `nfa`: each of its sets consists of whole classes. If its patterns look around, all
+    /// characters of a class are also of one kind.
     pub(super) fn new(nfa: &Nfa, work: &mut Work) -> Result<Alphabet, TooLarge> {
         let all = Alphabet { ascii: [0; 128], bounds: vec![0], classes: vec![0], examples: vec![0] };
         let mut sets = Vec::with_capacity(nfa.sets() + 2);
@@ -80,8 +80,8 @@ impl Alphabet {
         Ok(alphabet)
     }
 
-    /// Returns the alphabet with each of `letters`, which are sorted, in a class of its own. Also returns the classes
-    /// into which each class was split, with the index of the letter if it is the class of a letter.
+    /// Returns the alphabet with each of `letters`, which are sorted, in a class of its own. Also returns for each old
+    /// class the parts into which it was split.
     pub(super) fn with_letters(&self, letters: &[char], work: &mut Work) -> Result<(Alphabet, Lists<Part>), TooLarge> {
         work.spend(3 * letters.len())?;
         let letter_sets: Vec<_> = letters.iter().map(|&letter| [[letter.into(); 2]]).collect();
@@ -119,12 +119,12 @@ impl Alphabet {
         self.examples.len()
     }
 
-    /// Returns the kind of all characters of a class, if the patterns look around.
+    /// Returns the kind of all characters of a class. If no pattern looks around, returns the kind of one of them.
     pub(super) fn kind(&self, class: ClassId) -> Kind {
         char::from_u32(self.examples[class as usize]).map_or(Kind::Other, Kind::of)
     }
 
-    /// Returns the classes of each set of `nfa`, for which the alphabet was made. They are distinct and not sorted.
+    /// Returns the classes of each set of `nfa`, for which the alphabet was made: distinct, but not sorted.
     pub(super) fn classes_of(&self, nfa: &Nfa, work: &mut Work) -> Result<Lists<ClassId>, TooLarge> {
         let mut seen_in = work.vec(usize::MAX, self.len())?;
         let mut all = Lists::default();
@@ -145,7 +145,7 @@ impl Alphabet {
 
     /// Returns for each byte whether it begins a character of a marked class.
     pub(super) fn first_bytes(&self, marked: &[bool], work: &mut Work) -> Result<[bool; 256], TooLarge> {
-        // Surrogates never occur in text. The bytes that begin them begin characters of no other class.
+        // Surrogates never occur in text. A set with surrogates also has U+D7FF, which begins with 0xED, too.
         let first_byte =
             |code| char::from_u32(code).map_or(0xED, |character| character.encode_utf8(&mut [0; 4]).as_bytes()[0]);
         let mut bytes = [false; 256];
@@ -161,14 +161,14 @@ impl Alphabet {
     }
 }
 
-/// A class that is a part of another class. If it has only one letter, `letter` is the index of the letter.
+/// A new class of `with_letters`, a part of an old class. If it is a letter's class, `letter` is the letter's index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) class: ClassId,
     pub(super) letter: Option<u16>,
 }
 
-/// Returns the stretches between `bounds` that a range covers. The range begins and ends at bounds.
+/// Returns the indices of the stretches that a range covers. The range begins at a bound and ends before a bound.
 fn stretches(bounds: &[u32], [first, last]: [u32; 2]) -> Range<usize> {
     let from = bounds.partition_point(|&bound| bound < first);
     let count = bounds[from..].partition_point(|&bound| bound <= last);
@@ -199,19 +199,19 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of the character that a byte ends.
+    /// Returns the kind of the character whose last byte is `byte`.
     pub(super) fn of_last(byte: u8) -> Kind {
         if byte.is_ascii() { Kind::of(byte as char) } else { Kind::Other }
     }
 }
 
-/// Returns whether a stream can decide a look. `\b` and `\B` are ASCII, whatever the flags of the pattern are.
+/// Returns whether a stream can decide a look-around. `\b` and `\B` are ASCII, whatever the flags of the pattern are.
 pub(super) fn is_supported(look: Look) -> bool {
     use Look::*;
     matches!(look, Start | End | StartLF | EndLF | WordAscii | WordAsciiNegate | WordUnicode | WordUnicodeNegate)
 }
 
-/// Returns whether a supported look holds between the kinds before and after it.
+/// Returns whether a supported look-around holds between a character of kind `before` and one of kind `behind`.
 pub(super) fn holds(look: Look, before: Kind, behind: Kind) -> bool {
     match look {
         Look::Start => before == Kind::Edge,

@@ -18,7 +18,7 @@ use crate::error::{ErrorKind, StopSetError};
 use crate::room;
 use crate::text::{Place, Plain};
 
-/// Patterns with fewer characters and classes have small tables.
+/// Up to this many characters and classes, the tables of patterns are small, so the memory for them is not checked.
 const FEW_POSITIONS: usize = 64;
 
 /// The most memory that compiling patterns takes, in bytes.
@@ -34,10 +34,10 @@ pub(crate) struct Compiler<'a> {
 
 /// The parts of a region that depend on its patterns.
 pub(crate) struct Compiled {
-    /// Recognises plain text while neither a string nor a pattern has begun.
+    /// Recognises text in which no string and no match begins. Only for use while none has begun.
     pub(crate) plain: Plain,
     pub(crate) automaton: Automaton,
-    /// For each word, whether it can never complete.
+    /// For each word, whether it can never complete because another word completes in it.
     pub(crate) pruned: Vec<bool>,
     /// The machine of the patterns, if they are live in the region.
     pub(crate) machine: Option<Machine>,
@@ -52,23 +52,23 @@ pub(super) struct Source {
 }
 
 impl<'a> Compiler<'a> {
-    /// Makes a compiler for regions whose strings have `strings` bytes.
+    /// Makes a compiler. `strings` is the number of bytes of all stops that are strings.
     pub(crate) fn new(list: &'a PatternList, strings: usize) -> Result<Compiler<'a>, StopSetError> {
         let mut work = Work::new(MAX_WORK);
         let source = if list.patterns.is_empty() { None } else { Some(source(list, &mut work)?) };
         let mut hold_work = Work::new(MAX_HOLD_WORK);
         if let Some(pattern) = source.as_ref().and_then(|source| source.endless) {
-            // A string that completes inside a match ends the match. These strings are too long to find such matches.
+            // Still, the strings may end every such match. The budget is too small to find out with strings this long.
             if LETTER * strings > MAX_HOLD_WORK {
                 return Err(unbounded(list, pattern));
             }
-            // The set may still be refused, and a refusal must come as soon as any other answer.
+            // The set may still be refused, and no refusal may be slow: this one must fit into the rest of `MAX_WORK`.
             hold_work = Work::new(work.left().min(MAX_HOLD_WORK));
         }
         Ok(Compiler { list, source, hold_work, pruning_work: Work::new(MAX_PRUNING_WORK) })
     }
 
-    /// Compiles a region in which `words` are live and, if `with_patterns`, the patterns.
+    /// Compiles a region in which `words` are live, and also the patterns if `with_patterns`.
     pub(crate) fn region(
         &mut self,
         words: Words,
@@ -87,7 +87,7 @@ impl<'a> Compiler<'a> {
             literals.retain(|&index| !strings.contains(&*self.list.patterns[index]));
         }
         words.add_literals(literals.iter().map(|&index| &*self.list.patterns[index]));
-        // A stop inside which a match completes can never fire. Such a marker can complete in unarmed text.
+        // If a match always completes inside a stop, the stop can never fire. A marker can still: in unarmed text.
         let is_marker = |index: usize| (words.stops()..words.len()).contains(&index);
         let mut hopeless = Vec::with_capacity(words.len_with_literals());
         for (index, text) in words.with_literals().enumerate() {
@@ -105,7 +105,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// Makes the automaton of all patterns of a list. An error names the pattern that is wrong or too large.
+/// Makes the automaton of the patterns that are not plain text. An error names the pattern, if only one is to blame.
 pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, StopSetError> {
     let together = || StopSetError::from(ErrorKind::PatternsTooLarge { patterns: list.patterns.len() });
     let mut class_work = Work::new(MAX_CLASS_WORK);
@@ -133,7 +133,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
     let mut costs: Vec<usize> = parsed.iter().map(|(_, pattern)| pattern.positions).collect();
     Source::new(&parsed, list.max_held, &mut costs, work).map_err(|TooLarge| {
         let most = (0..costs.len()).max_by_key(|&at| costs[at]).unwrap_or_default();
-        // The error names one pattern if nearly the whole automaton comes from it.
+        // The error names one pattern if it has more than three quarters of the costs.
         match 4 * costs[most] > 3 * costs.iter().sum::<usize>() {
             true => {
                 let (index, pattern) = &parsed[most];
@@ -145,7 +145,7 @@ pub(super) fn source(list: &PatternList, work: &mut Work) -> Result<Source, Stop
 }
 
 impl Source {
-    /// Makes the automaton of `patterns`. Sets `costs` to the share of each pattern in it.
+    /// Makes the automaton. Sets `costs` to the visits to each pattern's nodes, also if the automaton is too large.
     fn new(
         patterns: &[(usize, Parsed)],
         max_held: Option<usize>,
@@ -163,8 +163,8 @@ impl Source {
         Ok(Source { dfa: trimmed.dfa, machine, endless })
     }
 
-    /// Returns the machine of a region with these strings, and a pattern whose match ordinary text can keep alive for
-    /// ever. It is the machine of the least hold if that holds less and is not too large.
+    /// Returns the machine of a region with these strings, and the pattern, if any, whose match ordinary text can keep
+    /// alive for ever. The machine is that of the least hold (see `hold`) if it holds less and is not too large.
     fn machine_with(&self, strings: &Automaton, max_held: Option<usize>, work: &mut Work) -> (Machine, Option<usize>) {
         if self.dfa.starts == [DEAD; 4] {
             return (self.machine.clone(), None); // all patterns are plain text
@@ -190,8 +190,8 @@ impl Source {
         Ok((if trimmed.lost_states { machine } else { self.machine.clone() }, endless))
     }
 
-    /// Returns whether a match completes inside `stop` before its last character, whatever text comes before. If this
-    /// may take more than is left of `work`, returns `false`, and the stop may be held in vain.
+    /// Returns whether a match completes before the last character of `stop`, whatever text comes before `stop`. Also
+    /// returns `false` if the check could take more than is left of `work`; then text may be held for `stop` in vain.
     fn completes_inside(&self, stop: &str, work: &mut Work) -> bool {
         let inside = stop.char_indices().next_back().map_or("", |(last, _)| &stop[..last]);
         // A thread may begin at each character, and costs a little at each later one.
@@ -200,13 +200,13 @@ impl Source {
             && Kind::ALL.into_iter().all(|before| {
                 let mut places = Places::default();
                 places.before = before;
-                // Not `scan`, so that `scan` has only one caller and is inlined there.
+                // Not `scan`: because `scan` has only one caller, the compiler inlines it there.
                 scan_unarmed(&mut places, &self.machine, inside, Place::default()).is_some()
             })
     }
 }
 
-/// Returns for each stop or literal the length of the shortest stop with which it ends, in bytes.
+/// Returns for each word the length in bytes of the shortest stop or literal with which it ends; 0 for a marker.
 fn shortest_ends(automaton: &Automaton) -> Box<[u32]> {
     let words = automaton.words();
     let is_stop = |index: &usize| !(words.stops()..words.len()).contains(index);
@@ -233,7 +233,7 @@ const META: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{'
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternList {
     pub(crate) patterns: Vec<String>,
-    /// The index of each pattern in the list that the user gave.
+    /// The index of each pattern in the list that the user gave. Empty before `distinct`.
     indices: Vec<usize>,
     pub(crate) max_held: Option<usize>,
 }
@@ -256,7 +256,7 @@ impl PatternList {
         (0..self.patterns.len()).filter(|&pattern| self.is_literal(pattern))
     }
 
-    /// Returns the indices of the other patterns.
+    /// Returns the indices of the patterns that are not plain text.
     pub(super) fn expressions(&self) -> impl Iterator<Item = usize> {
         (0..self.patterns.len()).filter(|&pattern| !self.is_literal(pattern))
     }
@@ -264,7 +264,7 @@ impl PatternList {
     fn is_literal(&self, pattern: usize) -> bool {
         let text = &self.patterns[pattern];
         let plain = !text.is_empty() && !text.contains(META);
-        // A literal holds all but its last character.
+        // All but the last character of a literal may be held, so `max_held` must allow them.
         plain && self.max_held.is_none_or(|most| text.chars().nth(most.saturating_add(1)).is_none())
     }
 

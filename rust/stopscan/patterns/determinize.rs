@@ -5,7 +5,7 @@ use super::dfa::{Accept, Dfa, StateId};
 use super::nfa::{Nfa, Node};
 use super::work::{Lists, Numbers, TooLarge, Work};
 
-/// The kind of the character before is unknown, or does not matter.
+/// Stands for the kind of the character before a state, if this kind does not matter.
 const ANY_BEFORE: u32 = Kind::ALL.len() as u32;
 
 /// Makes the deterministic automaton of `nfa`. Counts in `visits` how often each node is met: if the automaton is too
@@ -45,8 +45,8 @@ pub(super) fn determinize(
     Ok(builder.dfa)
 }
 
-/// A state is a list of nodes, in order: those that read a character, wait at a look, or have matched. Its last item is
-/// the kind of the character before, or `ANY_BEFORE` if it matters to none of the nodes.
+/// A state is a list of nodes, in order: those that read a character, wait at a look-around, or have matched. Its last
+/// item is the kind of the character before, or `ANY_BEFORE` if the kind matters to none of the nodes.
 struct Builder<'a> {
     nfa: &'a Nfa,
     alphabet: &'a Alphabet,
@@ -54,26 +54,26 @@ struct Builder<'a> {
     classes: Lists<ClassId>,
     work: &'a mut Work,
     visits: &'a mut [u32],
-    /// The last round in which each node was met.
+    /// The last round in which each node was met. Each call of `closure` is a round.
     rounds: Vec<u32>,
     round: u32,
     /// The number of each state.
     states: Numbers,
-    /// The number of each list of nodes to which a class leads, with the kind of the class. `state_of_targets` has the
-    /// state.
+    /// Numbers the lists of nodes to which a class leads, with the kind of the class. `state_of_targets` has the state
+    /// of each list.
     targets: Numbers,
     state_of_targets: Vec<StateId>,
     dfa: Dfa,
     /// The nodes that the last closure reached.
     reached: Vec<u32>,
     stack: Vec<u32>,
-    /// The nodes to which each class leads from the state that is expanded.
+    /// For each class, the nodes to which it leads from the state that is now expanded.
     next: Vec<Vec<u32>>,
 }
 
 impl Builder<'_> {
-    /// Finds the nodes reached from `from` without reading a character. A look is passed if it holds. If this depends
-    /// on the next character, which is unknown, the look stays in the result.
+    /// Sets `reached` to the nodes that are reached from `from` without reading a character. Goes on after look-around
+    /// that holds. If that depends on the next character and its kind `behind` is unknown, the look-around stays.
     fn closure(&mut self, from: &[u32], before: Kind, behind: Option<Kind>) -> Result<(), TooLarge> {
         self.round += 1;
         self.reached.clear();
@@ -101,7 +101,7 @@ impl Builder<'_> {
         self.work.sort(&mut self.reached)
     }
 
-    /// Returns the state of `nodes`, which are in order. Overwrites `nodes`.
+    /// Returns the state of `nodes`, which are in order, after a character of kind `before`. Overwrites `nodes`.
     fn state(&mut self, nodes: &mut Vec<u32>, before: Kind) -> Result<StateId, TooLarge> {
         nodes.push(if self.nfa.looks { before as u32 } else { ANY_BEFORE });
         let (target, is_new) = self.targets.number(nodes, self.work)?;
@@ -114,7 +114,7 @@ impl Builder<'_> {
         let (mut matched, mut waits) = (None, false);
         for &node in &reached {
             match self.nfa.node(node, self.work)? {
-                // The first pattern counts. A match ends a thread, whatever else it could become.
+                // Of several patterns that match, the first counts. A match ends the thread, even if it could go on.
                 Node::Match(pattern) if matched.is_none_or(|(first, _)| pattern < first) => {
                     matched = Some((pattern, node));
                 }
@@ -163,7 +163,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Does the work of `expand` for a state whose patterns look at the next character, such as at a `\b`.
+    /// Finds the same as `expand` for a state whose nodes wait for the next character at a look-around, such as `\b`.
     fn look(&mut self, state: StateId, nodes: &[u32], before: Kind) -> Result<(), TooLarge> {
         let mut all = Vec::new();
         for behind in Kind::ALL {
@@ -201,7 +201,7 @@ impl Builder<'_> {
         Ok(patterns)
     }
 
-    /// Notes the nodes to which the characters of a kind, or of all kinds, lead from `nodes`.
+    /// Adds to `next` the nodes to which classes lead from `nodes`: the classes of one kind, or all classes.
     fn collect_targets(&mut self, nodes: &[u32], kind: Option<Kind>) -> Result<(), TooLarge> {
         for &node in nodes {
             let Node::Read { set, next } = self.nfa.node(node, self.work)? else {

@@ -14,7 +14,7 @@ pub(super) const DEAD: StateId = 0;
 pub(super) struct Accept {
     /// The pattern that has matched, whatever comes next. Such a state has no transitions.
     pub(super) now: u32,
-    /// The pattern that the next character confirms, by its kind, or the end of the text.
+    /// For each kind, the pattern that a next character of this kind confirms. `Kind::Edge` is the end of the text.
     pub(super) confirmed: [u32; 4],
 }
 
@@ -64,7 +64,7 @@ impl Dfa {
         Ok(self.accepts.len() as StateId - 1)
     }
 
-    /// Adds a transition to the first state whose list of transitions is open.
+    /// Adds a transition to the list that is open: that of the first state whose list was not closed yet.
     pub(super) fn add_transition(&mut self, class: ClassId, target: StateId, work: &mut Work) -> Result<(), TooLarge> {
         self.transitions.push(Transition { class, target }, work)
     }
@@ -123,7 +123,7 @@ impl Dfa {
             dfa.close_transitions();
         }
         dfa.starts = self.starts.map(|state| numbers[state as usize]);
-        // A thread that has matched has ended, however little it held.
+        // A state that has matched has distance 0, so its need is `u32::MAX`: its thread counts as too long and ends.
         let needs = order.iter().map(|&state| distances[state as usize].wrapping_sub(1)).collect();
         Ok(Trimmed { lost_states: dfa.len() < self.len(), dfa, first_accepting, needs })
     }
@@ -171,16 +171,16 @@ impl Dfa {
     /// `begins` marks the classes with which matches begin.
     ///
     /// The oldest thread has read the first characters of all later ones. So there are at most as many threads as there
-    /// are transitions with such a class on the path of the oldest. A path through a cycle may have any number of them,
-    /// so each state on or after a cycle counts. A state that leads to itself, but not with such a class, is not a
-    /// cycle here.
+    /// are transitions with a marked class on the path of the oldest. A path through a cycle may have any number of
+    /// them, so each state on or after a cycle counts as a thread. A state that leads to itself, but not with a marked
+    /// class, is not a cycle here.
     pub(super) fn check_threads(&self, begins: &[bool], work: &mut Work) -> Result<(), TooLarge> {
         if self.len() <= MAX_THREADS {
             return Ok(());
         }
         let lengthens =
             |state, transition: &&Transition| transition.target != state || begins[transition.class as usize];
-        // The number of transitions to each state from states that were not left yet.
+        // The number of transitions to each state from states that the loop below has not handled yet.
         let mut open = work.vec(0_u32, self.len())?;
         for state in 1..self.len() as StateId {
             for transition in self.transitions(state, work)?.iter().filter(|transition| lengthens(state, transition)) {

@@ -9,13 +9,13 @@ use super::machine::Table;
 use super::work::{Numbers, TooLarge, Work};
 use crate::automaton::{Automaton, ROOT, State};
 
-/// The units for each byte of the strings, whose characters are sorted.
+/// The units of work for each byte of the strings, to sort their characters.
 pub(super) const LETTER: usize = 8;
 
-/// The units for each byte that the strings' automaton reads.
+/// The units of work for each byte that the strings' automaton reads.
 const BYTE: usize = 4;
 
-/// Makes the automaton of the threads that may still be the first to complete from the automaton of all threads. Also
+/// Makes the automaton of the least hold from `dfa`, in which a thread also goes on when another stop completes. Also
 /// returns its alphabet, in which each character of the strings has a class of its own.
 pub(super) fn least_hold(
     dfa: &Dfa,
@@ -59,7 +59,7 @@ pub(super) fn least_hold(
                 false => later.step(key.later, transition.class, work)?,
             };
             let Some(later) = later else {
-                continue; // a later match completes first
+                continue; // a match that began later completes first
             };
             let mut last = None;
             for &part in parts.get(transition.class as usize, work)? {
@@ -67,8 +67,7 @@ pub(super) fn least_hold(
                     Some(letter) => key.string_step(letters[letter as usize], strings, work)?,
                     None => ALL_FORGOTTEN,
                 };
-                // A string that completes comes first, unless a match that began earlier completes at the same
-                // character.
+                // If a string completes, the thread ends, unless the thread began earlier and matches here.
                 if read.completes && (read.is_whole || !matches) {
                     continue;
                 }
@@ -91,14 +90,14 @@ pub(super) fn least_hold(
     Ok((held, refined))
 }
 
-/// The text that a thread has read, and the strings and matches that have begun in it.
+/// What the least hold knows of a thread: its own state, and the strings and matches that have begun in its text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     own: StateId,
     /// The number of the set of the states of later matches.
     later: u32,
     strings: State,
-    /// Whether the strings have read the whole text of the thread.
+    /// Whether the text of the state `strings` is the whole text of the thread, and not only its end.
     is_whole: bool,
 }
 
@@ -121,11 +120,11 @@ impl Key {
     }
 }
 
-/// The matches that begin later than a thread: sets of states, and those steps between the sets that were needed.
+/// The matches that begin later than a thread: sets of states, and the steps between sets that were found so far.
 struct Later<'a> {
     table: &'a Table,
     kinds: Vec<Kind>,
-    /// The states of each set, in order. Each set contains the start of the next match.
+    /// The states of each set, in order. Each set but the empty one contains the state in which the next match begins.
     sets: Numbers,
     /// For each class and each set: `UNKNOWN`, `COMPLETES`, or the number of the next set plus two.
     steps: Vec<u32>,
@@ -174,20 +173,20 @@ impl Later<'_> {
     }
 }
 
-/// The text that the strings have read since a thread began.
+/// The state of the strings after one more character of a thread.
 #[derive(Clone, Copy)]
 struct StringStep {
     next: State,
-    /// Whether this is the whole text of the thread. If a string completes, whether the string is the whole text.
+    /// As in `Key`, for the state `next`. If a string completes, whether that string, not a literal, is the whole text.
     is_whole: bool,
     completes: bool,
 }
 
-/// A step over a character that is in no string.
+/// The step over a character that is in no string. It leads to the root.
 const ALL_FORGOTTEN: StringStep = StringStep { next: ROOT, is_whole: false, completes: false };
 
 impl Key {
-    /// Returns the text that the strings have read after one more character.
+    /// Returns the state of the strings after `letter`, which is the next character of the thread.
     fn string_step(self, letter: char, strings: &Automaton, work: &mut Work) -> Result<StringStep, TooLarge> {
         let mut step = StringStep { next: self.strings, is_whole: self.is_whole, completes: false };
         for &byte in letter.encode_utf8(&mut [0; 4]).as_bytes() {
@@ -197,7 +196,7 @@ impl Key {
             step = StringStep { next, is_whole, completes };
         }
         if step.completes && step.is_whole {
-            // If a literal is the whole text, it may come before or after the pattern of the thread: both hold as much.
+            // A literal may come before or after the thread's pattern. If it is the whole text, both hold as much text.
             let is_string = |word: usize| word < strings.words().len() && strings.is_word(step.next);
             step.is_whole = strings.completed(step.next, true).is_none_or(is_string);
         }

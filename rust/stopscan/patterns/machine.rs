@@ -8,18 +8,18 @@ use super::work::{TooLarge, Work};
 use crate::automaton::{Automaton, State};
 use crate::text::Plain;
 
-/// The most code points that are held without an explicit limit. Only runs of one kind of character, such as digits,
-/// get this far.
+/// The most code points that are held for a match if the user gives no limit. Only runs of one kind of character, such
+/// as digits, are held so long.
 const MAX_HELD: usize = 65_536;
 
-/// A greater limit means no limit, because no stream holds more.
+/// A greater limit is lowered to this one, which is as good as no limit: no stream holds more.
 const ANY_LENGTH: usize = 1 << 27;
 
 /// The transitions of an automaton as a dense table. Its states are those of the automaton.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// The state to which each class leads from each state. The states of one class are neighbours, because all threads
-    /// of a stream read the same character.
+    /// For each class, the state to which it leads from each state. The entries of one class are neighbours, because
+    /// all threads of a stream read the same character.
     next: Vec<StateId>,
     states: usize,
     /// The first state that accepts something.
@@ -67,25 +67,25 @@ impl Table {
         state >= self.first_accepting
     }
 
-    /// Returns the least number of characters that a state needs before the character that completes a match. They
-    /// would be held.
+    /// Returns the least number of characters that must follow at `state` before the character that completes a match.
+    /// The stream would hold them.
     pub(super) fn needs(&self, state: StateId) -> usize {
         self.needs[state as usize] as usize
     }
 
-    /// Returns the first state of a match after a character of this kind.
+    /// Returns the state in which a match begins after a character of this kind.
     #[inline(always)]
     pub(super) fn start(&self, before: Kind) -> StateId {
         self.starts[before as usize]
     }
 
-    /// Returns the pattern that has matched, as its index plus one, or 0.
+    /// Returns the pattern that has matched at `state`, as its index plus one, or 0.
     #[inline]
     pub(super) fn matched(&self, state: StateId) -> u32 {
         self.accept(state).now
     }
 
-    /// Returns the pattern that a character of this kind confirms, as its index plus one, or 0.
+    /// Returns the pattern that a next character of this kind confirms at `state`, as its index plus one, or 0.
     #[inline]
     pub(super) fn confirmed(&self, state: StateId, kind: Kind) -> u32 {
         self.accept(state).confirmed[kind as usize]
@@ -98,8 +98,8 @@ impl Table {
         }
     }
 
-    /// Finds a state that ordinary text can keep alive for ever: words with spaces between them, or ideographs with
-    /// full stops.
+    /// Finds a state that ordinary text can keep alive for ever. Stands for ordinary text: `e e e …` for each letter,
+    /// and an ideograph and a full stop in turn.
     fn endless(&self, alphabet: &Alphabet, work: &mut Work) -> Result<Option<StateId>, TooLarge> {
         let letters = ('a'..='z').chain('A'..='Z').map(|letter| [letter, ' ']);
         let mut texts = Vec::new();
@@ -110,8 +110,8 @@ impl Table {
             }
         }
         for text in texts {
-            // Each state has one successor. Follow each state until a state that was met before. If it was met in the
-            // same round, it is on a cycle.
+            // Each state has one successor: the state after `text`. From each state, follow the successors up to a
+            // state that was met before. If it was met in the same round, it is on a cycle.
             let mut met_in_round = work.vec(0, self.states)?;
             for round in 1..self.states {
                 let mut state = round;
@@ -128,7 +128,7 @@ impl Table {
         Ok(None)
     }
 
-    /// Returns a pattern that can match from `state` on, one of the nearest.
+    /// Returns the index of a pattern that can match from `state` on, after as few characters as possible.
     fn pattern_from(&self, mut state: StateId, work: &mut Work) -> Result<usize, TooLarge> {
         while !self.accepts(state) {
             let mut nearest = state;
@@ -157,11 +157,11 @@ pub(crate) struct Machine {
     pub(super) table: Arc<Table>,
     /// The most code points that are held for a match.
     pub(super) max_held: usize,
-    /// For each word of the region, the length of the shortest stop with which it ends, in bytes.
+    /// For each word of the region, the length in bytes of the shortest stop with which it ends. 0 for a marker.
     pub(super) shortest: Box<[u32]>,
-    /// The first state of the region's strings for each length of text.
+    /// For each length of text, the first state of the automaton of the region's strings.
     pub(super) levels: Box<[State]>,
-    /// The pattern of each literal of the region.
+    /// For each literal of the region, the index of the pattern that it is.
     pub(super) literals: Box<[usize]>,
     begins: [bool; 256],
     /// The byte with which all matches begin, if there is only one.
@@ -169,7 +169,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Makes the machine of an automaton, unless a stream could have too many threads with it.
+    /// Makes the machine of an automaton. Refuses an automaton with which a stream could have too many threads.
     pub(super) fn new(
         trimmed: &Trimmed,
         alphabet: Alphabet,
@@ -194,20 +194,20 @@ impl Machine {
         })
     }
 
-    /// Returns the first pattern whose match ordinary text can keep alive for ever. If telling which pattern it is
-    /// takes more than is left of `work`, returns 0.
+    /// Returns a pattern whose match ordinary text can keep alive for ever, or `None`. If there is one, but finding out
+    /// which takes more than is left of `work`, returns pattern 0.
     pub(super) fn endless_pattern(&self, work: &mut Work) -> Result<Option<usize>, TooLarge> {
         let state = self.table.endless(&self.alphabet, work)?;
         Ok(state.map(|state| self.table.pattern_from(state, work).unwrap_or_default()))
     }
 
-    /// Recognises text in which no pattern and no string of `automaton` can begin.
+    /// Returns a recogniser of text in which no match and no string of `automaton` can begin.
     pub(super) fn plain_with(&self, automaton: &Automaton) -> Plain {
         let begins = |byte: &u8| self.begins[*byte as usize] || automaton.plain().begins(*byte);
         Plain::new((0..=u8::MAX).filter(begins))
     }
 
-    /// Returns how many bytes at the beginning of `bytes` begin no match.
+    /// Returns the number of bytes before the first byte that can begin a match.
     #[inline]
     pub(super) fn count_plain(&self, bytes: &[u8]) -> usize {
         let begins = match self.only {
@@ -217,13 +217,13 @@ impl Machine {
         begins.unwrap_or(bytes.len())
     }
 
-    /// Returns the length of the text of a state of the region's strings, in bytes.
+    /// Returns the length in bytes of the text of `state`, which is a state of the region's strings.
     pub(super) fn length(&self, state: State) -> usize {
         self.levels.partition_point(|&first| first <= state) - 1
     }
 }
 
-/// Returns the first place of `byte`. Skips blocks without it with vector instructions.
+/// Returns the first place of `byte` in `bytes`. Skips blocks without this byte with vector instructions.
 fn position(byte: u8, bytes: &[u8]) -> Option<usize> {
     let without = |block: &&[u8]| !block.iter().fold(false, |found, &other| found | (other == byte));
     let passed = bytes.chunks_exact(16).take_while(without).count() * 16;

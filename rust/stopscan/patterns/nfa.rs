@@ -24,7 +24,7 @@ pub(super) enum Node {
 #[derive(Default)]
 pub(super) struct Nfa {
     nodes: Vec<Node>,
-    /// For each pattern, the number of nodes of it and of all patterns before it.
+    /// For each pattern, the index after its last node. The nodes of a pattern are neighbours.
     pattern_ends: Vec<usize>,
     splits: Lists<u32>,
     /// The sets of characters: the first and last code points of their ranges, in order.

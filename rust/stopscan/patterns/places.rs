@@ -1,22 +1,22 @@
 //! The threads of a stream, and the scan that moves them over text.
 //!
-//! A *thread* is a place in the text where a match may have begun, with the state of the table since then. Threads in
-//! the same state have the same future, and form a group. The root of the group is its latest thread, which is the last
-//! to grow too long, so the group lives as long as its root. If the group matches, the match is that of its earliest
-//! thread that is not too long.
+//! A *thread* is a place in the text where a match may have begun, and the state that the table has reached since then.
+//! Threads in the same state have the same future, and are merged into a *group*. The root of the group is its latest
+//! thread. It is the last to exceed the limit on held text, so the group lives as long as its root. If the group
+//! matches, the match begins at the earliest thread that is within the limit.
 
 use super::alphabet::Kind;
 use super::dfa::{DEAD, StateId};
 use super::machine::Machine;
 use crate::text::Place;
 
-/// Threads in equal states are merged only above this many roots. Below it, merging costs more than it saves.
+/// Groups in equal states are looked for only above this many roots. Below it, looking costs more than it saves.
 const FEW: usize = 12;
 
 /// Places that have ended are dropped only above this many, because dropping them moves all others.
 const SPARE: usize = 64;
 
-/// The root of a thread that has ended.
+/// The value of `root` if the thread has ended.
 const OVER: u32 = u32::MAX;
 
 /// A place where a match may have begun.
@@ -24,7 +24,7 @@ const OVER: u32 = u32::MAX;
 struct Begun {
     /// The place in code points, modulo 2^32.
     code_points: u32,
-    /// The place in bytes, modulo 2^30. The last two bits are the kind of the character before.
+    /// The place in bytes, modulo 2^30, in the upper 30 bits. The lower two bits are the kind of the character before.
     bytes_and_kind: u32,
     /// The index of a later thread in the same state, or its own index if it is the latest; `OVER` if it has ended.
     root: u32,
@@ -35,7 +35,7 @@ impl Begun {
         Begun { code_points: here.code_points as u32, bytes_and_kind: (here.bytes as u32) << 2 | before as u32, root }
     }
 
-    /// Returns the place, which is close enough before `end` for the stored numbers to identify it.
+    /// Returns the place. It is less than 2^30 bytes before `end`, so the stored numbers identify it.
     fn place(self, end: Place) -> Place {
         let code_points = (end.code_points as u32).wrapping_sub(self.code_points) as usize;
         let bytes = ((end.bytes as u32) << 2).wrapping_sub(self.bytes_and_kind & !3) >> 2;
@@ -58,15 +58,15 @@ pub(super) struct Places {
     begun: Vec<Begun>,
     /// The threads before this index have ended.
     first: usize,
-    /// The roots of the groups, in order. `states` has the state of each: `DEAD` if the group ended and was not dropped
-    /// yet.
+    /// The root of each group, in order. `states` has the state of each group: `DEAD` if the group has ended and is not
+    /// dropped yet.
     roots: Vec<u32>,
     states: Vec<StateId>,
-    /// Above this many roots, but not below `FEW`, threads in equal states are merged.
+    /// Groups in equal states are looked for only above this many roots, and only above `FEW`.
     merge_at: usize,
-    /// Whether some state may have ended.
+    /// Whether some group may have ended and not be dropped yet.
     ended: bool,
-    /// Whether a state may accept something.
+    /// Whether the state of some group may accept something.
     pub(super) waits: bool,
 }
 
@@ -77,7 +77,7 @@ impl Places {
         self.earliest(pattern_of).map(|(pattern, begun)| (pattern, begun.place(self.here)))
     }
 
-    /// Ends all threads. The text before the next character is `text`.
+    /// Ends all threads. `text` was read last: its last character is the one before the next character.
     pub(super) fn forget(&mut self, text: &str) {
         self.clear();
         self.here.advance(text);
@@ -99,7 +99,7 @@ impl Places {
         self.roots.is_empty()
     }
 
-    /// Returns how many bytes ago the first thread began.
+    /// Returns how many bytes ago the first thread began, or 0 if there is none.
     pub(super) fn held(&self) -> usize {
         self.begun.get(self.first).map_or(0, |begun| self.here.bytes - begun.place(self.here).bytes)
     }
@@ -109,13 +109,13 @@ impl Places {
         self.begun.get(self.first).map(|begun| begun.before())
     }
 
-    /// Returns for each thread that goes on how many bytes ago it began.
+    /// Returns for each thread that has not ended how many bytes ago it began.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         let begun = self.groups().zip(&self.begun[self.first..]);
         begun.filter(|(root, _)| *root != OVER).map(|(_, begun)| self.here.bytes - begun.place(self.here).bytes)
     }
 
-    /// Returns the root of the group of each place from `first` on.
+    /// Returns for each thread from the index `first` on the root of its group, or `OVER`.
     fn groups(&self) -> impl Iterator<Item = u32> {
         let mut roots: Vec<u32> = self.begun[self.first..].iter().map(|begun| begun.root).collect();
         for index in (0..roots.len()).rev() {
@@ -148,7 +148,7 @@ impl Places {
         self.states.drain(..over);
     }
 
-    /// Returns the root of the group of a thread. Halves the path to the root for the next call.
+    /// Returns the root of the group of a thread, or `OVER`. Halves the path to the root for the next call.
     fn find(&mut self, index: usize) -> u32 {
         let mut at = index;
         loop {
@@ -161,8 +161,8 @@ impl Places {
         }
     }
 
-    /// Drops the threads that have ended, until the first thread goes on. The next character is at `here`. A thread
-    /// ends if it must hold more than the machine's limit before it can match.
+    /// Sets the place of the next character to `here`. Drops the threads before the first that has not ended. A thread
+    /// also ends here if it must hold more than the machine's limit before it can match.
     fn settle(&mut self, here: Place, machine: &Machine) {
         self.here = here;
         self.drop_ended();
@@ -222,8 +222,8 @@ impl Places {
         self.roots.truncate(kept);
     }
 
-    /// Moves all threads over a character. `column` has the states to which its class leads. Returns the greatest
-    /// state, because the states that accept something are the greatest ones.
+    /// Moves all threads over a character. `column` has the states to which its class leads. Returns the greatest state
+    /// of the threads: the states that accept something are the greatest, so it tells whether one of them accepts.
     #[inline]
     fn advance(&mut self, column: &[StateId]) -> StateId {
         let (mut greatest, mut least) = (DEAD, StateId::MAX);
@@ -271,13 +271,13 @@ impl Places {
         }
     }
 
-    /// Joins the groups that are in the same state. The latest root becomes the root.
+    /// Joins the groups that are in the same state. The latest of their roots becomes the root.
     fn merge(&mut self) {
         self.drop_ended();
         if self.roots.len() * 5 <= self.merge_at.max(FEW) * 4 {
             return; // dropping ended roots made enough room
         }
-        // The upper half is the state, the lower half the group. Sorting words takes half of the code of sorting pairs.
+        // State in the upper half, group in the lower half: to sort integers takes half as much code as to sort pairs.
         let mut order: Vec<u64> =
             self.states.iter().zip(0..).map(|(&state, group)| u64::from(state) << 32 | group).collect();
         order.sort_unstable();
@@ -291,8 +291,8 @@ impl Places {
         self.merge_at = self.roots.len() + self.roots.len() / 4;
     }
 
-    /// Returns the earliest thread for whose state `pattern_of` names a pattern, as its index plus one, and the index
-    /// of the pattern.
+    /// Returns the earliest thread whose state has a pattern, and the index of this pattern. `pattern_of` returns the
+    /// pattern of a state as its index plus one, or 0.
     fn earliest(&self, pattern_of: impl Fn(StateId) -> u32) -> Option<(usize, Begun)> {
         if !self.states.iter().any(|&state| pattern_of(state) != 0) {
             return None;
@@ -309,9 +309,9 @@ impl Places {
         self.begun.len() * size_of::<Begun>() + self.roots.len() * (size_of::<u32>() + size_of::<StateId>())
     }
 
-    /// The most bytes by which the places grow with `bytes` bytes of text.
+    /// The most bytes that the places newly allocate if `bytes` bytes of text come in.
     pub(super) fn growth(&self, bytes: usize) -> usize {
-        /// With the limit of the library, no more places than this are kept.
+        /// With the library's own limit on held text, no more places than this are kept.
         const MOST: usize = 1 << 18;
 
         let places = self.begun.len() + bytes.min(MOST);
@@ -351,7 +351,7 @@ struct Scan<'a> {
     here: Place,
 }
 
-/// Scans `text`, which begins at `place`, up to the character that completes a match. Returns the match.
+/// Scans `text`, which begins at `place`, up to the first character that completes a match. Returns the match.
 pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<PatternHit> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut hit = None;
@@ -365,8 +365,8 @@ pub(super) fn scan(places: &mut Places, machine: &Machine, text: &str, place: Pl
     hit
 }
 
-/// Scans all of unarmed `text`, which begins at `place`. A match that completes ends only the threads whose match would
-/// contain it. Returns where the latest completed match began, in bytes of the stream.
+/// Scans the whole of the unarmed `text`, which begins at `place`. A match that completes only ends the threads whose
+/// match would contain it. Returns the latest place where a completed match begins, in bytes of the stream.
 pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, place: Place) -> Option<usize> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut latest = None;
@@ -381,7 +381,7 @@ pub(super) fn scan_unarmed(places: &mut Places, machine: &Machine, text: &str, p
     latest
 }
 
-// These methods are inlined by force. As calls, they make a delta of a set with patterns take a fifth longer.
+// `next` and `advance` are inlined by force: as calls, they make a delta of a set with patterns take a fifth longer.
 impl<'a> Scan<'a> {
     /// Returns the next character. While there are no threads, skips text in which no match begins.
     #[inline(always)]
@@ -403,8 +403,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    /// Returns the match that the next character confirms. A match that began earlier and completes with that character
-    /// comes first.
+    /// Returns the match that the next character confirms. If the character also completes a match that began earlier,
+    /// returns that one instead.
     fn confirmed(&mut self, next: Next<'_>) -> Option<PatternHit> {
         if !self.places.waits {
             return None;
@@ -434,8 +434,8 @@ impl<'a> Scan<'a> {
         None
     }
 
-    /// Moves the threads over the next character. If `begins`, a thread begins before this character, unless it could
-    /// not match.
+    /// Moves the threads over the next character. If `begins` and a match can begin with this character, begins a
+    /// thread before it.
     #[inline(always)]
     fn advance(&mut self, next: Next<'_>, begins: bool) {
         let mut greatest = self.places.advance(next.column);
@@ -450,8 +450,8 @@ impl<'a> Scan<'a> {
         self.at += next.length;
     }
 
-    /// Finds the threads for whose state `pattern_of` names a pattern, and ends the threads whose match would contain
-    /// one of these matches. Returns where the latest of these matches begins.
+    /// Ends the threads that began no later than the latest thread that matches: their match would contain its match.
+    /// A thread matches if `pattern_of` is not 0 for its state. Returns where that latest thread began.
     fn end_through(&mut self, pattern_of: impl Fn(StateId) -> u32) -> Option<usize> {
         if !self.places.waits {
             return None;
@@ -464,7 +464,7 @@ impl<'a> Scan<'a> {
 }
 
 /// Scans `text`, which begins at `place`, with threads that begin only at `starts`, in bytes of the text. Returns
-/// `None` if one of them ends.
+/// `None` if one of them ends or cannot begin at its place.
 pub(super) fn replay(places: &mut Places, machine: &Machine, text: &str, place: Place, starts: &[usize]) -> Option<()> {
     let mut scan = Scan { places, machine, text, at: 0, here: place };
     let mut left = starts.iter().peekable();

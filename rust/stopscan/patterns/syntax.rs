@@ -30,7 +30,7 @@ pub(super) struct Parsed {
     pub(super) positions: usize,
 }
 
-/// Parses a pattern. Its classes spend from `class_work`. The error says what is wrong with the pattern.
+/// Parses a pattern. Spends the cost of its classes from `class_work`. The error says what is wrong with the pattern.
 pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, String> {
     let mut parser = ParserBuilder::new().nest_limit(NESTING).build();
     let mut ast = parser.parse(pattern).map_err(|error| explained(&error.kind().to_string()))?;
@@ -55,8 +55,8 @@ pub(super) fn parse(pattern: &str, class_work: &mut Work) -> Result<Parsed, Stri
     }
 }
 
-/// Returns the least length of a match, or `None` if the pattern never matches. Looks have no length. `Hir::properties`
-/// has no least length for an alternation with a branch that never matches.
+/// Returns 0 if a match can be empty, `None` if the pattern never matches, and otherwise a positive lower bound of the
+/// length. `Hir::properties` would not do: it has no least length if one branch of an alternation never matches.
 fn least_length(hir: &Hir) -> Option<usize> {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => Some(0),
@@ -127,9 +127,9 @@ fn make_item_ascii(item: &mut ClassSetItem) -> Result<(), String> {
         ClassSetItem::Unicode(_) => return Err(no_properties()),
         ClassSetItem::Bracketed(class) => make_set_ascii(&mut class.kind)?,
         ClassSetItem::Union(union) => {
-            // Under `(?i)` a class is folded as a whole, unless all of its items were folded before. A nested class
-            // was, before its negation gave it nearly all code points. So that it is not folded again, the other items
-            // get brackets.
+            // Under `(?i)`, a class is folded as a whole, unless all of its items are classes, which were folded
+            // already: before they were negated, while they were small. A negated class has nearly all code points and
+            // is slow to fold. So if one item is a class, the other items become classes, too.
             union.items.iter_mut().try_for_each(make_item_ascii)?;
             let is_class = |item: &ClassSetItem| !matches!(item, ClassSetItem::Literal(_) | ClassSetItem::Range(_));
             if union.items.iter().any(is_class) {
@@ -159,8 +159,8 @@ fn no_properties() -> String {
     "\\p{…} is not supported; write the ranges, such as [а-яё]".into()
 }
 
-/// Refuses looks that a stream cannot decide. `$` and `\z` are supported only at the end of a pattern; `last` says that
-/// nothing follows.
+/// Refuses look-around that a stream cannot decide. `$` and `\z`, but not `(?m)$`, are supported only at the end of a
+/// pattern or branch. `last` says whether `hir` stands there.
 fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     match hir.kind() {
         HirKind::Look(Look::End) if !last => {
@@ -178,7 +178,7 @@ fn check_looks(hir: &Hir, last: bool) -> Result<(), String> {
     }
 }
 
-/// Returns the advice for a pattern whose automaton is too large.
+/// Returns the error for a pattern whose automaton is too large. It quotes the longest repetition, or else the pattern.
 #[cold]
 pub(super) fn too_large(pattern: &str, ast: &Ast) -> String {
     let repetition = longest_repetition(ast);
@@ -201,7 +201,7 @@ fn quoted(pattern: &str, part: &Span) -> String {
     if part.len() > 60 { part.chars().take(40).chain(['…']).collect() } else { part.into() }
 }
 
-/// Returns the number of characters and classes of a pattern, with repetitions written out.
+/// Returns the number of characters, classes and look-arounds of a pattern, with repetitions written out: 3 for `a{3}`.
 pub(super) fn positions(ast: &Ast) -> usize {
     match ast {
         Ast::Empty(_) | Ast::Flags(_) => 0,
@@ -248,14 +248,14 @@ fn longest_repetition(ast: &Ast) -> Option<(&Span, usize)> {
 const CLASS: usize = 200;
 const LETTER: usize = 100;
 
-/// Ideographs and the blocks between them. A range of these is not folded code point by code point.
+/// Ideographs and the blocks between them have no case. A range within them is not folded code point by code point.
 const WITHOUT_CASE: RangeInclusive<char> = '\u{2E80}'..='\u{A4CF}';
 
-/// Counts the steps for the classes of a pattern. Each item of a class is compared with all items before it. Under
-/// `(?i)`, each code point of an item is folded.
+/// Counts the steps that regex-syntax needs for the classes of a pattern. It compares each item of a class with all
+/// items before it. Under `(?i)`, it folds each code point of an item.
 #[derive(Default)]
 struct ClassSteps {
-    /// Whether there was a `(?i)`. Its end is ignored.
+    /// Whether there was a `(?i)` so far. Where it ends is ignored, so the count may be too high.
     folds: bool,
     steps: usize,
 }

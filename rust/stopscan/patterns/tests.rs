@@ -1,4 +1,4 @@
-//! Tests of the budget that compiling spends for sets such as people write.
+//! Tests how much of its budget compiling spends, with sets such as people write.
 
 use arbitrary::{Arbitrary, Unstructured};
 
@@ -13,7 +13,7 @@ mod random;
 #[allow(dead_code)] // of other tests
 mod user_patterns;
 
-/// Returns sets that compile, with the budget that their automaton spends.
+/// Makes a random set from each seed. Returns the sets that compile, with the units of work that their automaton takes.
 fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usize)> {
     let compile = |seed| {
         let bytes = random::Random(seed).bytes(400);
@@ -29,8 +29,8 @@ fn compiled(seeds: u64) -> Vec<(user_patterns::UserSet, PatternList, Source, usi
     (0..seeds).filter_map(compile).collect()
 }
 
-/// With one unit less than it spends, a set is refused, so everything that it spends is checked. Most sets stay far
-/// below the limit: a pass that becomes more expensive fails here before it fails for users.
+/// With one unit less than it spends, a set is refused, so each unit is checked. Most sets stay far below the limit: if
+/// compiling becomes more expensive, this test fails before the sets of users are refused.
 #[test]
 fn an_automaton_is_refused_with_one_unit_less_than_it_spends() {
     let mut all = Vec::new();

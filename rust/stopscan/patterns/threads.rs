@@ -12,10 +12,10 @@ pub(crate) struct Threads {
     pub(super) places: Places,
     /// The text since the first thread began, for streams that hide no stop and so do not hold this text.
     pub(super) text: Held,
-    /// The state of the strings if no match had completed in unarmed text. `None` if this is their actual state. Such a
-    /// match ends the stops that contain it, but not the markers.
+    /// A match that completes in unarmed text ends the stops that contain it, but not the markers. This is the state in
+    /// which the strings would be without such matches, or `None` if they are in that state.
     pub(super) markers: Option<State>,
-    /// The number of bytes that are held for those markers.
+    /// The number of bytes that are held for markers because of the state `markers`.
     held_for_markers: usize,
     /// The number of bytes that may be the beginning of a literal.
     pub(super) begun_by_literals: usize,
@@ -86,7 +86,7 @@ impl Threads {
         if let Some(state) = self.markers {
             self.follow_markers(automaton, state);
         }
-        // A literal that completes is a stop, and its text was kept up to here.
+        // A literal that has just completed no longer counts: it is a stop, and its text was kept until now.
         self.begun_by_literals = match machine {
             Some(machine) if !machine.literals.is_empty() => automaton.held(*state, true),
             _ => 0,
@@ -100,13 +100,14 @@ impl Threads {
         })
     }
 
-    /// Notes the state in which the strings would be if no match had completed in unarmed text.
+    /// Sets `markers` to `state`, and `held_for_markers` to what is held in this state.
     pub(super) fn follow_markers(&mut self, automaton: &Automaton, state: State) {
         self.markers = Some(state);
         self.held_for_markers = automaton.held(state, false);
     }
 
-    /// Returns the first of `word` and a marker that completes although a match in it ended the strings.
+    /// Moves the state `markers` over `text`. Returns the marker that completes with it, if it comes before `word`, or
+    /// else `word`. Of two that complete at the same place, the longer one comes first.
     fn marker_first(
         &mut self,
         automaton: &Automaton,
@@ -128,8 +129,7 @@ impl Threads {
         marker.filter(first).or(word)
     }
 
-    /// Ends the stops that began at least `length` bytes ago, because a match that began there completed in unarmed
-    /// text.
+    /// Ends the stops that began at least `length` bytes ago: they contain a match that completed in unarmed text.
     fn end_strings_through(&mut self, automaton: &Automaton, machine: &Machine, state: &mut State, length: usize) {
         if machine.length(*state) < length {
             return;
@@ -144,19 +144,19 @@ impl Threads {
         }
     }
 
-    /// Returns the match that the end of the text confirms.
+    /// Returns the match that the end of the text confirms. No text is scanned, so `end` and `completed` are 0.
     pub(crate) fn confirmed_at_end(&self, machine: &Machine) -> Option<PatternHit> {
         let (pattern, start) = self.places.confirmed_at_end(machine)?;
         Some(PatternHit { pattern, start, end: 0, completed: 0 })
     }
 
-    /// Whether nothing has begun. Text in which nothing begins then changes only the kind of the character before the
-    /// next one.
+    /// Whether no match has begun and `markers` is `None`. Then text in which nothing begins changes only the kind of
+    /// the character before the next one.
     pub(crate) fn is_idle(&self) -> bool {
         self.places.is_empty() && !self.places.waits && self.markers.is_none() && self.begun_by_literals == 0
     }
 
-    /// Ends everything that has begun. The text before the next character is `text`.
+    /// Ends everything that has begun. `text` was read last: its last character is the one before the next character.
     pub(crate) fn forget(&mut self, text: &str) {
         self.places.forget(text);
         self.text = Held::default();
@@ -166,7 +166,7 @@ impl Threads {
     }
 
     /// Returns how many bytes at the end of the text, which ends with `delta`, must be held. A stream that hides no
-    /// stop holds none for a match; the threads keep the text of its matches.
+    /// stop holds no text for a match. For such a stream, `self.text` keeps the text since the first match began.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         if hides_stops {
             return self.places.held().max(self.held_for_markers);
@@ -175,7 +175,7 @@ impl Threads {
         self.held_for_markers
     }
 
-    /// Returns how many bytes ago the first match began, of an expression or of a literal.
+    /// Returns how many bytes ago the first match began that may still complete, of an expression or of a literal.
     pub(super) fn begun_bytes(&self) -> usize {
         self.places.held().max(self.begun_by_literals)
     }
@@ -185,7 +185,7 @@ impl Threads {
         self.text.as_str()
     }
 
-    /// Returns the text that is held for a marker although a match that completed in it ended the strings.
+    /// Returns the text that is held for a marker because of the state `markers`.
     pub(crate) fn text_for_markers(&self, automaton: &Automaton) -> String {
         let text = self.markers.map(|state| automaton.text(state)).unwrap_or_default();
         String::from_utf8(text[text.len() - self.held_for_markers..].into()).unwrap_or_default()
@@ -208,8 +208,8 @@ impl Threads {
     }
 }
 
-/// Scans unarmed text up to a marker. Returns where the latest stop that completes in it begins, in bytes of the stream,
-/// and the marker.
+/// Scans unarmed text up to a marker. Returns the latest place where a completed stop begins, in bytes of the stream,
+/// and the marker with its end in `text`.
 fn scan_unarmed_stops(
     automaton: &Automaton,
     machine: &Machine,
@@ -231,8 +231,8 @@ fn scan_unarmed_stops(
 }
 
 /// Returns whether a match comes before a string that also completes. The one that completes first comes first. If both
-/// complete at the same character, the one that began first comes first. If both began at the same place, the one that
-/// ended before that character comes first.
+/// complete at the same character, the one that began first comes first. If both began at the same place, a match that
+/// ended before that character, which only confirms the match, comes first.
 fn beats(hit: &PatternHit, machine: &Machine, words: &Words, (index, end): (usize, usize), place: Place) -> bool {
     let start = place.bytes + end - words.text(index).len();
     // If all of this is equal, a string comes before the patterns, and the patterns come in their order.
@@ -251,13 +251,13 @@ pub(crate) struct SavedThreads {
 }
 
 impl Threads {
-    /// Returns the saved threads. `text` ends at the place of the stream, and is long enough.
+    /// Returns the threads for a snapshot. `text` is the end of the stream's text, from the first match on or longer.
     pub(crate) fn begun(&self, automaton: &Automaton, text: &str) -> SavedThreads {
         SavedThreads { text: text[text.len() - self.begun_bytes()..].into(), bytes: self.to_bytes(automaton) }
     }
 
     /// Returns the kinds of the characters before the next character and before the first thread, the number of
-    /// threads, how many bytes ago each began, and the beginnings of markers.
+    /// threads, how many bytes ago each began, and the text of the state `markers`.
     fn to_bytes(&self, automaton: &Automaton) -> Vec<u8> {
         let mut writer = Writer::default();
         let (before, lengths) = (self.places.before, Vec::from_iter(self.places.all()));
@@ -268,8 +268,8 @@ impl Threads {
         writer.0
     }
 
-    /// Reads the threads of a stream whose text ends at `end`. Returns `None` if no stream in a region of these
-    /// machines has such bytes.
+    /// Reads the threads of a stream whose text ends at `end`. Returns `None` if no stream in a region with this
+    /// automaton and machine has such bytes.
     pub(crate) fn resume(
         automaton: &Automaton,
         machine: Option<&Machine>,

@@ -2,12 +2,12 @@
 //!
 //! Patterns come from the users of servers. So every step of compiling them is counted before it is done, and a set
 //! that would take more than the budget is refused. An automaton is stored in [`Lists`], and [`Numbers`] tells its
-//! states apart. Neither can be read without spending from a budget, so a pass that is not counted cannot be written.
+//! states apart. Neither can be read without spending from a budget, so no code can go over an automaton uncounted.
 
 use std::mem::size_of;
 use std::ops::Range;
 
-/// The most text that is parsed, in bytes.
+/// The most text that is parsed for a set, in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 13;
 
 /// The most characters and classes of a set's patterns, with repetitions written out.
@@ -30,7 +30,7 @@ pub(super) const MAX_PRUNING_WORK: usize = 200_000;
 pub(super) const MAX_STATES: usize = 8_192;
 pub(super) const MAX_CELLS: usize = 1 << 20;
 
-/// The most threads of a stream. Each costs every character about a nanosecond.
+/// The most threads of a stream. Each thread adds about a nanosecond to the time of every character.
 pub(super) const MAX_THREADS: usize = 1_000;
 
 /// The number of bytes that are cleared for one unit. It also bounds the memory that a budget can take.
@@ -42,7 +42,7 @@ const LOOKUP: usize = 4;
 /// A budget.
 pub(super) struct Work(usize);
 
-/// The budget does not suffice.
+/// The budget does not suffice, or the automaton has too many states, cells or threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TooLarge;
 
@@ -77,7 +77,7 @@ impl Work {
     }
 }
 
-/// Lists of items, all in one array. Each look at them spends from a budget.
+/// Lists of items, all in one array. Reading a list spends from a budget.
 #[derive(Clone, Debug)]
 pub(super) struct Lists<T> {
     items: Vec<T>,
@@ -137,7 +137,7 @@ impl<T: Copy> Lists<T> {
 pub(super) struct Numbers {
     lists: Lists<u32>,
     hashes: Vec<u32>,
-    /// The number plus one of the list in each slot, or 0. The number of slots is a power of two.
+    /// For each slot, the number of its list plus one, or 0 if it is free. There are 2^n slots.
     slots: Vec<u32>,
 }
 
