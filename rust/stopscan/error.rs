@@ -37,7 +37,7 @@ pub enum StopSetErrorKind {
     Empty,
     /// A string has two roles, a marker leads to two regions, or an opening marker has two closing markers.
     TwoMeanings,
-    /// A marker can never be reached.
+    /// A marker can never complete, because another marker of its region completes inside it.
     Unreachable,
     /// A region is missing, has no name or is given twice; or the set has no regions, or both regions and pairs.
     Region,

@@ -39,7 +39,7 @@ impl<E: Emit> Set<E> {
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether the length of plain text is not enough: patterns look at its last character, and loops at all of it.
+    /// Whether a stream needs plain text itself, not only its length. Patterns look at the last character, loops at all.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }

@@ -9,9 +9,9 @@
 //!    where a check finds it. A longer period needs a longer run, so periods above `block` are looked for at every
 //!    second block, those above `2 * block` at every fourth, and so on (`Repeat::reach`). A loop that fires before the
 //!    next check is already a *square* at this one: its run is at least as long as its period.
-//! 2. **Search** (`search.rs`). A check compares four of the last bytes with earlier ones, for 64 periods at once. If
-//!    all four are equal, the length of the run is measured. If a text is made to have many such periods, all runs are
-//!    measured in one pass, in linear time (a Z function).
+//! 2. **Search** (`search.rs`). A check compares four of the last bytes with those one period before, for 64 periods
+//!    at once. If all four are equal, the length of the run is measured. If a text is made to have many such periods,
+//!    all runs are measured in one pass, in linear time (a Z function).
 //! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it,
 //!    and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!

@@ -6,9 +6,9 @@ use super::Repeat;
 /// The number of periods that are compared together.
 pub(super) const ROW: usize = 64;
 
-/// Finds the squares with which `text` ends. Calls `found` with the period of each, the shortest first, and with the
-/// length of its run: the number of bytes at the end that equal those one period before. The run of a square is at
-/// least as long as its period, and has at least `least` bytes.
+/// Finds the squares at the end of `text` that have one of these `periods`. Calls `found` with the period of each, the
+/// shortest first, and with the length of its run: the number of bytes at the end that equal those one period before.
+/// The run of a square is at least as long as its period, and has at least `least` bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
