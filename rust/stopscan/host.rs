@@ -39,7 +39,7 @@ impl<E: Emit> Set<E> {
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether a stream needs plain text itself, not only its length. Patterns look at the last character, loops at all.
+    /// Whether a stream needs plain text itself, not only its length. Patterns see its last character, loops all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
