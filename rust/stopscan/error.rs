@@ -8,11 +8,11 @@ use std::fmt;
 /// Stops come from the users of a server, so this bounds the memory that one request can take.
 pub const MAX_SET_BYTES: usize = 8_000_000;
 
-/// The most regions of a set, ordinary text included.
+/// The most regions of a set. Each state of a region counts, and so does the text outside protected regions.
 pub const MAX_REGIONS: usize = 100;
 
 /// The error of a [`StopSet`](crate::StopSet) or [`SegmentSet`](crate::SegmentSet) that cannot be compiled, or of a
-/// scanner that cannot begin in the region that its options name. Its text names the culprit.
+/// scanner that cannot begin in the region that its options name. Its message names the culprit.
 ///
 /// ```
 /// use stopscan::StopSet;
@@ -22,7 +22,7 @@ pub const MAX_REGIONS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopSetError(ErrorKind);
 
-/// The kind of a [`StopSetError`], for callers that answer each kind in another way.
+/// The kind of a [`StopSetError`], for callers that handle each kind in its own way.
 ///
 /// ```
 /// use stopscan::{StopSet, StopSetErrorKind};
@@ -35,17 +35,17 @@ pub struct StopSetError(ErrorKind);
 pub enum StopSetErrorKind {
     /// A stop or a marker is empty.
     Empty,
-    /// A string has two roles or leads to two regions.
+    /// A string has two roles, a marker leads to two regions, or an opening marker has two closing markers.
     TwoMeanings,
-    /// A marker can never be reached.
+    /// A marker can never complete, because another marker of its region completes inside it.
     Unreachable,
-    /// A region is missing or given twice, or the regions do not make a graph.
+    /// A region is missing, has no name or is given twice; or the set has no regions, or both regions and pairs.
     Region,
     /// A pattern is not supported, or the patterns are too large.
     Pattern,
     /// A number of [`Repeat`](crate::Repeat) is out of range.
     Repeat,
-    /// The stream cannot begin where the options say: the set has no protected region, or both options are given.
+    /// The options give both `region` and `start_protected`, or the set has no protected region to start in.
     Start,
     /// The set has too many bytes or regions.
     TooLarge,
@@ -82,7 +82,7 @@ impl StopSetError {
         }
     }
 
-    /// The index of the culprit in the list that it was given in, if it was given in a list.
+    /// The index, in its list, of an empty stop, a pair with an empty marker, or a refused pattern. Otherwise `None`.
     ///
     /// ```
     /// use stopscan::StopSet;

@@ -1,9 +1,8 @@
-//! The fast paths around the lock, for hosts that keep streams in objects of another language. Programs in Rust do not
-//! need them.
+//! Fast paths for hosts that keep streams behind a lock, in objects of another language. Rust programs need none.
 //!
-//! Most text is plain: nothing begins in it, and reading it changes only how much was read. A host that pays for a lock
-//! or a string looks for plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]), counts it, and tells the
-//! stream later with [`Stream::skip`].
+//! Most text is plain: nothing begins in it, and reading it changes only how much was read. To save the lock, or a new
+//! string, a host looks for plain text first ([`Set::plain_length`], [`Shape`], [`Set::skim`]). It counts this text
+//! itself, and reports the count to the stream later, with [`Stream::skip`].
 
 use crate::graph::Graph;
 use crate::{Emit, Set, Stream};
@@ -17,12 +16,12 @@ pub use crate::vocabulary::TokenKind;
 #[cfg(feature = "serde")]
 pub use crate::vocabulary::tokenizer_json::read as read_tokenizer_json;
 
-/// Longer texts are not skimmed, so that other threads can run while they are read.
+/// `plain_length` leaves longer texts to the stream: a host can let other threads run while the stream reads them.
 const LONG: usize = 1_024;
 
 #[doc(hidden)]
 impl<E: Emit> Set<E> {
-    /// The number of nodes: of regions and their states.
+    /// The number of nodes. A node is a state of a region, and most regions have one.
     pub fn nodes(&self) -> u32 {
         self.graph().len() as u32
     }
@@ -32,24 +31,26 @@ impl<E: Emit> Set<E> {
         self.graph().region(node) as usize
     }
 
-    /// Returns the length of `text` if reading it changes only how much was read, at a node where nothing has begun.
+    /// At a node where nothing has begun, returns the length of `text` if reading it changes only how much was read,
+    /// and the history of patterns and loops.
     #[inline(always)]
     pub fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         let graph = self.graph();
         graph.plain_length(node, text).or_else(|| begins_in_vain(graph, node, text))
     }
 
-    /// Whether streams must also read plain text, because patterns look behind, or loops are found in all text.
+    /// Whether a stream needs plain text itself, not only its length. Patterns see its last character, loops all of it.
     pub fn needs_text(&self) -> bool {
         !self.graph().patterns().patterns.is_empty() || self.graph().repeat().is_some()
     }
 
-    /// Returns the bits that the [`Shape`] of a plain text does not have at this node.
+    /// Returns a filter for [`Shape::passes`]. Text that passes is plain at this node. Some plain text does not pass.
     pub fn filter(&self, node: u32) -> u64 {
         self.graph().plain(node).filter()
     }
 
-    /// Returns the cursor after `text`, if nothing completes in it. Call it only for sets without patterns and loops.
+    /// Returns the cursor after `text`, if no stop completes in it, no marker is taken out, and it ends at the same
+    /// node. Call it only for sets without patterns and loops.
     pub fn skim(&self, mut cursor: Cursor, text: &str) -> Option<Cursor> {
         let node = cursor.node;
         let completed = self.graph().scan_words(&mut cursor, text, true);
@@ -62,7 +63,7 @@ impl<E: Emit> Set<E> {
     }
 }
 
-/// Returns the length of text in which words begin, but none completes and none goes on at its end. Text with a marker
+/// Returns the length of text in which words begin, but none completes and none is open at its end. Text with a marker
 /// is refused even if the marker leads back to the node: a marker also changes the state of patterns and loops.
 #[inline(never)]
 fn begins_in_vain(graph: &Graph, node: u32, text: &str) -> Option<Place> {

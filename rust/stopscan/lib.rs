@@ -37,12 +37,12 @@
 //! A [`TokenScanner`] and a [`TokenSegmenter`] take token ids instead of text. A [`Vocabulary`] has the bytes of each
 //! id, and a [`TokenDecoder`] decodes a stream of ids.
 //!
-//! Feature `serde`: a [`Snapshot`] can be written and read, and a [`Vocabulary`] is made from Hugging Face's
+//! Feature `serde`: a [`Snapshot`] can be serialized, and a [`Vocabulary`] can be made from Hugging Face's
 //! `tokenizer.json`.
 //!
 //! DESIGN.md in the repository explains how stopscan works, and why.
 
-// The unit tests share code with the integration tests, which name the crate.
+// The unit tests share code with the integration tests. That code says `stopscan`, not `crate`.
 #[cfg(test)]
 extern crate self as stopscan;
 
@@ -79,7 +79,7 @@ pub use tokens::{
 };
 pub use vocabulary::{Strays, UnknownToken, Vocabulary, VocabularyBuilder, VocabularyError};
 
-/// Runs the document's examples.
+/// Runs the examples of docs/rust.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/rust.md")]
 struct Document;

@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// The version of the format. It may change freely until the first release.
+/// The version of the format. The format may change freely until the first release.
 const VERSION: u8 = 3;
 
 const HEAD: usize = 9;
@@ -123,8 +123,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the value that `decode` reads from the state, which it must read to the end. `decode` also returns the
-    /// fingerprint of its own set and options.
+    /// Returns the value that `decode` reads from the state. `decode` must read the state to its end. It also returns
+    /// the fingerprint of the set and the options with which it reads.
     pub(crate) fn decode<T>(
         &self,
         decode: impl FnOnce(&mut Reader<'_>) -> Option<(T, Fingerprint)>,
@@ -192,8 +192,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads a number of items that follow. Each item has at least one byte, so a larger number is refused: it must not
-    /// cost memory.
+    /// Reads the number of items that follow. Each item has at least one byte. So a number above the number of bytes
+    /// left is refused, before anybody allocates memory for the items.
     pub(crate) fn count(&mut self) -> Option<usize> {
         self.number().filter(|&count| count <= self.0.len())
     }

@@ -43,7 +43,7 @@ pub fn code_points(text: &str) -> usize {
     text.bytes().filter(|byte| byte & 0xC0 != 0x80).count()
 }
 
-/// A buffer of at most this many bytes is kept for the next text; a larger one is freed.
+/// A buffer of at most this many bytes is kept as it is. A larger one is shrunk, but not below this size.
 const SPARE: usize = 64;
 
 /// The held text. Released text leaves at the front and new text comes in at the back, so the text between is not
@@ -85,7 +85,7 @@ impl Released {
 }
 
 impl Held {
-    /// The number of bytes that the buffer needs if `bytes` more come in. 0 if it has room for them.
+    /// The most bytes that the buffer allocates if `bytes` more come in. 0 if it has room for them.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         let needed = self.buffer.len() + bytes;
         if needed > self.buffer.capacity() { 2 * needed } else { 0 }
@@ -138,7 +138,7 @@ impl Held {
         Released { from, to: self.start, of_delta: (self.start - from).saturating_sub(before) }
     }
 
-    /// Appends `through` and releases all but its last `cut` bytes, which are dropped.
+    /// Appends `through`, drops the last `cut` bytes of the held text, and releases the rest.
     pub(crate) fn cut(&mut self, through: &str, cut: usize) -> Released {
         let kept = self.len() + through.len() - cut;
         match kept.checked_sub(self.len()) {
@@ -152,10 +152,10 @@ impl Held {
     }
 }
 
-/// Marks a byte that begins a word.
+/// Marks a byte with which a word, which is a stop or a marker, may begin.
 const BEGINS: u8 = 1;
 
-/// Marks a byte of a code point that has several.
+/// Marks a byte of a code point of several bytes.
 const NOT_ASCII: u8 = 2;
 
 /// Recognises plain text: short text in which nothing begins. At an automaton's root, reading it changes nothing.
@@ -176,7 +176,7 @@ impl Plain {
         Plain { filter: filter((0..=u8::MAX).filter(|&byte| marks[byte as usize] & BEGINS != 0)), marks }
     }
 
-    /// Returns the filter that a shape passes only if its text has no byte that begins a word.
+    /// Returns a filter for shapes. If the shape of a text passes, no byte of the text begins a word.
     pub(crate) fn filter(&self) -> u64 {
         self.filter
     }
@@ -186,7 +186,7 @@ impl Plain {
         self.marks[byte as usize] & BEGINS != 0
     }
 
-    /// Returns the number of code points of `delta` if it is plain. Most deltas are.
+    /// Returns the number of code points of `delta` if it is plain, as most deltas are. `None` above 32 bytes.
     #[inline(always)]
     pub(crate) fn code_points(&self, delta: &str) -> Option<usize> {
         let text = delta.as_bytes();
@@ -221,11 +221,11 @@ impl Plain {
     }
 }
 
-/// The shape of a text: the kinds of its bytes, and how many bytes there are. It tells that text is plain without
-/// reading it.
+/// The shape of a text: the kinds of its bytes, and how many bytes there are. A host that has the shape can often tell
+/// that the text is plain, and need not read it.
 ///
 /// The low 48 bits are a set of kinds. The next 8 bits are the number of bytes, and the last 8 the number of bytes that
-/// continue a code point. It is one word, so that a token's shape and its string pointer share a cache line.
+/// continue a code point. It fits in 64 bits, so that a token's shape and its string pointer share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape(u64);
 
@@ -256,7 +256,7 @@ impl Shape {
         }
     }
 
-    /// Returns whether the text has none of the bytes of a filter.
+    /// Returns whether the kinds of the text show that it has none of the bytes of a filter.
     #[inline(always)]
     pub fn passes(self, filter: u64) -> bool {
         self.0 & filter == 0
@@ -275,7 +275,7 @@ impl Shape {
     }
 }
 
-/// Returns the filter that text without any of `bytes` passes.
+/// Returns a filter that only text without any of `bytes` passes. Some of that text fails, too: bytes share kinds.
 pub(crate) fn filter(bytes: impl IntoIterator<Item = u8>) -> u64 {
     1 << UNKNOWN | kinds_of(bytes)
 }
@@ -285,7 +285,7 @@ fn kinds_of(bytes: impl IntoIterator<Item = u8>) -> u64 {
 }
 
 /// Newline, blank and each punctuation mark have a kind each. Digits share 1 kind, upper case letters 5, lower case
-/// letters 4, lead bytes 2, and all other bytes 1.
+/// letters 4, lead bytes 2, and control characters 1.
 const fn kinds() -> [u8; 256] {
     let mut kinds = [0; 256];
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! Compiles a set. All errors about the parts of a set are made here.
+//! Compiles a set, and checks its regions, markers, strings and size.
 
 use std::collections::HashMap;
 
@@ -8,8 +8,8 @@ use crate::error::{ErrorKind, MAX_REGIONS, MAX_SET_BYTES, Role, StopSetError};
 use crate::patterns::{Compiled, Compiler};
 use crate::room;
 
-/// The most memory that compiling takes for each byte of a stop or marker, and for each stop or marker besides. The
-/// rows of the automata are added to it.
+/// The most memory that compiling takes for each byte of a stop or marker, and in addition for each stop or marker. The
+/// rows of the automata come on top of both.
 const MEMORY_OF_BYTE: usize = 32;
 const MEMORY_OF_WORD: usize = 256;
 
@@ -98,8 +98,8 @@ fn check_size(recipe: &Recipe, plans: &[Plan<'_>], live: &[bool]) -> Result<(), 
     Ok(())
 }
 
-/// The region, or state of a region, to which a marker leads. A string is a target; [`keep`] makes a target whose
-/// marker is kept.
+/// The region, or state of a region, to which a marker leads. Any string converts into one; [`keep`] makes a
+/// target whose marker is kept.
 ///
 /// ```
 /// use stopscan::Target;
@@ -175,7 +175,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses a marker that can never complete: the user named a region to which it leads.
+    /// Refuses a marker that can never complete: the user expects that it opens a region.
     fn check_reachable(&self, words: &Words, pruned: &[bool]) -> Result<(), StopSetError> {
         let markers = words.stops()..words.len();
         let Some(marker) = markers.clone().find(|&marker| pruned[marker]).map(|marker| words.text(marker)) else {

@@ -1,9 +1,9 @@
 //! A compiled set: nodes, each with an automaton over the stops and markers that are live in it, and with the node to
 //! which each marker leads.
 //!
-//! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In most
-//! sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are taken
-//! out, or kept as the beginning of the text of the region to which they lead.
+//! A node is what users call a state of a region: `tool_call/in reasoning` is a state of the region `tool_call`. In
+//! most sets each region has one state. The markers of a `StopSet` stay in the text. The markers of a `SegmentSet` are
+//! taken out, or kept as the beginning of the text of the region to which they lead.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ mod compile;
 pub(crate) use compile::compile;
 pub use compile::{Target, keep};
 
-/// The name of the only region of a set that was given no regions.
+/// The name of the region of ordinary text, in a set that was given no regions.
 pub(crate) const ANSWER: &str = "answer";
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Graph {
     patterns: PatternList,
     /// The limits of a loop, if loops are a stop.
     repeat: Option<Repeat>,
-    /// The stops of a set in which they are live in no region.
+    /// The stops that are strings, if they are live in no region. Otherwise empty.
     dormant: Words,
     /// Whether the nodes after the first are the nodes of protected pairs.
     protects: bool,
@@ -42,7 +42,7 @@ pub struct Graph {
 #[derive(Debug)]
 struct Node {
     name: Box<str>,
-    /// The index of its region's name.
+    /// The index of its region in `Graph::regions`.
     region: u32,
     /// Whether stops are live in it.
     live: bool,
@@ -121,15 +121,14 @@ impl Graph {
         self.protects.then_some(1)
     }
 
-    /// Recognises plain text at a node while nothing has begun.
+    /// Returns the recogniser of plain text at a node. It is valid while nothing has begun.
     #[inline(always)]
     pub(crate) fn plain(&self, node: u32) -> &Plain {
         &self.node(node).plain
     }
 
     /// Returns the length of `text` if nothing begins in it, at a node where nothing has begun. Reading such text
-    /// changes only how much was read, and the history of patterns and loops. This is the only fast path around the
-    /// automata.
+    /// changes only how much was read, and the history of patterns and loops. The automaton is not run.
     #[inline(always)]
     pub(crate) fn plain_length(&self, node: u32, text: &str) -> Option<Place> {
         Some(Place { code_points: self.plain(node).code_points(text)?, bytes: text.len() })
@@ -152,7 +151,7 @@ impl Graph {
         (0..self.len() as u32).flat_map(|node| self.markers(node))
     }
 
-    /// Returns the marker with this text that is live at `node`, also if a stop inside the marker would complete first.
+    /// Returns the marker with this text that is live at `node`, even if a stop inside the marker would complete first.
     pub(crate) fn marker(&self, node: u32, text: &str) -> Option<Word> {
         self.word(node, self.words(node).stops()..self.words(node).len(), text)
     }
@@ -185,7 +184,7 @@ impl Graph {
         Some(Word { node, index: index as u32 })
     }
 
-    /// All stops that are strings, followed by some markers.
+    /// Returns all stops that are strings. The markers of one node may come after them.
     pub(crate) fn stops(&self) -> &Words {
         self.nodes.iter().find(|node| node.live).map_or(&self.dormant, |node| node.automaton.words())
     }
@@ -204,7 +203,7 @@ impl Graph {
         (word.unwrap_or_default() as u32, text.len())
     }
 
-    /// Returns the cursor at `node` after the first `length` bytes of a word, or `None` if they begin no word there.
+    /// Returns the cursor at `node` after the first `length` bytes of a word, or `None` if there is no such state.
     pub(crate) fn resume(&self, node: u32, word: u32, length: usize) -> Option<Cursor> {
         let Node { automaton, .. } = self.nodes.get(node as usize)?;
         if length == 0 {
@@ -235,7 +234,7 @@ pub(crate) struct StateRecipe {
 }
 
 impl PartialEq for Graph {
-    /// Whether two sets read text alike, and both or neither were given pairs to protect.
+    /// Whether two sets have the same stops and nodes, and both or neither were given protected pairs.
     fn eq(&self, other: &Graph) -> bool {
         self.protects == other.protects && self.identity() == other.identity()
     }
@@ -253,13 +252,13 @@ impl Graph {
         })
     }
 
-    /// Returns a fingerprint that is equal for sets that read text alike, in every process and version.
+    /// Returns a fingerprint: equal for sets with the same stops and nodes, and the same in every process and version.
     pub(crate) fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.identity())
     }
 
-    /// Returns bytes that are equal for sets that read text alike. An empty text ends a list, because no text of a set
-    /// is empty.
+    /// Returns bytes that are equal for two sets if they have the same stops and nodes. An empty text ends each list:
+    /// no text of a set is empty.
     fn identity(&self) -> Vec<u8> {
         fn write<'a>(writer: &mut Writer, texts: impl Iterator<Item = &'a str>) {
             texts.chain([""]).for_each(|text| writer.bytes(text.as_bytes()));
@@ -294,7 +293,7 @@ pub struct Cursor {
     pub state: State,
 }
 
-/// A word of a node.
+/// A stop or marker of a node, by its index in the node's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) node: u32,
@@ -317,7 +316,7 @@ pub(crate) struct Completion {
 }
 
 impl Cursor {
-    /// The start of a node.
+    /// Returns the cursor at a node where nothing has begun.
     pub fn start(node: u32) -> Cursor {
         Cursor { node, state: ROOT }
     }
@@ -341,7 +340,7 @@ impl Graph {
         }
     }
 
-    /// As `scan`, for sets of strings alone.
+    /// As `scan`, for sets without patterns and loops.
     #[inline]
     pub(crate) fn scan_words(&self, cursor: &mut Cursor, text: &str, armed: bool) -> Option<Completion> {
         let mut end = 0;
@@ -373,7 +372,7 @@ impl Graph {
                 None => (rest.len(), rest.len()),
             };
             if let Some(loops) = &mut history.loops {
-                // If a string, pattern or marker completes at the same character, it comes before a loop.
+                // If a string, pattern or marker completes at the same character, it wins over the loop.
                 let looped = loops.feed(&rest[..character], armed);
                 if let Some(looped) = looped.filter(|looped| found.is_none() || looped.end < character) {
                     *cursor = Cursor::start(cursor.node);
@@ -393,8 +392,8 @@ impl Graph {
         }
     }
 
-    /// Scans `text`, which begins at `place`, is a whole live `marker`, and came as one token. No stop, pattern or
-    /// other marker completes before its last character. Rule 1 decides at that character.
+    /// Scans `text`, which begins at `place`, is a whole live `marker`, and came as one token. Ignores stops, patterns
+    /// and other markers that complete before its last character. At that character, the longest wins.
     pub(crate) fn scan_marker(
         &self,
         cursor: &mut Cursor,
@@ -453,8 +452,8 @@ impl Graph {
         }
     }
 
-    /// Moves the cursor after a word that completed: a marker moves it to another node. Returns the word, unless it is
-    /// a marker that stays.
+    /// If the word that completed is a marker, moves the cursor to the node to which the marker leads. Returns the
+    /// word, unless it is a marker that stays.
     #[inline]
     fn arrive(&self, cursor: &mut Cursor, index: usize) -> Option<Completed> {
         let Node { automaton, leads, .. } = self.node(cursor.node);
@@ -466,7 +465,7 @@ impl Graph {
         (!self.stay).then_some(Completed::Marker(word))
     }
 
-    /// Returns the node after the assistant's own part of a prompt.
+    /// Returns the node that is open after `prefix`, the assistant's own part of a prompt.
     pub(crate) fn node_after(&self, prefix: &str) -> u32 {
         let mut cursor = Cursor::default();
         let mut rest = prefix;
@@ -516,18 +515,18 @@ impl History {
         self.loops.as_mut()?.feed(text, armed)
     }
 
-    /// Returns how many bytes at the end of `delta` are held because a pattern may still match. Streams that hide no
-    /// stop hold nothing; the history keeps their text.
+    /// Returns how many bytes at the end of the text, which ends with `delta`, the patterns hold. A stream that hides
+    /// no stop holds none for a match; the history keeps the text of its matches.
     pub(crate) fn hold(&mut self, delta: &str, hides_stops: bool) -> usize {
         self.threads.as_mut().map_or(0, |threads| threads.hold(delta, hides_stops))
     }
 
-    /// The text since the first thread began, in streams that hide no stop.
+    /// The text since the first open match began, in streams that hide no stop.
     pub(crate) fn kept_text(&self) -> &str {
         self.threads.as_ref().map_or("", Threads::text)
     }
 
-    /// Forgets everything that has begun. The text before the next character is `text`.
+    /// Forgets everything that has begun. `text` is the text that was just read: patterns look at its last character.
     pub(crate) fn forget(&mut self, text: &str) {
         if let Some(threads) = &mut self.threads {
             threads.forget(text);
@@ -561,12 +560,12 @@ impl History {
         true
     }
 
-    /// The number of bytes that it takes, roughly.
+    /// The number of bytes that the history takes, roughly.
     pub(crate) fn size(&self) -> usize {
         self.threads.as_ref().map_or(0, Threads::size) + self.loops.as_ref().map_or(0, Loops::size)
     }
 
-    /// The most bytes by which it grows with `bytes` bytes of text.
+    /// The most bytes by which the history grows with `bytes` bytes of text.
     pub(crate) fn growth(&self, bytes: usize) -> usize {
         self.threads.as_ref().map_or(0, |threads| threads.growth(bytes))
             + self.loops.as_ref().map_or(0, |loops| 2 * (loops.size() + bytes))

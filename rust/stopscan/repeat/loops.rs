@@ -16,11 +16,11 @@ use crate::snapshot::{Reader, Writer};
 pub struct Loops {
     repeat: Repeat,
     block: usize,
-    /// The end of the text that was read, as far back as checks look.
+    /// The last part of the text that was read, as far back as checks look.
     text: Vec<u8>,
     /// The number of bytes that were read before `text`.
     base: usize,
-    /// The number of kept bytes from which on checks are needed. With fewer bytes no run can fire.
+    /// While `text` has fewer bytes than this, no check is due and no run can fire.
     limit: usize,
     /// The number of bytes of `text` that were compared with the runs.
     followed: usize,
@@ -29,7 +29,7 @@ pub struct Loops {
     runs: Vec<Run>,
 }
 
-/// How often the longest period of a check is doubled at most. This reaches the longest `max_period`.
+/// How often, at most, the longest period of a check is doubled. This is enough for the greatest `max_period`.
 const MAX_DOUBLED: u32 = 16;
 
 impl Loops {
@@ -48,7 +48,7 @@ impl Loops {
         if self.add(text) { None } else { self.scan(text, armed) }
     }
 
-    /// Keeps `text` if no check is due and no run fires in it. Returns whether it was kept.
+    /// Keeps `text` and returns `true`, if no check is due and no run fires in it. Otherwise changes nothing.
     #[inline]
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let keeps = self.text.len() + text.len() < self.limit;
@@ -165,7 +165,7 @@ impl Loops {
         None
     }
 
-    /// The number of bytes that it takes, roughly.
+    /// The number of bytes that the state takes, roughly.
     pub(crate) fn size(&self) -> usize {
         self.text.len() + self.runs.len() * size_of::<Run>()
     }
@@ -205,12 +205,12 @@ impl Loops {
         let Loops { repeat, block, ref text, base, ref mut runs, .. } = *self;
         let doubled = ((base + text.len()) / block).trailing_zeros().min(MAX_DOUBLED);
         let last = repeat.reach(doubled, longest).min(text.len() / 2).min(text.len() - block);
-        // Within a run of period `p` and length `k`, a square of a period up to `k - p` repeats only copies.
+        // If the last `k` bytes have the period `p`, a square of a period up to `k - p` only repeats whole copies.
         let known = runs.iter().filter(|run| run.period <= block);
         let known = known.map(|run| base + text.len() - run.start - run.period).max().unwrap_or(0);
         squares(text, known + 1..=last, block, |period, length| {
             let start = base + first_copy(text, period, length);
-            // A run of copies of copies fires no earlier than the run of the copies.
+            // A run whose period is a multiple of a known run's period fires no earlier than the known run.
             let is_known = |run: &Run| period % run.period == 0 && (run.start <= start || run.period == period);
             if !runs.iter().any(is_known) {
                 runs.extend(Run::new(&repeat, text, base, period, start));
@@ -224,7 +224,7 @@ impl Loops {
         self.repeat.max_period + self.continuing.min(3 * self.repeat.max_period)
     }
 
-    /// The number of last bytes that later checks may still read: two periods of a square, the bytes that come until the
+    /// How many of the last bytes later checks may still read: two periods of a square, the bytes that come until the
     /// next check, and what fills the last row of `ROW` bytes.
     fn keep(&self) -> usize {
         3 * self.longest().max(self.block) + ROW

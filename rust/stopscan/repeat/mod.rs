@@ -1,19 +1,19 @@
 //! Loops: text that repeats its last block again and again, found at the first character that proves it.
 //!
-//! [`Repeat`] says what counts as a loop. Take the last `max(count * p, min_length)` characters of a text. The text loops
-//! with the period `p` if each of them, after the first `p`, equals the character `p` places before it. To compare every period at every
-//! character would cost a thousand comparisons a character, so [`Loops`] does three things instead:
+//! [`Repeat`] says what counts as a loop. Take the last `max(count * p, min_length)` characters of a text. The text
+//! loops with the period `p` if each of them, after the first `p`, equals the character `p` places before it. Comparing
+//! every period at every character costs a thousand comparisons a character, so [`Loops`] does three things instead:
 //!
-//! 1. **Checks.** The proof of a loop is long: with the defaults, 192 bytes that equal the bytes one period before, a
-//!    *run*. At the last multiple of 96 bytes in the stream, half of the run, a *block*, is already there. A longer
-//!    period needs a longer run, so periods above `block` are looked for at every second block, those above `2 * block`
-//!    at every fourth, and so on (`Repeat::reach`). At a check, every loop that fires before the next check is a
-//!    *square*: a run as long as its period.
-//! 2. **Search** (`search.rs`). A check compares four of the last bytes with 64 earlier places at once. Where they are equal,
-//!    the run is measured byte by byte. If a text is made to have many such places, the runs of all periods are measured in
-//!    one pass, in linear time (a Z function).
-//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it, and
-//!    a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
+//! 1. **Checks.** A loop has a long *run*: bytes that equal those one period before. With the defaults, a run has 192
+//!    bytes when it fires. So half of it, a *block*, is already there at the last multiple of 96 bytes in the stream,
+//!    where a check finds it. A longer period needs a longer run, so periods above `block` are looked for at every
+//!    second block, those above `2 * block` at every fourth, and so on (`Repeat::reach`). A loop that fires before the
+//!    next check is already a *square* at this one: its run is at least as long as its period.
+//! 2. **Search** (`search.rs`). A check compares four of the last bytes with those one period before, for 64 periods
+//!    at once. If all four are equal, the length of the run is measured. If a text is made to have many such periods,
+//!    all runs are measured in one pass, in linear time (a Z function).
+//! 3. **Runs.** The few squares that a check finds are followed: new text is compared with the text a period before it,
+//!    and a run that breaks is dropped. Nothing is compared before the first place at which a run can fire.
 //!
 //! All of it works on bytes of UTF-8. A run that is a loop begins with a character, and so do all of its copies. So its
 //! bytes are periodic if and only if its characters are. Characters matter for three things: where a run begins, how
@@ -70,7 +70,7 @@ impl Repeat {
         Ok(Repeat { count, max_period, min_length })
     }
 
-    /// The number of times that a block must be written.
+    /// The number of copies of a block that make a loop.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -90,16 +90,16 @@ impl Repeat {
         self.count.saturating_mul(period).max(self.min_length)
     }
 
-    /// The number of bytes between two checks: at most half of the shortest run that fires.
+    /// The number of bytes between two checks: at most half of the shortest run that fires, rounded up.
     fn block(&self) -> usize {
         let least = self.min_length - self.min_length / self.count;
         least.div_ceil(2).min(MAX_BLOCK)
     }
 
-    /// The longest period that the check at a block looks for. `divisible` says how often two divides the block's number.
+    /// Returns the longest period that a check looks for. Two divides the number of the check `divisible` times.
     ///
-    /// Two checks for a period are at most `count - 2` periods apart, so that a run still has two copies left at the
-    /// second. They are also at most the `longest` period apart, so that the kept text has the beginning of these copies.
+    /// Two checks for a period are at most `count - 2` periods apart, so that one of them comes between the second and
+    /// the last copy of a loop. They are also at most `longest` apart, so that the kept text has the first two copies.
     fn reach(&self, divisible: u32, longest: usize) -> usize {
         let distance = self.block() << divisible;
         if self.count == 3 {
@@ -119,7 +119,7 @@ impl Default for Repeat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loop {
-    /// The end of the loop in the text that was fed, in bytes.
+    /// The end of the loop in the text of the call that found it, in bytes.
     pub end: usize,
     /// The length of the loop in code points: `count` periods, or `min_length` if that is more.
     pub length: usize,

@@ -6,9 +6,9 @@ use super::Repeat;
 /// The number of periods that are compared together.
 pub(super) const ROW: usize = 64;
 
-/// Calls `found` with each of `periods` of which `text` ends with a square, the shortest first, and with the length of
-/// its run: the number of bytes at the end that equal those one period before. The run of a square is at least as long
-/// as its period, and has at least `least` bytes.
+/// Finds the squares at the end of `text` that have one of these `periods`. Calls `found` with the period of each, the
+/// shortest first, and with the length of its run: the number of bytes at the end that equal those one period before.
+/// The run of a square is at least as long as its period, and has at least `least` bytes.
 pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let (mut period, last) = periods.into_inner();
     let places = [0, 3, 7, 1].map(|part| (least - 1) * part / 7);
@@ -33,7 +33,7 @@ pub(super) fn squares(text: &[u8], periods: RangeInclusive<usize>, least: usize,
 }
 
 /// Returns a bit for each of the `ROW` periods from `period` on, the lowest for the shortest. The bit is set if the
-/// bytes are equal at all four places, which are counted from the end.
+/// bytes at all four `places`, which are counted from the end, equal those one period before.
 #[inline]
 fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     let newest = places.map(|place| text[text.len() - 1 - place]);
@@ -53,8 +53,8 @@ fn equal(text: &[u8], period: usize, places: [usize; 4]) -> u64 {
     words().fold(0, |bits, word| bits << 8 | word.wrapping_mul(0x8040_2010_0804_0201) >> 56)
 }
 
-/// Returns how many bytes at the end of `text` equal those `period` before. The first `known` of them are known to be
-/// equal.
+/// Returns how many bytes at the end of `text` equal those `period` bytes before them. The last `known` bytes are known
+/// to be equal.
 #[inline]
 pub(super) fn run_length(text: &[u8], period: usize, mut known: usize) -> usize {
     let (new, old) = (&text[period..], &text[..text.len() - period]);
@@ -79,7 +79,7 @@ fn word(bytes: &[u8], skipped: usize) -> Option<u64> {
 #[cold]
 fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut found: impl FnMut(usize, usize)) {
     let mut runs = vec![0; periods.end() + 1];
-    // The bounds of the run that reaches back farthest. Lengths inside it are known from its copy.
+    // The bounds of the run that reaches back farthest. Inside it, lengths are known from those of shorter periods.
     let (mut from, mut to) = (0, 0);
     for period in 1..=*periods.end() {
         let mut known = 0;
@@ -97,10 +97,10 @@ fn all_squares(text: &[u8], periods: RangeInclusive<usize>, least: usize, mut fo
     }
 }
 
-/// Text that may become a loop. Places are counted in bytes from the beginning.
+/// Text that may become a loop. Places are counted in bytes from the beginning of the text that `Loops` has read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    /// In bytes.
+    /// The period in bytes.
     pub(super) period: usize,
     /// The place where the first copy begins.
     pub(super) start: usize,
@@ -111,8 +111,8 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns the run of `period` bytes that began at `start` and goes on at the end of `text`. `None` if the period
-    /// has too many characters.
+    /// Returns the run with this period that began at `start` and goes on at the end of `text`, which begins at `base`.
+    /// `None` if the period has too many characters.
     pub(super) fn new(repeat: &Repeat, text: &[u8], base: usize, period: usize, start: usize) -> Option<Run> {
         let newest = (base + text.len() - start) / period - 1;
         let copy = &text[start + newest * period - base..][..period];
@@ -136,7 +136,8 @@ impl Run {
     }
 }
 
-/// Returns where the first copy begins if the last `length` bytes equal those `period` before: at a character.
+/// Returns where the first copy begins, if the last `length` bytes equal those `period` bytes before them. Moves it
+/// forward to the beginning of a character.
 pub(super) fn first_copy(text: &[u8], period: usize, length: usize) -> usize {
     let cut = text[text.len() - length..].iter().take_while(|byte| continues(**byte)).count();
     text.len() - length + cut - period

@@ -100,8 +100,8 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Sets the number of code points that a pattern may hold at most. A pattern that could hold ordinary text for ever
-    /// needs it. The default is 65,536.
+    /// Sets the most code points that may be held for a pattern. Without this call the limit is 65,536, and a pattern
+    /// that could hold ordinary text for ever is refused.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -114,7 +114,7 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Makes loops of the model a stop. This stop is visible, and fires in every region.
+    /// Adds a stop that fires when the text loops. This stop is visible, and fires in every region.
     ///
     /// ```
     /// use stopscan::{Repeat, StopSet};
@@ -156,7 +156,7 @@ impl<E: Emit> SetBuilder<E> {
         self
     }
 
-    /// Adds regions in which stops fire. Without this call, stops fire in all regions.
+    /// Adds regions in which stops fire. Without this call, stops fire in all regions but protected ones.
     ///
     /// ```
     /// use stopscan::SegmentSet;
@@ -194,8 +194,8 @@ impl<E: Emit> SetBuilder<E> {
 impl SetBuilder<Text> {
     /// Adds protected regions, in which no stop fires, by their opening and closing markers.
     ///
-    /// This is short for a graph of regions: the region `answer`, and a region for each pair, named after the opening
-    /// marker of the pair.
+    /// This is a short form of a graph of regions: the region `answer`, and a region for each pair, named after the
+    /// opening marker of the pair.
     ///
     /// ```
     /// use stopscan::StopSet;

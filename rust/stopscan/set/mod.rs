@@ -30,7 +30,7 @@ pub use builder::{SegmentSetBuilder, SetBuilder, StopSetBuilder};
 /// ```
 pub type StopSet = Set<Text>;
 
-/// Compiled markers that cut a text into segments, and stops.
+/// A compiled set of stops, and of markers that cut a text into segments.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -159,7 +159,7 @@ impl<E: Emit> Set<E> {
         self.0.stops().stops() + self.0.patterns().patterns.len() + usize::from(self.0.repeat().is_some())
     }
 
-    /// Whether the set has no stops. Its streams then hold nothing for a stop, and cut nothing.
+    /// Whether the set has no stops. Its streams then hold and cut nothing for a stop.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -258,7 +258,7 @@ impl Set<Text> {
         closings.map(pair)
     }
 
-    /// Returns the match at which a scanner ends that is fed all of `text`, or `None` if no stop fires.
+    /// Returns the match at which a scanner would end if it were fed all of `text`, or `None` if no stop fires.
     ///
     /// ```
     /// use stopscan::StopSet;
@@ -274,7 +274,7 @@ impl Set<Text> {
     /// As [`StopSet::find`], with `options` instead of the default options.
     ///
     /// # Errors
-    /// When the text cannot begin where it should.
+    /// If the text cannot begin where the options say.
     ///
     /// ```
     /// use stopscan::{Options, StopSet};
@@ -305,7 +305,7 @@ impl Set<Text> {
     /// As [`StopSet::truncate`], with `options` instead of the default options.
     ///
     /// # Errors
-    /// When the text cannot begin where it should.
+    /// If the text cannot begin where the options say.
     ///
     /// ```
     /// use stopscan::{Options, StopSet};

@@ -44,7 +44,7 @@ pub struct Stream<E: Emit> {
     pub(crate) read: Place,
     /// The number of parts before the open part. The markers of a [`StopSet`] do not begin parts.
     pub(crate) part: u32,
-    /// The state of patterns and loops, up to a stop.
+    /// The state of patterns and loops. `None` if the set has neither, and after a stop.
     pub(crate) history: Option<Box<History>>,
     pub(crate) fired: Option<Box<Fired>>,
     /// The output of the last step, if it had to be joined from several pieces. Streams of text do not use the field.
@@ -119,8 +119,8 @@ impl<E: Emit> Stream<E> {
         E::feed(self, delta, true)
     }
 
-    /// Reads `delta` like [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins inside `delta` and
-    /// completes in a later, armed delta does fire. Markers work as in [`Stream::feed`].
+    /// Reads `delta` like [`Stream::feed`], but a stop that completes inside `delta` does not fire. A stop that begins
+    /// inside `delta`, and completes in a later delta that `feed` reads, does fire. Markers work as in `feed`.
     ///
     /// ```
     /// use stopscan::{StopScanner, StopSet};
@@ -189,7 +189,7 @@ impl<E: Emit> Stream<E> {
         let options = Options::default().include_stop(self.include_stop);
         match self.start {
             0 => options,
-            // A protected region is named after its marker, so its name need not be distinct.
+            // A protected region is named after its opening marker, which may be `answer`, the name of node 0.
             1 if self.graph().protected().is_some() => options.start_protected(true),
             node => options.region(self.graph().name(node)),
         }
@@ -218,7 +218,7 @@ impl<E: Emit> Stream<E> {
         self.set.graph()
     }
 
-    /// Returns the part of the next text.
+    /// Returns the part to which the next text belongs.
     pub(crate) fn open(&self) -> Part {
         Part { region: self.graph().region(self.cursor.node), number: self.part }
     }
@@ -279,8 +279,8 @@ impl Stream<Text> {
 
 /// Cuts one stream into segments: deltas in, safe text with its region out.
 ///
-/// The segments of all deltas, neighbours of one region joined, do not depend on how the text is cut into deltas. Text
-/// is held only while it is a proper prefix of a live marker or of a hidden stop.
+/// If neighbouring segments of one region are joined, the segments do not depend on how the text is cut into deltas.
+/// Text is held only while it is a proper prefix of a live marker or of a hidden stop.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -330,17 +330,17 @@ pub struct Options {
     /// into the prompt.
     pub start_protected: bool,
     /// The region, or the state of a region, in which the text begins. [`Set::region_after`](crate::Set::region_after)
-    /// tells it for a prompt. `None` means the first region.
+    /// returns the region for a prompt. `None` means the first region.
     pub region: Option<String>,
 }
 
 impl Options {
-    /// Returns the options with another `include_stop`.
+    /// Returns the options with this `include_stop`.
     pub fn include_stop(self, include_stop: bool) -> Options {
         Options { include_stop, ..self }
     }
 
-    /// Returns the options with another `start_protected`.
+    /// Returns the options with this `start_protected`.
     pub fn start_protected(self, start_protected: bool) -> Options {
         Options { start_protected, ..self }
     }
@@ -373,7 +373,7 @@ pub(crate) struct Step {
     pub(crate) marker: Option<Passed>,
 }
 
-/// A marker that was passed and does not stay: its end in the delta, and the part that begins with it if it is kept.
+/// A marker of a `SegmentSet` that completed: its end in the delta and, if it is kept, the part that begins with it.
 pub(crate) struct Passed {
     pub(crate) end: usize,
     pub(crate) word: Word,
@@ -381,7 +381,7 @@ pub(crate) struct Passed {
 }
 
 impl<E: Emit> Stream<E> {
-    /// Begins a step: drops the text that the step before released.
+    /// Begins a step: drops the text that the previous step released.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {
         self.held.begin();
@@ -423,7 +423,7 @@ impl<E: Emit> Stream<E> {
         Released::all_of(delta)
     }
 
-    /// Reads `delta` through its first marker that does not stay, or all of it, or up to a stop.
+    /// Reads `delta` up to the end of a stop or of its first marker that does not stay. If there is none, reads it all.
     #[inline]
     pub(crate) fn step(&mut self, delta: &str, armed: bool) -> Step {
         let part = self.open();
@@ -439,7 +439,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(delta, found, part)
     }
 
-    /// Reads `text`, which is a whole live `marker` and came as one token. Nothing completes before its last character.
+    /// Reads `text`, which is a whole live `marker` and came as one token. No stop completes before its last character.
     pub(crate) fn step_marker(&mut self, text: &str, marker: Word, armed: bool) -> Step {
         let part = self.open();
         let Stream { set, cursor, history, read, .. } = self;
@@ -447,7 +447,7 @@ impl<E: Emit> Stream<E> {
         self.conclude(text, found, part)
     }
 
-    /// Makes the step in which `delta` was read from `part` on and `found` completed.
+    /// Ends the step that read `delta`. `part` was open when the step began; `found` is what completed, if anything.
     #[inline]
     fn conclude(&mut self, delta: &str, found: Option<Completion>, part: Part) -> Step {
         let step = |released| Step { part, released, marker: None };
@@ -469,7 +469,7 @@ impl<E: Emit> Stream<E> {
         self.held.push(delta, held)
     }
 
-    /// Releases the text before a marker that completed at the end of `through`.
+    /// Releases the text before a marker that completed at the end of `through`, and opens the next part.
     fn end_part(&mut self, through: &str, word: Word, part: Part) -> Step {
         let lead = self.graph().lead_of(word);
         self.follow(word.node, lead);
@@ -546,7 +546,7 @@ impl<E: Emit> Stream<E> {
         self.held.push(text, 0)
     }
 
-    /// Releases the held text at the end of the stream. The end may confirm a match.
+    /// Releases the held text at the end of the stream. If the end confirms the match of a pattern, the pattern fires.
     pub(crate) fn end(&mut self) -> Released {
         if self.has_fired() {
             return Released::default();
@@ -573,8 +573,8 @@ impl<E: Emit> Stream<E> {
         self.graph().stop(self.cursor.node, special)
     }
 
-    /// Releases the held text before a special token without text, if the token is a stop or a marker here. A stop fires
-    /// if `armed`; a marker leads to its region. Returns `None` if the token is neither.
+    /// Releases the held text before a special token without text, if the token is a live stop or marker. A stop fires
+    /// if `armed`; a marker opens its region. Returns `None` if the token is neither.
     pub(crate) fn take_special(&mut self, special: &str, armed: bool) -> Option<Released> {
         if self.has_fired() {
             return None;

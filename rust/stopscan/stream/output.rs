@@ -19,7 +19,7 @@ pub trait Emit: Sized + 'static {
     #[doc(hidden)]
     type Safe: SafeText;
 
-    /// The name of the type of its sets.
+    /// The name of the type of set: `StopSet` or `SegmentSet`.
     #[doc(hidden)]
     const SET: &'static str;
 
@@ -72,7 +72,7 @@ pub struct Output<'a> {
     pub text: &'a str,
     /// The stop that has fired. The stream has then ended.
     pub stop_match: Option<StopMatch<'a>>,
-    /// The number of bytes of the delta that are in `text`. The others are held, cut or unused.
+    /// The number of bytes of the delta that are in `text`. Its other bytes are held, cut or unused.
     pub released: usize,
 }
 
@@ -204,12 +204,12 @@ pub struct Segment<'a> {
     /// The text, which is never empty.
     pub text: &'a str,
     /// The number of the part: counts the markers before this text that begin a part. A marker begins a part if it
-    /// leads to another state, also of the same region, or if it is kept. The text of one part may come in several
+    /// leads to another state, even of the same region, or if it is kept. The text of one part may come in several
     /// segments.
     pub part: u32,
 }
 
-/// The segments that are safe after one call. No segment is empty, and neighbours belong to different parts.
+/// The segments that one call returns, safe to emit. No segment is empty, and neighbours belong to different parts.
 ///
 /// ```
 /// use stopscan::{SegmentSet, Segmenter};
@@ -235,7 +235,7 @@ impl<'a> Segments<'a> {
         self.stop_match
     }
 
-    /// Makes segments of texts whose neighbours belong to different parts.
+    /// Makes a segment of each text. Neighbouring texts must belong to different parts.
     pub(super) fn new(
         stop_match: Option<StopMatch<'a>>,
         texts: impl IntoIterator<Item = (Part, &'a str)>,
@@ -365,7 +365,7 @@ impl<'a> StopMatch<'a> {
     }
 }
 
-/// The stop that fired. It ends where the stream stopped reading.
+/// The stop that fired. It ends where the stream stopped reading; a `FiredStop::Special` begins there.
 #[derive(Clone, Debug)]
 pub(crate) struct Fired {
     pub(crate) stop: FiredStop,

@@ -1,5 +1,5 @@
-//! Writes and reads the state of a stream for snapshots. Only held text is written. The state of an automaton is
-//! written as a word and the number of its bytes that were read.
+//! Writes and reads the state of a stream for snapshots. Of the text, only what the stream still needs is written. The
+//! state of an automaton is written as a word and the number of its bytes that were read.
 
 use super::{Emit, Fired, FiredStop, Stream};
 use crate::graph::{Graph, Word};
@@ -26,7 +26,7 @@ impl<E: Emit> Stream<E> {
     /// Replaces the state of this stream by that of `snapshot`.
     ///
     /// # Errors
-    /// If the snapshot was made with another set or other options. The stream is then as before.
+    /// If the snapshot was made with another set or other options. The stream is then unchanged.
     ///
     /// ```
     /// use stopscan::{SnapshotError, StopScanner, StopSet};
@@ -99,7 +99,7 @@ impl<E: Emit> Stream<E> {
         Some(stream)
     }
 
-    /// Restores the stops, markers and patterns that had begun, and the text that is held for them.
+    /// Restores the stops, markers and patterns that had begun, the text that is held for them, and loops.
     fn resume(&mut self, reader: &mut Reader<'_>) -> Option<()> {
         let graph = self.set.graph();
         let (node, word, length) = (self.cursor.node, reader.number()? as u32, reader.number()?);
