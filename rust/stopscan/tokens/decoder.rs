@@ -97,7 +97,7 @@ pub(crate) struct Decoder {
     /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
     /// part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token was decoded and not skipped, be it of the prompt. Always true if no token is `FIRST`.
+    /// Whether a token, even one of the prompt, was decoded and not skipped. Always true if no token is `FIRST`.
     pub(crate) started: bool,
     /// Whether the current run of byte tokens has a stray byte. Only [`Strays::Runs`] sets it.
     pub(crate) stray: bool,

@@ -234,7 +234,7 @@ pub enum Finish {
     Ended(EndReason),
 }
 
-/// A reason to end a stream other than a string, a pattern or a stop token. Its name is that of `stopscan.finish`.
+/// A reason to end a stream, except a string, a pattern or a stop token. The names are those of `stopscan.finish`.
 ///
 /// ```
 /// use stopscan::EndReason;

@@ -94,7 +94,7 @@ impl TokenKind {
     /// The id has no token.
     pub const GAP: TokenKind = TokenKind(16);
 
-    /// Whether the token is whole characters and not special: whether special tokens are skipped does not matter to it.
+    /// Whether the token is whole characters and not special, so that `skip_special_tokens` does not change its text.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
         self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
