@@ -27,7 +27,7 @@ __all__ = [
     "truncate",
 ]
 
-# What several classes have in common. The compiled module has no such bases.
+# Bases with the members that several classes share. The compiled module has no such bases.
 
 _Out = TypeVar("_Out", covariant=True)
 
@@ -386,9 +386,9 @@ class TokenScanner(_OfTokens):
       id as a token without text, because models have more ids than their tokenizers.
     - ``prompt_token_ids``: the tokens that the text continues. They decide whether the first token keeps its
       leading space, and the stream may complete their last character.
-    - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is
-      one special token is still found. A marker of a special token and other text raises ``ValueError``: pass
-      ``skip_special_tokens=False``.
+    - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
+      marker that is one special token is still found. A marker that has a special token and other text raises
+      ``ValueError``: pass ``skip_special_tokens=False``.
 
     A pickle contains the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
     tokenizer, use ``snapshot``, which does not contain the vocabulary.

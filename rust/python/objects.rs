@@ -108,7 +108,7 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
 }
 
 /// Makes lists of one segment, which most deltas return: fills a list, copies it, and empties it again. PyO3's own
-/// constructors end the process if there is no memory.
+/// constructors panic if there is no memory.
 pub(crate) struct ListTemplate(Py<PyList>);
 
 impl ListTemplate {

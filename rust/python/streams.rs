@@ -1,4 +1,4 @@
-//! The streams of deltas of Python, which threads can share, with a fast path around their lock.
+//! The Python classes for streams of deltas. Threads can share a stream; most deltas need not take its lock.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -319,7 +319,7 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if nothing can begin in `text`, counts it as read without the lock and returns its node; all of the
+    /// Fast path: if nothing can begin in `text`, counts it as read without the lock and returns the node; all of the
     /// text is safe. Otherwise returns `None` and changes nothing; the caller then calls `feed_locked`.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
@@ -649,7 +649,7 @@ impl<C: Core> Guarded<C> {
         self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
-    /// Returns the node of a text if its shape tells that nothing begins in it.
+    /// Returns the node of the stream if the shape of a text tells that nothing begins in the text.
     #[inline(always)]
     pub(crate) fn plain_by(&self, shape: Shape) -> Option<u32> {
         shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))

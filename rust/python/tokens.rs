@@ -1,4 +1,4 @@
-//! The streams of tokens of Python, which threads can share, with a fast path around their lock.
+//! The Python classes for streams of token ids. Threads can share a stream; most tokens need not take its lock.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -165,9 +165,9 @@ token_class! {
     ///   id as a token without text, because models have more ids than their tokenizers.
     /// - ``prompt_token_ids``: the tokens that the text continues. They decide whether the first token keeps its
     ///   leading space, and the stream may complete their last character.
-    /// - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is
-    ///   one special token is still found. A marker of a special token and other text raises ``ValueError``: pass
-    ///   ``skip_special_tokens=False``.
+    /// - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
+    ///   marker that is one special token is still found. A marker that has a special token and other text raises
+    ///   ``ValueError``: pass ``skip_special_tokens=False``.
     ///
     /// A pickle contains the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
     /// tokenizer, use ``snapshot``, which does not contain the vocabulary.
@@ -336,8 +336,8 @@ impl<E: PyEmit> Tokens<E> {
         Ok(safe)
     }
 
-    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns its id, the number of tokens
-    /// with it, and the text. Reads only an `int`: any other object may run Python code when it is read, so it is read
+    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns the id, the number of tokens
+    /// up to it, and its text. Reads only an `int`: any other object may run Python code when it is read, so it is read
     /// once, under the lock.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {

@@ -17,7 +17,7 @@ pub(crate) struct Ledger {
     pub(crate) settled: usize,
     /// The number of the token with the last settled character, or with the first one read if none is settled yet.
     pub(crate) token: usize,
-    /// For each later token, the code point at which its text begins, and its number.
+    /// For each token after `token`: the code point at which its text begins, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
     /// The number of tokens of each region, if the set has regions.
     pub(crate) tally: Option<Box<Tally>>,

@@ -139,7 +139,7 @@ pub fn end_bit(id: u32) -> u64 {
     1 << (id % 64)
 }
 
-/// What happens to an id that the vocabulary lacks. Models have more ids than their tokenizers.
+/// What happens to an id that the vocabulary lacks. A model may have more ids than its tokenizer.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, UnknownIds, Vocabulary};

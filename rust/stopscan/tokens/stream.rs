@@ -379,9 +379,8 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.kept
     }
 
-    /// The number of tokens of each region, for a usage report. A token counts in the region where its last character
-    /// lies. It counts in no region if it completes a marker, if it is the stop token or EOS that ended the stream, or
-    /// if a stop cuts it off as a whole.
+    /// The number of tokens of each region, for a usage report. A token counts in the region of its last character, but
+    /// not if it completes a marker, ends the stream as a stop token or EOS, or is wholly cut off by a stop.
     pub fn tokens_in(&self) -> impl Iterator<Item = (&str, usize)> {
         let Ledger { tally, kept, .. } = &self.decoded.ledger;
         let counts = tally.as_ref().map_or(std::slice::from_ref(kept), |tally| &tally.counts);

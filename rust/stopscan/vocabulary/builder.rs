@@ -148,8 +148,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether a special token makes U+FFFD of a character that was begun, even if the token is skipped. Mistral's
-    /// tekken vocabularies need it.
+    /// Sets whether a special token, even if skipped, makes U+FFFD of a character that was begun, as in Mistral's tekken.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
