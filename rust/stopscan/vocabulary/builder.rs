@@ -148,7 +148,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether a special token, even if skipped, makes U+FFFD of a character that was begun, as in Mistral's tekken.
+    /// Sets whether a special token, even if skipped, turns half a character into U+FFFD, as in Mistral's tekken.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
