@@ -27,7 +27,7 @@ __all__ = [
     "truncate",
 ]
 
-# What several classes have in common. The compiled module has no such bases.
+# Bases with the members that several classes share. The compiled module has no such bases.
 
 _Out = TypeVar("_Out", covariant=True)
 
@@ -106,16 +106,14 @@ class _OfTokens(_Scanner):
         """The number of tokens that were fed, for a usage report."""
     @property
     def tokens_kept(self) -> int:
-        """The number of tokens up to the last token that has a part in the emitted text. Cut ids and logprobs
-        there.
-        """
+        """The number of tokens up to the last one with a part in the emitted text. Cut ids and logprobs after it."""
     @property
     def tokens_in(self) -> dict[str, int]:
         """The number of tokens of each region, for a usage report. Each call makes a new dict.
 
-        A token counts in the region of its last character. If a stop cuts it, it counts if some of its text was
-        emitted. A token that completes a marker, an EOS and a stop token count in no region. Without regions the
-        dict is ``{"answer": tokens_kept}``.
+        A token counts in the region of its last character. A token that a stop cuts counts if some of its text
+        was emitted. A token that completes a marker counts in no region, nor does a stop token or EOS that ends
+        the stream. Without regions the dict is ``{"answer": tokens_kept}``.
         """
 
 @type_check_only
@@ -127,10 +125,10 @@ class _Stream(Iterator[_Out]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
     ) -> None: ...
     def close(self) -> None:
-        """Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.
+        """Closes the source, as a stop does. The stream ends after the text that is ready. Held text stays in ``held``.
 
-        If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
-        The ``RuntimeError`` while another thread is in the stream is such an error.
+        If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
+        ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
         """
     @property
     def match(self) -> StopMatch | None:
@@ -146,8 +144,8 @@ class _Stream(Iterator[_Out]):
         """The region that is open."""
     @property
     def closes(self) -> bool:
-        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes on
-        after a stop.
+        """Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes
+        on after a stop.
         """
 
 @final
@@ -222,7 +220,7 @@ class StopSet(_Set):
       ``\b``. They are hidden stops. The match that completes first fires.
     - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
       released. A pattern that could hold ordinary text for ever needs this limit.
-    - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
+    - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
     - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
       is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
       opening marker of the pair.
@@ -231,9 +229,9 @@ class StopSet(_Set):
 
     A stop that is given twice counts once.
 
-    Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that is not supported, more
-    than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
-    ``UnicodeEncodeError`` for a lone surrogate.
+    Raises ``ValueError`` for an empty stop or marker, a string with two meanings (such as a stop that is hidden and
+    visible), a pattern that is not supported, more than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises
+    ``TypeError`` for a stop that is not a string, and ``UnicodeEncodeError`` for a lone surrogate.
 
     >>> StopSet(["is", "a"]).find("this a")
     StopMatch('is', 2)
@@ -257,7 +255,7 @@ class StopSet(_Set):
     def regions(self) -> dict[str, dict[str, str]] | None:
         """The graph of regions that was given, or ``None``. Each call makes a new dict."""
     def find(self, text: str, /, *, start_protected: bool = False, region: str | None = None) -> StopMatch | None:
-        """Returns the match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
+        """Returns the match that a scanner reports when it reads all of ``text``, or ``None`` if no stop fires.
 
         >>> StopSet(["b", "ab"]).find("xab")
         StopMatch('ab', 1)
@@ -286,8 +284,8 @@ class StopScanner(_Scanner):
     - ``start_protected``: whether the stream begins inside the first protected region of the set.
     - ``region``: the region of the set, or the state of a region, in which the stream begins.
 
-    One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read ``match``,
-    ``held`` and ``region`` meanwhile: it waits until the call has ended.
+    One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
+    ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
 
     >>> scanner = StopScanner(["END"])
     >>> scanner.feed("The E"), scanner.held
@@ -324,8 +322,8 @@ class StopScanner(_Scanner):
     def bypass(self, text: str, /) -> str:
         """Returns the held text and ``text``, joined, without scanning ``text``.
 
-        Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the beginning
-        of a stop that was held. An open region stays open. After a match the result is ``""``.
+        Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the
+        beginning of a stop that was held. An open region stays open. After a match the result is ``""``.
 
         >>> scanner = StopScanner("END")
         >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -342,8 +340,8 @@ class StopScanner(_Scanner):
 class StopStream(_Stream[str]):
     """An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
 
-    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-    raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
+    the source raises, the error reaches the caller, and ``held`` still has the withheld text.
     """
 
 @disjoint_base
@@ -351,8 +349,8 @@ class Vocabulary(_Copied):
     """The bytes of each token id of a tokenizer.
 
     ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
-    ``tokenizer.json`` as bytes, or a list with one item for each id. A string or bytes: the token's text; an int: one
-    byte of a byte token; ``None``: an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
+    ``tokenizer.json`` as bytes, or a list with one item for each id: a string or bytes for the text of a token, an int
+    for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
     """
     def __new__(
         cls,
@@ -372,33 +370,34 @@ class Vocabulary(_Copied):
 
 @final
 class TokenScanner(_OfTokens):
-    """Scans one stream of token ids: ``feed`` returns the text that is safe to emit, and ``finish`` says why the stream
-    ended.
+    """Scans one stream of token ids: ``feed`` returns the text that is safe to emit, and ``finish`` says why the
+    stream ended.
 
     The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``stop``, ``include_stop``,
     ``start_protected`` and ``region`` are those of ``StopScanner``.
 
     - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     - ``max_tokens``: the number of tokens after which the stream ends.
-    - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop
-      string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+    - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
+      stop string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
     - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
       that ends the sequence there.
     - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
       id as a token without text, because models have more ids than their tokenizers.
-    - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
-      complete their last character.
-    - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is
-      one special token is still found. A marker of a special token and other text raises ``ValueError``: pass
-      ``skip_special_tokens=False``.
+    - ``prompt_token_ids``: the tokens that the text continues. They decide whether the first token keeps its
+      leading space, and the stream may complete their last character.
+    - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
+      marker that is one special token is still found. A marker that has a special token and other text raises
+      ``ValueError``: pass ``skip_special_tokens=False``.
 
     A pickle contains the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
     tokenizer, use ``snapshot``, which does not contain the vocabulary.
 
     If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
-    ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a token that ends the stream
-    is neither scanned nor emitted; a stop fires there only if it is the token's whole text. No stop fires inside a
-    token whose text is a whole marker of the open region.
+    ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a stop token or EOS that ends
+    the stream is neither scanned nor emitted; a stop string fires at such a token only if it is the token's whole
+    text. (The token that reaches ``max_tokens`` has its text.) No stop fires inside a token whose whole text is a
+    marker that counts in the open region.
 
     >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     >>> for token_id in generate(prompt):
@@ -447,8 +446,8 @@ class TokenScanner(_OfTokens):
 
 @final
 class TokenSegmenter(_OfTokens):
-    """Cuts one stream of token ids into segments: ``feed`` returns the segments that are safe to emit, and ``finish`` says
-    why the stream ended.
+    """Cuts one stream of token ids into segments: ``feed`` returns the segments that are safe to emit, and ``finish``
+    says why the stream ended.
 
     The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``segments``, ``region`` and
     ``include_stop`` are those of ``Segmenter``. All other arguments are those of ``TokenScanner``.
@@ -550,7 +549,7 @@ class SegmentSet(_Set):
 
     A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
     states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
-    of ``tool_call``.
+    of the text of ``tool_call``.
 
     Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
     marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
@@ -587,9 +586,9 @@ class Segmenter(_Scanner):
     A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
     the markers between them, joined in order, are the input.
 
-    The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state, from 0
-    at the start of the stream. Text of one part may come in several segments. Join the text of the reasoning and of the
-    answer by region, and the text of calls by part.
+    The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state or
+    were kept, from 0 at the start of the stream. Text of one part may come in several segments. Join the text of the
+    reasoning and of the answer by region, and the text of calls by part.
 
     - ``segments``: a ``SegmentSet``, or the markers that make a set.
     - ``region``: where the stream begins. The default is the first region.
@@ -640,8 +639,8 @@ class Segmenter(_Scanner):
 class SegmentStream(_Stream[tuple[str, str, int]]):
     """An iterator of segments over an iterable of deltas, and a context manager. ``split`` makes it.
 
-    At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-    raises, the error reaches the caller, and ``held`` still has the withheld text.
+    The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
+    the source raises, the error reaches the caller, and ``held`` still has the withheld text.
     """
 
 def split(

@@ -35,7 +35,7 @@ impl<'py> Strings<'py> {
             Ok(string) => Ok(string),
             Err(error) => Err(no_string(&error.into_inner(), &format!("{name} {index}"))),
         }))?;
-        // A set has another order in each process, but another process may read the snapshot.
+        // The order of a Python set differs between processes, and another process may read a snapshot of the stream.
         if object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>() {
             let sorted = list(object.py(), strings.items.into_iter().map(Ok))?;
             sorted.sort()?;
@@ -104,7 +104,7 @@ pub(crate) fn string<'a, 'py>(object: &'a Bound<'py, PyAny>, name: &str) -> PyRe
     object.cast_exact::<PyString>().or_else(|_| object.cast::<PyString>()).map_err(|_| no_string(object, name))
 }
 
-/// Returns the text of `string`, or the error that names the string.
+/// Returns the text of `string`. The reason of a `UnicodeEncodeError` begins with `name`.
 pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> String) -> PyResult<&'a str> {
     string.to_str().map_err(|error| {
         let value = error.value(string.py()).clone();
@@ -115,11 +115,11 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>, name: impl FnOnce() -> S
     })
 }
 
-/// CPython is not asked for the UTF-8 of a string with more code points than this: it would keep the UTF-8 as long as the
-/// string lives.
+/// CPython is not asked for the UTF-8 of a string with more code points than this: it would keep the UTF-8 as long as
+/// the string lives.
 const KEPT: usize = 256;
 
-/// Returns the text of `string` if it is short and exactly a `str`. A subclass may define another length.
+/// Returns the text of `string` if it is short and exactly a `str`: a subclass may have a `__len__` of its own.
 #[inline(always)]
 pub(crate) fn short_text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<Option<&'a str>> {
     match string.is_exact_instance_of::<PyString>() && string.len()? <= KEPT {
@@ -148,7 +148,7 @@ fn with_long_text<T>(string: &Bound<'_, PyString>, action: impl FnOnce(&str) -> 
         return with_text(plain.cast_exact::<PyString>()?, action);
     }
     if string.call_method0(new_string(py, "isascii")?)?.is_truthy()? {
-        return action(string.to_str()?); // it is its own UTF-8
+        return action(string.to_str()?); // ASCII is its own UTF-8
     }
     // CPython keeps the UTF-8 of the copy, and frees both. (The bytes of `encode_utf8` would have to be checked again.)
     let copy = string.add(new_string(py, "\n")?)?;
@@ -213,8 +213,7 @@ pub(crate) fn options(
     }
 }
 
-/// Writing or reading a snapshot takes this many times its size: for its bytes, the state, and the beginnings that are
-/// held.
+/// The memory to write or read a snapshot, in times of its size: for its bytes, the state, and the held text.
 pub(crate) const SNAPSHOT: usize = 4;
 
 /// Returns `object` as a snapshot.

@@ -108,7 +108,7 @@ pub(crate) fn room(bytes: usize) -> PyResult<()> {
 }
 
 /// Makes lists of one segment, which most deltas return: fills a list, copies it, and empties it again. PyO3's own
-/// constructors end the process if there is no memory.
+/// constructors panic if there is no memory.
 pub(crate) struct ListTemplate(Py<PyList>);
 
 impl ListTemplate {
@@ -129,7 +129,7 @@ impl ListTemplate {
     }
 }
 
-/// Makes the segments of a region in the same way. The template keeps the number of the part, because most segments
+/// Makes the segments of a region as `ListTemplate` makes lists. It keeps the number of the part, because most segments
 /// have the part of the segment before.
 pub(crate) struct SegmentTemplate {
     /// The region, the text, and the part.
@@ -162,8 +162,8 @@ impl SegmentTemplate {
         }
     }
 
-    /// Makes the segment without the template. Without the GIL, other threads share the template; with the GIL, a
-    /// finalizer that ran during the copy may have filled it.
+    /// Makes the segment without the template. Without the GIL, other threads share the template. With the GIL, a
+    /// finalizer that ran during the copy may have changed the template.
     #[cold]
     fn segment_of_its_own<'py>(&self, text: &Bound<'py, PyString>, part: u32) -> PyResult<Bound<'py, PyTuple>> {
         let region = self.items.bind(text.py()).get_item(0)?;

@@ -95,7 +95,7 @@ macro_rules! set_methods {
 ///   ``\b``. They are hidden stops. The match that completes first fires.
 /// - ``max_held``: the most code points that are held for a pattern. A longer match is given up, and its text is
 ///   released. A pattern that could hold ordinary text for ever needs this limit.
-/// - ``protect``: pairs of an opening and a closing marker. No stop fires between the markers.
+/// - ``protect``: pairs of an opening and a closing marker. Between the markers, no stop except a loop fires.
 /// - ``regions``: a graph of regions as in ``SegmentSet``. In a ``StopSet`` the markers stay in the text. ``protect``
 ///   is short for a graph with the region ``answer``, in which stops fire, and a region for each pair, named after the
 ///   opening marker of the pair.
@@ -104,9 +104,9 @@ macro_rules! set_methods {
 ///
 /// A stop that is given twice counts once.
 ///
-/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings, a pattern that is not supported, more
-/// than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises ``TypeError`` for a stop that is not a string, and
-/// ``UnicodeEncodeError`` for a lone surrogate.
+/// Raises ``ValueError`` for an empty stop or marker, a string with two meanings (such as a stop that is hidden and
+/// visible), a pattern that is not supported, more than 8,000,000 bytes of UTF-8, or more than 99 pairs. Raises
+/// ``TypeError`` for a stop that is not a string, and ``UnicodeEncodeError`` for a lone surrogate.
 ///
 /// >>> StopSet(["is", "a"]).find("this a")
 /// StopMatch('is', 2)
@@ -181,7 +181,7 @@ impl StopSet {
         (has_regions && !protects).then(|| markers(py, &self.core)).transpose()
     }
 
-    /// Returns the match that a scanner reports for the whole of ``text``, or ``None`` if no stop fires.
+    /// Returns the match that a scanner reports when it reads all of ``text``, or ``None`` if no stop fires.
     ///
     /// >>> StopSet(["b", "ab"]).find("xab")
     /// StopMatch('ab', 1)
@@ -258,7 +258,7 @@ impl StopSet {
         Python::attach(|py| StopSet::new(py, stop.into(), None, None, None, None, None, None, None))
     }
 
-    /// The options that make it again.
+    /// Returns the keyword arguments that make the set again, for pickle and `repr`.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (protect, regions) = (self.protect(py)?, self.regions(py)?);
         let protects = !protect.is_empty();
@@ -298,7 +298,7 @@ pub(crate) fn truncate<'py>(
 ///
 /// A region can have several states: ``"tool_call/in reasoning"`` is a state of the region ``tool_call``. Mappings name
 /// states, and segments name regions. A marker that leads to ``keep("tool_call")`` stays in the text, as the beginning
-/// of ``tool_call``.
+/// of the text of ``tool_call``.
 ///
 /// Raises ``ValueError`` for an empty stop or marker, a string that is a stop and a marker, a region that is missing, a
 /// marker inside which another marker of the region ends, more than 100 regions, or more than 8,000,000 bytes of UTF-8.
@@ -314,7 +314,7 @@ pub(crate) struct SegmentSet {
     pub(crate) regions: Vec<Py<PyString>>,
     /// The name of each node's region.
     pub(crate) names: Vec<Py<PyString>>,
-    /// The segments of each node, without their text.
+    /// Makes the segments of each node.
     templates: Vec<SegmentTemplate>,
     /// Makes the lists of one segment.
     pub(crate) one: ListTemplate,
@@ -392,7 +392,7 @@ impl SegmentSet {
         SegmentSet::new(segments, None, None, None, None, None, None)
     }
 
-    /// The options that make it again.
+    /// Returns the keyword arguments that make the set again, for pickle and `repr`.
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         set_options(py, &self.core, [("stop", self.stop(py)?.into_any())], false)
     }
@@ -505,7 +505,7 @@ pub(crate) fn formats() -> Vec<(&'static str, &'static str, Vec<State>)> {
     Format::all().map(|format| (format.name(), format.source(), states(format))).collect()
 }
 
-/// The arguments of a set, in its builder.
+/// The arguments of a set, collected in its builder.
 struct SetArguments<E> {
     set: SetBuilder<E>,
     /// Whether compiling takes long enough to release the GIL: there are patterns, or many stops.
@@ -543,14 +543,14 @@ impl<E: Emit> SetArguments<E> {
         Ok(arguments)
     }
 
-    /// Adds a part of the set. The builder copies its `bytes` bytes.
+    /// Adds a part of the set, after asking for the memory of the `bytes` bytes that the builder copies.
     fn add(&mut self, bytes: usize, add: impl FnOnce(SetBuilder<E>) -> SetBuilder<E>) -> PyResult<()> {
         room(bytes)?;
         self.set = add(std::mem::take(&mut self.set));
         Ok(())
     }
 
-    /// Returns the names as they were given.
+    /// Adds the regions and their markers. Returns the names of the regions as they were given.
     fn add_regions<'py>(&mut self, regions: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec<Bound<'py, PyString>>> {
         let mut names = Vec::new();
         for (region, leads) in items(regions, name)? {

@@ -19,8 +19,8 @@ use crate::turns::{GIL, NOBODY, in_use, this_thread};
 
 /// An iterator of non-empty safe text over an iterable of deltas, and a context manager. ``scan`` makes it.
 ///
-/// At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-/// raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
+/// the source raises, the error reaches the caller, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan", frozen, extends = DeltaStream)]
 pub(crate) struct StopStream;
 
@@ -46,8 +46,8 @@ pub(crate) fn scan(
 
 /// An iterator of segments over an iterable of deltas, and a context manager. ``split`` makes it.
 ///
-/// At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-/// raises, the error reaches the caller, and ``held`` still has the withheld text.
+/// The iterable is the source. At its end the stream flushes. As soon as a stop fires, the stream closes the source. If
+/// the source raises, the error reaches the caller, and ``held`` still has the withheld text.
 #[pyclass(module = "stopscan.segments", frozen, extends = DeltaStream)]
 pub(crate) struct SegmentStream;
 
@@ -88,7 +88,7 @@ enum DeltaReader {
     Segments(Deltas<Segmented>, Mutex<VecDeque<Py<PyAny>>>),
 }
 
-/// Evaluates `$look` on the stream, for a getter. Another thread may look while the source runs; the source itself may not.
+/// Evaluates `$look` on the stream, for a getter. While the source runs, other threads may look, but not the source.
 macro_rules! look_at {
     ($streams:expr, $stream:ident => $look:expr) => {{
         let streams = $streams;
@@ -137,10 +137,10 @@ impl DeltaStream {
         error.map_or(Ok(None), |error| Err(PyErr::from_value(error.into_bound(py).into_any())))
     }
 
-    /// Closes the source, as a stop does. The stream ends with the text that is ready. Held text stays in ``held``.
+    /// Closes the source, as a stop does. The stream ends after the text that is ready. Held text stays in ``held``.
     ///
-    /// If the source cannot be closed, the error reaches the caller. The stream then goes on, and can be closed again.
-    /// The ``RuntimeError`` while another thread is in the stream is such an error.
+    /// If closing the source fails, the error reaches the caller; if another thread is in the stream, ``close`` raises
+    /// ``RuntimeError``. In both cases the stream stays open, and ``close`` can be called again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.source.close(py)
     }
@@ -185,8 +185,8 @@ impl DeltaStream {
         look_at!(self, stream => stream.region(py))
     }
 
-    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes on
-    /// after a stop.
+    /// Whether the source can be closed. A plain iterator, such as transformers' streamer, cannot: its generation goes
+    /// on after a stop.
     #[getter]
     fn closes(&self, py: Python<'_>) -> PyResult<bool> {
         self.source.closes(py)
@@ -270,7 +270,7 @@ impl Drop for Running<'_> {
 }
 
 impl Source {
-    /// `asynchronous` is the function for an async source.
+    /// `asynchronous` names the function for an async source, for the error that such a source raises here.
     fn new(deltas: &Bound<'_, PyAny>, asynchronous: &str) -> PyResult<Source> {
         let iterator = iterated(deltas, || {
             let is_async = deltas.hasattr("__aiter__").unwrap_or(false);

@@ -1,4 +1,4 @@
-//! The streams of deltas of Python, which threads can share, with a fast path around their lock.
+//! The Python classes for streams of deltas. Threads can share a stream; most deltas need not take its lock.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -126,8 +126,8 @@ macro_rules! delta_methods {
 /// - ``start_protected``: whether the stream begins inside the first protected region of the set.
 /// - ``region``: the region of the set, or the state of a region, in which the stream begins.
 ///
-/// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read ``match``,
-/// ``held`` and ``region`` meanwhile: it waits until the call has ended.
+/// One thread at a time feeds a scanner: two calls of ``feed`` at once raise ``RuntimeError``. Any thread may read
+/// ``match``, ``held`` and ``region`` meanwhile: it waits until the call has ended.
 ///
 /// >>> scanner = StopScanner(["END"])
 /// >>> scanner.feed("The E"), scanner.held
@@ -177,8 +177,8 @@ impl StopScanner {
 
     /// Returns the held text and ``text``, joined, without scanning ``text``.
     ///
-    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the beginning
-    /// of a stop that was held. An open region stays open. After a match the result is ``""``.
+    /// Use it for text that is not to be scanned, such as the arguments of a tool call. The scanner forgets the
+    /// beginning of a stop that was held. An open region stays open. After a match the result is ``""``.
     ///
     /// >>> scanner = StopScanner("END")
     /// >>> scanner.feed("EN"), scanner.bypass("-"), scanner.feed("D")
@@ -203,9 +203,9 @@ delta_methods!(StopScanner, PyString);
 /// A segment is a tuple: the region, the text, and the part. Markers are taken out of the text. The segments' texts and
 /// the markers between them, joined in order, are the input.
 ///
-/// The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state, from 0
-/// at the start of the stream. Text of one part may come in several segments. Join the text of the reasoning and of the
-/// answer by region, and the text of calls by part.
+/// The part is a number that tells two tool calls in a row apart: it counts the markers that led to another state or
+/// were kept, from 0 at the start of the stream. Text of one part may come in several segments. Join the text of the
+/// reasoning and of the answer by region, and the text of calls by part.
 ///
 /// - ``segments``: a ``SegmentSet``, or the markers that make a set.
 /// - ``region``: where the stream begins. The default is the first region.
@@ -319,7 +319,7 @@ impl<E: PyEmit> Deltas<E> {
         Ok(Guarded::new(self.set.clone_ref(py), self.fork()?))
     }
 
-    /// Fast path: if nothing can begin in `text`, counts it as read without the lock and returns its node; all of the
+    /// Fast path: if nothing can begin in `text`, counts it as read without the lock and returns the node; all of the
     /// text is safe. Otherwise returns `None` and changes nothing; the caller then calls `feed_locked`.
     #[inline(always)]
     pub(crate) fn feed_plain(&self, text: &str) -> Option<u32> {
@@ -528,9 +528,9 @@ pub(crate) trait Core: Sized {
 
 /// A stream that threads of Python can share, with its set.
 ///
-/// A lock costs a fifth of a `feed`. Under the GIL, text in which nothing begins, which is the most common, needs no
-/// lock: while the stream is idle, such text changes only how much was read, and `Guarded` counts that. Streams with
-/// patterns or loops also need the text itself, and read it behind the lock.
+/// A lock costs a fifth of a `feed`. In most text no stop or marker begins. Under the GIL, such text needs no lock:
+/// while the stream is idle, it changes only how much was read, and `Guarded` counts that. Streams with patterns or
+/// loops also need the text itself, and read it with the lock held.
 ///
 /// The fields that plain text needs come first, so that a stream that is not in the cache costs one cache line.
 #[repr(C)]
@@ -539,13 +539,13 @@ pub(crate) struct Guarded<C: Core> {
     passed: AtomicUsize,
     /// Nothing begins in a text whose shape passes this filter.
     filter: AtomicU64,
-    /// The number of these bytes that continue a code point.
+    /// The number of the bytes in `passed` that continue a code point.
     continued: AtomicUsize,
     /// The node of an idle stream, or `NOT_IDLE`.
     node: AtomicU32,
     /// The number of parts before the open part of an idle stream.
     part: AtomicU32,
-    /// Whether the core needs the text itself, for patterns or loops.
+    /// Whether the core needs the text itself, because the set has patterns or loops.
     needs_text: bool,
     pub(crate) set: Py<<C::Emit as PyEmit>::Class>,
     core: Turns<C>,
@@ -649,7 +649,7 @@ impl<C: Core> Guarded<C> {
         self.core.if_free(|core| core.stream_mut().skip_text(text, length)).unwrap_or(false)
     }
 
-    /// Returns the node of a text if its shape tells that nothing begins in it.
+    /// Returns the node of the stream if the shape of a text tells that nothing begins in the text.
     #[inline(always)]
     pub(crate) fn plain_by(&self, shape: Shape) -> Option<u32> {
         shape.passes(self.filter.load(Relaxed)).then(|| self.node.load(Relaxed))
@@ -664,7 +664,7 @@ impl<C: Core> Guarded<C> {
         }
     }
 
-    /// Returns the node of an idle stream that needs only the length of a text.
+    /// Returns the node of the stream if the stream is idle and needs only the length of a text.
     pub(crate) fn node_to_count_at(&self) -> Option<u32> {
         (self.is_idle() && !self.needs_text).then(|| self.node.load(Relaxed))
     }

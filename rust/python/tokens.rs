@@ -1,4 +1,4 @@
-//! The streams of tokens of Python, which threads can share, with a fast path around their lock.
+//! The Python classes for streams of token ids. Threads can share a stream; most tokens need not take its lock.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -127,8 +127,7 @@ macro_rules! token_class {
                 int(py, self.stream.guarded.unread.seen.load(Relaxed))
             }
 
-            /// The number of tokens up to the last token that has a part in the emitted text. Cut ids and logprobs
-            /// there.
+            /// The number of tokens up to the last one with a part in the emitted text. Cut ids and logprobs after it.
             #[getter]
             fn tokens_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyInt>> {
                 int(py, self.stream.guarded.look(|stream| stream.tokens_kept())?)
@@ -136,9 +135,9 @@ macro_rules! token_class {
 
             /// The number of tokens of each region, for a usage report. Each call makes a new dict.
             ///
-            /// A token counts in the region of its last character. If a stop cuts it, it counts if some of its text was
-            /// emitted. A token that completes a marker, an EOS and a stop token count in no region. Without regions the
-            /// dict is ``{"answer": tokens_kept}``.
+            /// A token counts in the region of its last character. A token that a stop cuts counts if some of its text
+            /// was emitted. A token that completes a marker counts in no region, nor does a stop token or EOS that ends
+            /// the stream. Without regions the dict is ``{"answer": tokens_kept}``.
             #[getter]
             fn tokens_in<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
                 self.stream.tokens_in(py)
@@ -150,33 +149,34 @@ macro_rules! token_class {
 }
 
 token_class! {
-    /// Scans one stream of token ids: ``feed`` returns the text that is safe to emit, and ``finish`` says why the stream
-    /// ended.
+    /// Scans one stream of token ids: ``feed`` returns the text that is safe to emit, and ``finish`` says why the
+    /// stream ended.
     ///
     /// The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``stop``, ``include_stop``,
     /// ``start_protected`` and ``region`` are those of ``StopScanner``.
     ///
     /// - ``stop_token_ids``, ``eos_token_ids``: tokens that end the stream. The text of such a token is not emitted.
     /// - ``max_tokens``: the number of tokens after which the stream ends.
-    /// - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A stop
-    ///   string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
+    /// - ``min_tokens``: the number of tokens at the start of the stream in which stops and stop tokens are ignored. A
+    ///   stop string that begins there and completes later fires. An EOS there has no text, and the stream goes on.
     /// - ``eos_ends_early``: whether an EOS among the first ``min_tokens`` tokens ends the stream. Set it for an engine
     ///   that ends the sequence there.
     /// - ``unknown_ids``: ``"refuse"`` raises ``ValueError`` for an id that the tokenizer lacks. ``"count"`` counts the
     ///   id as a token without text, because models have more ids than their tokenizers.
-    /// - ``prompt_token_ids``: the tokens that the text continues. They decide on a leading space, and the stream may
-    ///   complete their last character.
-    /// - ``skip_special_tokens``: whether special tokens have no text. The default is true. A stop or a marker that is
-    ///   one special token is still found. A marker of a special token and other text raises ``ValueError``: pass
-    ///   ``skip_special_tokens=False``.
+    /// - ``prompt_token_ids``: the tokens that the text continues. They decide whether the first token keeps its
+    ///   leading space, and the stream may complete their last character.
+    /// - ``skip_special_tokens``: whether special tokens are left out of the text. The default is true. A stop or a
+    ///   marker that is one special token is still found. A marker that has a special token and other text raises
+    ///   ``ValueError``: pass ``skip_special_tokens=False``.
     ///
     /// A pickle contains the vocabulary, once for all streams in the pickle. To move a stream to a process that has the
     /// tokenizer, use ``snapshot``, which does not contain the vocabulary.
     ///
     /// If a token ends the stream for several reasons, ``finish`` reports the first of: stop, stop token, EOS,
-    /// ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a token that ends the stream
-    /// is neither scanned nor emitted; a stop fires there only if it is the token's whole text. No stop fires inside a
-    /// token whose text is a whole marker of the open region.
+    /// ``max_tokens``. The text equals the tokenizer's ``decode`` of all ids. The text of a stop token or EOS that ends
+    /// the stream is neither scanned nor emitted; a stop string fires at such a token only if it is the token's whole
+    /// text. (The token that reaches ``max_tokens`` has its text.) No stop fires inside a token whose whole text is a
+    /// marker that counts in the open region.
     ///
     /// >>> scanner = TokenScanner(tokenizer, ["END"], eos_token_ids=2)
     /// >>> for token_id in generate(prompt):
@@ -194,8 +194,8 @@ token_class! {
 }
 
 token_class! {
-    /// Cuts one stream of token ids into segments: ``feed`` returns the segments that are safe to emit, and ``finish`` says
-    /// why the stream ended.
+    /// Cuts one stream of token ids into segments: ``feed`` returns the segments that are safe to emit, and ``finish``
+    /// says why the stream ended.
     ///
     /// The first argument is a tokenizer, or the ``Vocabulary`` of a tokenizer. ``segments``, ``region`` and
     /// ``include_stop`` are those of ``Segmenter``. All other arguments are those of ``TokenScanner``.
@@ -219,7 +219,7 @@ token_class! {
 /// A stream of tokens that threads of Python can share.
 ///
 /// The fields that most tokens need come first, as in `Guarded`, and the stream itself is behind a pointer. So a
-/// server's streams lie close together, and a token on the fast path fetches one or two lines of memory.
+/// server's streams lie close together, and a token on the fast path fetches one or two cache lines.
 #[repr(C)]
 pub(crate) struct Tokens<E: PyEmit> {
     max_tokens: usize,
@@ -336,8 +336,8 @@ impl<E: PyEmit> Tokens<E> {
         Ok(safe)
     }
 
-    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns its id, the number of tokens
-    /// with it, and the text. Reads only an `int`: any other object may run Python code when it is read, so it is read
+    /// Fast path: if `token_id` cannot end the stream and decodes to its own text, returns the id, the number of tokens
+    /// up to it, and its text. Reads only an `int`: any other object may run Python code when it is read, so it is read
     /// once, under the lock.
     #[inline(always)]
     fn ready(&self, token_id: &Bound<'_, PyAny>) -> Option<(u32, usize, &Ready)> {
@@ -428,7 +428,7 @@ impl<E: PyEmit> Tokens<E> {
         let ids: Vec<u32> = tokens.iter().map_while(id).collect();
         let Vocabulary { core, native, .. } = self.vocabulary.get();
         self.guarded.change(|stream| {
-            // Memory for the output, and for the place that the ledger keeps of each token.
+            // Memory for the output, and for what the ledger keeps of each token: where its text begins.
             let bytes: usize = ids.iter().map(|&id| 16 + core.bytes(id).map_or(0, <[u8]>::len)).sum();
             room(4 * bytes + 2 * stream.text().size())?;
             if wrong.is_none() && *native && ids.iter().all(|&id| core.contains(id)) {
@@ -545,7 +545,7 @@ pub(crate) enum Decoding {
     Window(Window),
 }
 
-/// Decodes with the tokenizer itself: the Python objects `stopscan.tokens._window.Window` now and after the prompt.
+/// Decodes with the tokenizer itself: Python objects `stopscan.tokens._window.Window`, now and just after the prompt.
 pub(crate) struct Window {
     now: Py<PyAny>,
     start: Py<PyAny>,
@@ -635,7 +635,7 @@ impl Decode for Decoding {
     fn is_whole(&self, id: u32) -> bool {
         match self {
             Decoding::Native(native) => native.is_whole(id),
-            // The window does not tell. A token that also completes a character of the token before counts as whole;
+            // A window does not know. A token that also completes a character of the token before counts as whole;
             // that matters only if both together spell a marker.
             Decoding::Window(_) => true,
         }

@@ -15,7 +15,7 @@ use pyo3::sync::MutexExt;
 
 use crate::errors::runtime_error;
 
-/// Whether calls exclude each other without a lock. Objects of a free-threaded build are larger, which tells it apart.
+/// Whether calls need no lock, because the GIL keeps them apart. A free-threaded Python is known by its larger objects.
 /// `always_lock` makes a build for tests behave like a free-threaded one.
 pub(crate) const GIL: bool = !cfg!(always_lock) && size_of::<pyo3::ffi::PyObject>() == 2 * size_of::<usize>();
 

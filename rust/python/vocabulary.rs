@@ -16,8 +16,8 @@ const TOKEN: usize = 64;
 /// The bytes of each token id of a tokenizer.
 ///
 /// ``stopscan.tokens.Vocabulary`` reads a tokenizer and calls this class. ``tokens`` is the content of a
-/// ``tokenizer.json`` as bytes, or a list with one item for each id. A string or bytes: the token's text; an int: one
-/// byte of a byte token; ``None``: an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
+/// ``tokenizer.json`` as bytes, or a list with one item for each id: a string or bytes for the text of a token, an int
+/// for a byte token, ``None`` for an id without a token. If ``tokens`` is ``None``, the vocabulary is not native.
 #[pyclass(module = "stopscan._stopscan", frozen, subclass)]
 pub(crate) struct Vocabulary {
     /// Empty if the vocabulary is not native.

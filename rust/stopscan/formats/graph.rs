@@ -64,13 +64,14 @@ impl State {
 impl Format {
     /// The states of the format. A stream begins in the first.
     ///
-    /// A part ends at its closing marker. Models forget that marker, or write it twice. So reasoning also ends where another
-    /// part opens. A closing marker in the answer is left out, and so is an opening marker in its own part.
+    /// A part ends at its closing marker. Models forget that marker, or write it twice. So reasoning also ends where
+    /// another part opens. A closing marker in the answer is left out, and so is an opening marker of the reasoning or
+    /// the answer inside that same part.
     ///
-    /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads to
-    /// the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began in the
-    /// answer, that marker is text. After the reasoning its opening marker is text, unless the format's own parsers open the
-    /// reasoning again.
+    /// A call that begins in the reasoning ends the reasoning. In such a call the closing marker of the reasoning leads
+    /// to the answer: if the reasoning only quoted the marker of a call, the answer is not lost. In a call that began
+    /// in the answer, that marker is text. After the reasoning, its opening marker is text, unless the format's own
+    /// parsers open the reasoning again.
     ///
     /// ```
     /// use stopscan::Format;
@@ -107,7 +108,7 @@ impl Format {
         states
     }
 
-    /// Returns a builder of a set with these states, to which stops can be added.
+    /// Returns a builder of a set with the states of the format. Stops can be added to it.
     ///
     /// ```
     /// use stopscan::{Format, Segmenter};
@@ -170,9 +171,9 @@ impl Format {
         vec![thoughts, titled]
     }
 
-    /// Makes the states of calls, each of which ends at a closing marker. A call without a closing marker ends at the
-    /// opening marker of the next call, and so does a bare call. A marker that also occurs inside calls does not begin
-    /// a call there.
+    /// Makes the states of calls. Every call ends at a closing marker. If the calls are `unclosed`, a call ends at the
+    /// opening marker of the next call. A bare call also ends at the marker of the next bare call. In all other calls,
+    /// the markers of bare calls are text.
     fn calls(&self, calls: &Calls, after: &'static str) -> Vec<State> {
         let call = |name| {
             let mut call = State::new(name);

@@ -45,7 +45,7 @@ pub struct Format {
     reopens: bool,
     /// Whether the closing marker of the reasoning is a phrase that an answer may also contain.
     phrase: bool,
-    /// Whether each call has an opening marker but no closing marker. The opening marker then ends the call before.
+    /// Whether each call has an opening marker but no closing marker. A call then ends at the marker of the next call.
     unclosed: bool,
 }
 

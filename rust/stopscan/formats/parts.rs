@@ -14,7 +14,7 @@ pub(super) static PARTS: &[Format] = &[
         "models without tool calls, such as DeepSeek-R1's distillates and Holo2: vLLM's deepseek_r1 and holo2",
     )
     .reasoning(&[THINK]),
-    // The next ten formats have the same markers. Only the text inside <tool_call> differs: JSON, XML or arguments.
+    // The next ten formats have the same pairs of markers. The text inside <tool_call> is JSON, XML or arguments.
     Format::parts("hermes", "Hermes 2 Pro to 4, Qwen2.5: chat templates; vLLM's hermes, mlx-lm's json_tools")
         .reasoning(&[THINK])
         .tool_call(&[CALL]),
@@ -114,7 +114,7 @@ pub(super) static PARTS: &[Format] = &[
         .bare(FUNCTION),
     // The calls are a JSON array. Its last bracket cannot be a marker, so text after the array is also in the region.
     // 3.0 opens the array with the first marker, 3.1 with the second. According to vLLM, quantized models write
-    // `Here's`.
+    // `Here's` instead of `Here is`.
     Format::parts("granite", "Granite 3.0 to 3.3: vLLM's granite")
         .reasoning(&[
             ("Here is my thought process:", "Here is my response:"),
@@ -129,20 +129,20 @@ pub(super) static PARTS: &[Format] = &[
     .reasoning(&[("<|START_THINKING|>", "<|END_THINKING|>")])
     .tool_call(&[("<|START_ACTION|>", "<|END_ACTION|>")])
     .answer(&[("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<|START_TEXT|>", "<|END_TEXT|>")]),
-    // Hunyuan's next models put a suffix of their tokenizer into each marker, so those markers are not literals.
+    // Later Hunyuan models put a suffix of their tokenizer into each marker, so those markers are not literals.
     Format::parts("hunyuan_a13b", "Hunyuan-A13B: vLLM's hunyuan_a13b")
         .reasoning(&[THINK])
         .tool_call(&[("<tool_calls>", "</tool_calls>")])
         .answer(&[("<answer>", "</answer>")]),
-    // Only built-in tools and some prompts bring the marker. A bare JSON object as the whole answer is also a call, but
-    // no marker tells it from an answer in JSON.
+    // The model writes the marker only for built-in tools and some prompts. A bare JSON object as the whole answer is
+    // also a call, but no marker tells it from an answer in JSON.
     Format::parts("llama3", "Llama 3.1 to 3.3: Meta's prompt_format.md; vLLM's llama3_json")
         .tool_call(&[("<|python_tag|>", "")]),
     // A bare list of calls as the whole answer is also a call, but no marker tells it from an answer.
     Format::parts("llama4", "Llama 4: Meta's prompt_format.md; vLLM's llama4_pythonic")
         .tool_call(&[("<|python_start|>", "<|python_end|>")]),
-    // The bracket is a part of the second marker, because `functools` alone is a word of many programs. So the text is
-    // the array without its first bracket and, because the array has no closing marker, the text after it.
+    // The bracket is a part of the bare marker, because `functools` alone is a word of many programs. The call has the
+    // marker, the array and, because the array has no closing marker, the text after it.
     Format::parts("phi4_mini", "Phi-4-mini: chat template; vLLM's phi4_mini_json")
         .tool_call(&[("<|tool_call|>", "<|/tool_call|>")])
         .bare(&["functools["]),

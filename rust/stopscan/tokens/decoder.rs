@@ -11,7 +11,7 @@ pub(crate) const REPLACEMENT: &str = "\u{FFFD}";
 
 /// Decodes one stream of token ids. The returned texts, joined, are the text of all ids decoded at once.
 ///
-/// Only half a character is withheld. The next token completes it, or it becomes U+FFFD.
+/// Only half a character is withheld, until later tokens complete it or it becomes U+FFFD.
 ///
 /// ```
 /// use stopscan::{TokenDecoder, Vocabulary};
@@ -64,7 +64,7 @@ impl TokenDecoder {
     /// let mut decoder = TokenDecoder::new(&vocabulary);
     /// assert_eq!(decoder.feed(1), Ok("")); // half a character
     /// assert!(decoder.feed(9).is_err());
-    /// assert_eq!(decoder.feed(0), Ok("\u{FFFD}a")); // it did not go on
+    /// assert_eq!(decoder.feed(0), Ok("\u{FFFD}a")); // the character was not completed
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn feed(&mut self, id: u32) -> Result<&str, UnknownToken> {
@@ -95,13 +95,13 @@ pub(crate) struct Decoder {
     pub(crate) tokens: [u32; 3],
     pub(crate) len: u8,
     /// The number of these bytes that came with the prompt. If the stream does not complete the character, they are not
-    /// part of its text.
+    /// part of the stream's text.
     pub(crate) prompted: u8,
-    /// Whether a token that is not skipped was decoded, also one of the prompt.
+    /// Whether a token, even one of the prompt, was decoded and not skipped. Always true if no token is `FIRST`.
     pub(crate) started: bool,
-    /// Whether the open run has a stray byte ([`Strays::Runs`]).
+    /// Whether the current run of byte tokens has a stray byte. Only [`Strays::Runs`] sets it.
     pub(crate) stray: bool,
-    /// The number of the byte token of a space that was left out at the start of the stream. If its run turns out not
+    /// The number of a byte token whose space was left out at the start of the stream. If the token's run turns out not
     /// to be UTF-8, the space becomes U+FFFD like the other bytes.
     pub(crate) space: Option<u32>,
 }
@@ -137,7 +137,7 @@ impl Decoder {
         let first = !self.started && kind.has(TokenKind::FIRST);
         self.started = true;
         if kind.has(TokenKind::BYTE) && !first {
-            let bytes = vocabulary.bytes(id).unwrap_or_default(); // the byte token of an ASCII character is whole
+            let bytes = vocabulary.bytes(id).unwrap_or_default(); // not `half`: an ASCII byte may be WHOLE
             return bytes.iter().for_each(|&byte| self.decode_byte(strays, byte, number, sink));
         }
         if kind.has(TokenKind::WHOLE) || strays != Strays::Parts {
@@ -223,7 +223,8 @@ impl Decoder {
         true
     }
 
-    /// Emits half a character as U+FFFD, unless it came with the prompt.
+    /// Emits half a character as U+FFFD: with `Strays::Parts` one, unless the character began in the prompt; otherwise
+    /// one for each byte that is not of the prompt.
     fn give_up(&mut self, strays: Strays, sink: &mut impl Sink) {
         if let Some(token) = self.space.take() {
             sink(REPLACEMENT, token as usize);
@@ -248,8 +249,8 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     type Error;
 
-    /// Decodes a token, the `number`th of the stream, and gives `sink` the pieces of text that it completes. Returns the
-    /// text of the token if it is a special token that is skipped. After an error the decoder is as before.
+    /// Decodes a token, the `number`th of the stream, and gives `sink` the text that the token completes. Returns the
+    /// text of the token itself if it is a special token that is skipped. After an error the decoder is as before.
     fn step(&mut self, id: u32, number: usize, sink: &mut impl Sink) -> Result<Option<Cow<'_, str>>, Self::Error>;
 
     /// Gives `sink` the rest of the text, as if the stream ended here. Changes nothing.
@@ -258,7 +259,7 @@ pub trait Decode: Sized {
     /// Whether the vocabulary has a token of this id.
     fn contains(&self, id: u32) -> Result<bool, Self::Error>;
 
-    /// Whether the text of the token `id` is whole characters. Then it shares no character with the token before it.
+    /// Whether the text of the token `id` is whole characters: it shares no character with the token before it.
     fn is_whole(&self, id: u32) -> bool;
 
     /// Returns the text that the token `id` would have if it came next. `None` if the vocabulary lacks the id, or if
@@ -277,7 +278,7 @@ pub trait Decode: Sized {
     #[doc(hidden)]
     fn write(&self, writer: &mut Writer) -> Result<(), Self::Error>;
 
-    /// Reads the decoder that `write` wrote. It has the vocabulary of this decoder.
+    /// Returns a decoder with this one's vocabulary and the state that `write` wrote. `None` if the bytes are damaged.
     fn resumed(&self, reader: &mut Reader<'_>) -> Result<Option<Self>, Self::Error>;
 }
 

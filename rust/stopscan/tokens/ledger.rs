@@ -2,22 +2,22 @@
 
 use std::collections::VecDeque;
 
-/// A queue with room for more tokens than this is freed when it is empty, because a server has many streams and most
-/// hold nothing.
+/// The room that an empty queue keeps, in tokens. Any further memory is freed, because a server has many streams and
+/// most hold nothing.
 const SPARE: usize = 4;
 
-/// The number of tokens that were fed, and the tokens that have a part in the emitted text.
+/// Counts the tokens of one stream: `seen` were fed, and the `kept`th is the last with a part in the emitted text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) seen: usize,
     pub(crate) kept: usize,
-    /// Code points since nothing was held. `read` counts the text that was read, `settled` the text that was emitted or
-    /// taken out.
+    /// `read` and `settled` count code points from the last moment at which nothing was held: those that were read, and
+    /// those of them that were emitted or taken out.
     pub(crate) read: usize,
     pub(crate) settled: usize,
-    /// The number of the token of the character at `settled`.
+    /// The number of the token with the last settled character, or with the first one read if none is settled yet.
     pub(crate) token: usize,
-    /// For each later token, the code point at which its text begins, and its number.
+    /// For each token after `token`: the code point at which its text begins, and its number.
     pub(crate) starts: VecDeque<(usize, usize)>,
     /// The number of tokens of each region, if the set has regions.
     pub(crate) tally: Option<Box<Tally>>,
@@ -27,15 +27,15 @@ pub(crate) struct Ledger {
 pub(crate) const NO_REGION: u32 = u32::MAX;
 
 /// The number of tokens of each region. A token counts in the region where its last character lies, as soon as some of
-/// its text is emitted or a marker after it is taken out. Tokens that a stop cuts never count.
+/// its text is emitted or a marker after it is taken out. A token that a stop cuts off as a whole never counts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) counts: Vec<usize>,
-    /// The last token that was counted.
+    /// The number of the last token that was counted, or that counts in no region.
     pub(crate) counted: usize,
-    /// The last token of which some text was emitted or taken out.
+    /// The number of the last token of which some text was emitted or taken out.
     pub(crate) settled: usize,
-    /// The tokens after `counted`, as runs: the last token and the region of each run.
+    /// The tokens after `counted`, as runs of one region: the number of the last token of each run, and the region.
     pub(crate) waiting: VecDeque<(usize, u32)>,
 }
 
@@ -94,7 +94,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that a token without text is a marker. All tokens before it are then settled.
+    /// Notes that `token`, which has no text, is a marker. It and all tokens before it are then settled.
     pub(crate) fn mark(&mut self, token: usize) {
         if let Some(tally) = &mut self.tally {
             tally.settle(token);
@@ -129,7 +129,7 @@ impl Tally {
         self.settle(self.settled);
     }
 
-    /// Counts those tokens up to `token` that were added.
+    /// Counts the added tokens up to `token`.
     fn settle(&mut self, token: usize) {
         self.settled = token;
         while let Some(&(last, region)) = self.waiting.front().filter(|_| self.counted < token) {

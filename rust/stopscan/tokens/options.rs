@@ -108,14 +108,14 @@ impl TokenOptions {
         Ok(self)
     }
 
-    /// Returns a filter of the ids that end a stream: 64 bits, in which [`end_bit`] sets a bit for each such id. An id
-    /// whose bit is not set does not end the stream.
+    /// Returns a filter of the ids that end a stream: 64 bits, in which the [`end_bit`] of each such id is set. An id
+    /// whose bit is not set does not end the stream; an id whose bit is set may end it.
     #[doc(hidden)]
     pub fn end_bits(&self) -> u64 {
         self.stop_token_ids.iter().chain(&self.eos_token_ids).fold(0, |bits, &id| bits | end_bit(id))
     }
 
-    /// Whether `id` is an end token; the ids are sorted.
+    /// Whether `id` is a stop token or an EOS. The ids of the options must be sorted.
     #[doc(hidden)]
     pub fn is_end(&self, id: u32) -> bool {
         [&self.stop_token_ids, &self.eos_token_ids].iter().any(|ids| ids.binary_search(&id).is_ok())
@@ -139,7 +139,7 @@ pub fn end_bit(id: u32) -> u64 {
     1 << (id % 64)
 }
 
-/// What happens to an id that the vocabulary lacks. Models have more ids than their tokenizers.
+/// What happens to an id that the vocabulary lacks. A model may have more ids than its tokenizer.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, UnknownIds, Vocabulary};
@@ -226,7 +226,7 @@ impl Error for TokenOptionsError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Finish {
-    /// A stop completed: a string, a pattern or a loop. The `stop_match` of the stream is this stop.
+    /// A stop string or a pattern completed: the `stop_match` of the stream. A loop is [`EndReason::Repetition`].
     StopSequence,
     /// This token of `stop_token_ids` came.
     StopToken(u32),
@@ -234,7 +234,7 @@ pub enum Finish {
     Ended(EndReason),
 }
 
-/// A reason that ends a stream without a stop. The names are those of `stopscan.finish`.
+/// A reason to end a stream, except a string, a pattern or a stop token. The names are those of `stopscan.finish`.
 ///
 /// ```
 /// use stopscan::EndReason;
@@ -257,7 +257,7 @@ pub enum EndReason {
     Refusal,
     /// The turn pauses, and another request continues it.
     Pause,
-    /// The stream was given up: the client left, or an error occurred. The end confirms no pattern.
+    /// The stream was given up: the client left, or an error occurred. No pattern completes at such an end.
     Abort,
     /// The model repeats itself.
     Repetition,

@@ -61,8 +61,8 @@ pub type TokenSegmenter = TokenStream<Segmented>;
 
 /// One stream of token ids. `D` decodes the ids, and a [`Stream`] scans their text and emits `E`.
 ///
-/// A stop or a marker that is one special token is found even if special tokens are skipped. A marker of a special
-/// token and other text is then refused.
+/// A stop or a marker that is one special token is found even if special tokens are skipped. A marker that has a
+/// special token and other text would then not be found, and is an error.
 ///
 /// ```
 /// use stopscan::{StopScanner, StopSet, TokenOptions, TokenScanner, Vocabulary};
@@ -91,8 +91,8 @@ impl<E: Emit> TokenStream<E> {
     /// Makes a stream at its start. `stream` scans its text.
     ///
     /// # Errors
-    /// If the vocabulary lacks an id of the prompt, or if a marker could never be found. The vocabulary may lack the
-    /// ids that end the stream.
+    /// If the vocabulary lacks an id of the prompt, if a marker could never be found, or if `min_tokens` is above
+    /// `max_tokens`. The vocabulary may lack the ids that end the stream.
     pub fn new(
         vocabulary: &Vocabulary,
         stream: Stream<E>,
@@ -127,7 +127,7 @@ impl<E: Emit> TokenStream<E> {
             return self.try_feed_many(ids);
         }
         let mut trial = self.clone();
-        trial.try_feed_many(ids)?; // an id that ends the stream may be unknown
+        trial.try_feed_many(ids)?; // no error if an unknown id ends the stream, is not read, or only counts
         *self = trial;
         Ok(self.safe())
     }
@@ -209,7 +209,7 @@ enum TokenRole {
     End(Finish),
 }
 
-/// The methods without `try_` are for the decoder of the library, whose only error is an unknown id.
+/// For hosts: methods for any decoder. Those without `try_`, above, are for [`Native`], which can only lack an id.
 #[doc(hidden)]
 impl<E: Emit, D: Decode> TokenStream<E, D> {
     /// Makes a stream at its start, with a decoder other than [`Native`](crate::host::Native).
@@ -292,7 +292,7 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Decodes a token, and scans its text. A special token that is skipped has no text, but it may be a stop or a marker.
+    /// Decodes a token, and scans its text. A special token that is skipped has no text, but may be a stop or a marker.
     fn decode_token(&mut self, id: u32, armed: bool) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let (number, whole) = (decoded.number(), decoder.is_whole(id));
@@ -313,8 +313,8 @@ impl<E: Emit, D: Decode> TokenStream<E, D> {
         Ok(())
     }
 
-    /// Reads a token that ends the stream. Its text is neither scanned nor emitted. A stop fires at the token only if
-    /// the stop is the whole text of the token.
+    /// Reads a stop token or an EOS that ends the stream. Its text is neither scanned nor emitted. A stop string fires
+    /// at the token only if the string is the whole text of the token.
     fn end_at_token(&mut self, id: u32, armed: bool, finish: Finish) -> Result<(), D::Error> {
         let TokenStream { decoder, decoded } = self;
         let text = if armed { decoder.token_text(id)? } else { None };
@@ -379,8 +379,8 @@ impl<E: Emit, D> TokenStream<E, D> {
         self.decoded.ledger.kept
     }
 
-    /// The number of tokens of each region, for a usage report. A token counts in the region where its last character
-    /// lies. A token that ends a marker, ends the stream or is cut by a stop counts in no region.
+    /// The number of tokens of each region, for a usage report. A token counts in the region of its last character, but
+    /// not if it completes a marker, ends the stream as a stop token or EOS, or is wholly cut off by a stop.
     pub fn tokens_in(&self) -> impl Iterator<Item = (&str, usize)> {
         let Ledger { tally, kept, .. } = &self.decoded.ledger;
         let counts = tally.as_ref().map_or(std::slice::from_ref(kept), |tally| &tally.counts);
@@ -463,7 +463,7 @@ impl<E: Emit> Decoded<E> {
         self.ledger.seen > self.options.min_tokens
     }
 
-    /// Returns the role of the token `id`. Stop tokens end a stream only if it is `armed`.
+    /// Returns the role of the token `id`. Stop tokens end the stream only if `armed`.
     fn role(&self, id: u32, armed: bool) -> TokenRole {
         let options = &*self.options;
         if self.end_bits & end_bit(id) == 0 {
@@ -540,7 +540,7 @@ impl<E: Emit> Decoded<E> {
         }
     }
 
-    /// Scans the next token, which is a special token without text. It may be a stop or a marker.
+    /// Scans the next token, whose text `special` is not emitted. The token may be a stop or a marker.
     fn scan_special(&mut self, special: &str, armed: bool) {
         if self.is_over() {
             return;

@@ -25,7 +25,7 @@ use crate::room;
 pub struct VocabularyBuilder {
     kinds: Vec<TokenKind>,
     bytes: Vec<u8>,
-    /// The end of the bytes of each token.
+    /// Where the bytes of each token end in `bytes`.
     ends: Vec<usize>,
     firsts: Vec<(u32, Box<str>)>,
     spelling: Option<Spelling>,
@@ -101,7 +101,7 @@ impl VocabularyBuilder {
         self.token(&[], TokenKind::GAP)
     }
 
-    /// Sets the text of the last token at the start of a stream, if it differs from what `strip_first_space` says.
+    /// Sets the text that the token added last has at the start of a stream, whatever `strip_first_space` says.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -124,7 +124,7 @@ impl VocabularyBuilder {
     /// ```
     /// use stopscan::{Strays, Vocabulary};
     ///
-    /// assert!(Vocabulary::builder().strays(Strays::Runs).text(b"\xFF").build().is_err()); // only byte tokens may
+    /// assert!(Vocabulary::builder().strays(Strays::Runs).text(b"\xFF").build().is_err()); // not valid UTF-8
     /// # Ok::<(), stopscan::VocabularyError>(())
     /// ```
     pub fn strays(mut self, strays: Strays) -> VocabularyBuilder {
@@ -132,8 +132,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether the space is left out with which the first token of a stream begins. A byte token that is a space
-    /// stays.
+    /// Sets whether the leading space of a stream's first token is left out. A byte token that is a space keeps it.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -149,7 +148,7 @@ impl VocabularyBuilder {
         self
     }
 
-    /// Sets whether a special token ends a character that was begun, even if the token is skipped, as in tekken.
+    /// Sets whether a special token, even if skipped, turns half a character into U+FFFD, as in Mistral's tekken.
     ///
     /// ```
     /// use stopscan::{TokenDecoder, Vocabulary};
@@ -168,8 +167,8 @@ impl VocabularyBuilder {
     /// Compiles the vocabulary.
     ///
     /// # Errors
-    /// If a token is not valid UTF-8 although the vocabulary spells characters with byte tokens, or if the tokens have 4 GiB
-    /// of text or more.
+    /// If a token is not valid UTF-8 although the vocabulary spells characters with byte tokens, or if the tokens have
+    /// 4 GiB of text or more.
     ///
     /// ```
     /// use stopscan::Vocabulary;

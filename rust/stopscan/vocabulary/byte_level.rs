@@ -1,6 +1,6 @@
 //! The spelling of bytes as characters that byte-level vocabularies have used since GPT-2.
 
-/// Reads spelled tokens. It has the byte for which each of the first 512 characters stands.
+/// Reads spelled tokens. The table has the byte that each of the first 512 characters spells.
 pub(crate) struct Spelling([Option<u8>; 512]);
 
 impl Spelling {

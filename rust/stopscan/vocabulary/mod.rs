@@ -30,8 +30,8 @@ pub use error::{UnknownToken, VocabularyError};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strays {
-    /// One U+FFFD for half a character, and one for any other stray byte, as `String::from_utf8_lossy` does for all
-    /// bytes together. Characters may go across tokens. Byte-level BPE and tiktoken decode so.
+    /// One U+FFFD for half a character, and one for any other stray byte, as in `String::from_utf8_lossy` of the bytes
+    /// of all tokens. A character may be split over several tokens. Byte-level BPE and tiktoken decode so.
     #[default]
     Parts,
     /// One U+FFFD for each byte of a run of byte tokens, if the run as a whole is not valid UTF-8. The decoder
@@ -68,7 +68,7 @@ struct Table {
     /// The bytes of the tokens that are not whole characters, in the order of their ids. Tokens without bytes are left
     /// out.
     halves: Box<[(u32, Box<[u8]>)]>,
-    /// The text of tokens at the start of a stream, if it is not their text without a leading space.
+    /// Texts that tokens have at the start of a stream, if they are not just the usual texts minus a leading space.
     firsts: Box<[(u32, Box<str>)]>,
     has_firsts: bool,
     strips_first_space: bool,
@@ -94,7 +94,7 @@ impl TokenKind {
     /// The id has no token.
     pub const GAP: TokenKind = TokenKind(16);
 
-    /// Whether the text of the token is whole characters, whether or not special tokens are skipped.
+    /// Whether the token is whole characters and not special, so that `skip_special_tokens` does not change its text.
     #[inline(always)]
     pub fn is_plain(self) -> bool {
         self.has(TokenKind::WHOLE) && !self.has(TokenKind::SPECIAL)
@@ -224,13 +224,13 @@ impl Vocabulary {
         lookup(&self.0.halves, id).map_or(&[], |bytes| bytes)
     }
 
-    /// The bytes of a token at the start of a stream, if they differ there.
+    /// The bytes that a token with the flag `FIRST` has at the start of a stream.
     pub(crate) fn first(&self, id: u32) -> &[u8] {
         let bytes = self.bytes(id).unwrap_or_default();
         lookup(&self.0.firsts, id).map_or(bytes.strip_prefix(b" ").unwrap_or(bytes), |first| first.as_bytes())
     }
 
-    /// The ids that have another text at the start of a stream, with that text.
+    /// The ids whose text at the start of a stream was set by `at_start`, with that text.
     #[doc(hidden)]
     pub fn firsts(&self) -> impl Iterator<Item = (u32, &str)> {
         self.0.firsts.iter().map(|(id, text)| (*id, &**text))

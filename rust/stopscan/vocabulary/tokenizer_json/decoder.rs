@@ -1,4 +1,4 @@
-//! Reads the description of a decoder, and tells whether the decoder makes text from single tokens.
+//! Reads the description of a decoder, and finds out whether the decoder makes text from single tokens.
 
 use super::file::Step;
 
@@ -14,21 +14,21 @@ pub(super) enum Decoding {
 #[derive(Default)]
 pub(super) struct Pieces {
     replacements: Vec<(String, String)>,
-    /// The character for a space that is left out at the beginning of the first token.
+    /// The character that stands for a space, such as `▁`, if the decoder leaves it out of the first token.
     pub(super) dropped: Option<String>,
     pub(super) byte_fallback: bool,
-    /// Whether a space that the text begins with is left out.
+    /// Whether a leading space of the text is left out.
     pub(super) strips: bool,
 }
 
 impl Decoding {
-    /// Reads the steps of a decoder. The error is the name of a step that does not make text from single tokens.
+    /// Reads the steps of a decoder. The error names a step that does not make text from single tokens.
     pub(super) fn of(decoder: Option<&Step>) -> Result<Decoding, String> {
         let decoder = decoder.ok_or("missing: spaces are put between tokens")?;
         let mut steps = Vec::new();
         flatten(decoder, &mut steps);
         match &steps[..] {
-            // Fuse before it is not supported: then one token that spells no bytes changes the text of all others.
+            // Fuse before ByteLevel is not supported: a token that spells no bytes would change the text of all others.
             [first, rest @ ..] if first.kind == "ByteLevel" && rest.iter().all(|step| step.kind == "Fuse") => {
                 Ok(Decoding::ByteLevel)
             }
@@ -47,8 +47,8 @@ fn flatten<'a>(step: &'a Step, steps: &mut Vec<&'a Step>) {
 
 impl Pieces {
     /// Reads the decoder's steps. They must have this order, and each may be missing: any number of Replace and
-    /// Metaspace; ByteFallback; Fuse, which a Strip of the first space may follow. The error is the first step that does
-    /// not fit.
+    /// Metaspace; ByteFallback; Fuse, which a Strip of the first space may follow. The error names the first step that
+    /// does not fit.
     fn of(steps: &[&Step]) -> Result<Pieces, String> {
         let mut pieces = Pieces::default();
         let replaces = |step: &&&Step| matches!(&*step.kind, "Replace" | "Metaspace");
@@ -98,7 +98,8 @@ impl Pieces {
         self.replacements.iter().fold(token.into(), |text, (old, new)| text.replace(old, new))
     }
 
-    /// Returns the text of `token` at the start of a text, if it is not its text without a leading space.
+    /// Returns the text that `token` has at the start of a text, or `None` if that is just its usual text minus a
+    /// leading space.
     pub(super) fn first(&self, token: &str) -> Option<String> {
         let dropped = self.dropped.as_ref()?;
         let differs = token.starts_with(' ') || token.chars().skip(1).any(|character| dropped.contains(character));
@@ -109,7 +110,7 @@ impl Pieces {
         })
     }
 
-    /// Whether a token spells a byte if the first space of the text is left out.
+    /// Whether `token` spells a byte only at the start of a text, where its first space is left out: `▁<0x0A>`.
     pub(super) fn is_byte_at_start(&self, token: &str) -> bool {
         let dropped = self.dropped.as_ref().and_then(|dropped| token.strip_prefix(&**dropped));
         dropped.is_some_and(|rest| self.byte(rest).is_some())

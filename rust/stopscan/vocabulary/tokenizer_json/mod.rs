@@ -11,8 +11,8 @@ mod file;
 use decoder::{Decoding, Pieces};
 use file::{Added, File, Tokens};
 
-/// Reads the vocabulary of a `tokenizer.json`. If the library has already `given` the ids of the added tokens, they are
-/// taken as they are. Otherwise they must be the ids that the library gives when it reads the file.
+/// Reads the vocabulary of a `tokenizer.json`. `given` says that the tokenizers library gave the added tokens their
+/// ids: they are not checked then. Otherwise they must be the ids that the library gives when it reads the file.
 pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     let File { added_tokens, decoder, model } =
         serde_json::from_slice(json).map_err(|error| VocabularyError::NoTokenizer(error.to_string()))?;
@@ -24,7 +24,7 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     for added in &added_tokens {
         tokens.put(added.id, added.content.clone()).map_err(VocabularyError::NoTokenizer)?;
     }
-    // The library skips special tokens by their text: if one of several ids with the same text is special, all are.
+    // The tokenizers library skips special tokens by text: if one of several ids with a text is special, all are.
     let special = added_tokens.iter().filter(|added| added.special).map(|added| &*added.content).collect();
     let tokens = tokens.iter();
     match decoding {
@@ -34,9 +34,9 @@ pub fn read(json: &[u8], given: bool) -> Result<Vocabulary, VocabularyError> {
     .build()
 }
 
-/// Refuses an added token to which the library does not give the id in the file. It gives the id of the token's text in
-/// the model, or else the next id. It finds the next id by counting tokens, so a model whose ids have gaps is not
-/// checked.
+/// Returns an error if the tokenizers library gives an added token another id than the file has. The library gives the
+/// id that the token's text has in the model, or else the next id. It finds the next id by counting tokens, so a model
+/// whose ids have gaps is not checked.
 fn check_ids(added_tokens: &[Added], model: &Tokens) -> Result<(), VocabularyError> {
     let of_model: HashMap<&str, u32> = (0..).zip(model.iter()).filter_map(|(id, token)| Some((token?, id))).collect();
     let size = of_model.len() as u32;
