@@ -78,7 +78,7 @@ class Known(NamedTuple):
 _lock = RLock()
 _known: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
 
-# Native vocabularies by the random name in their pickles. All scanners that a process unpickles share one vocabulary.
+# Native vocabularies by the random name in their pickles. A process makes each one once, however often it is unpickled.
 _named: WeakValueDictionary[str, Vocabulary] = WeakValueDictionary()
 
 
