@@ -66,7 +66,7 @@ class AsyncDeltaStream(Generic[Item]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does. The stream ends with what is ready, and held text stays in ``held``.
+        """Closes the source, as a stop does. The stream ends after the ready items. Held text stays in ``held``.
 
         If the source raises, the error reaches the caller. The stream then goes on, and can be closed again. The same
         holds for the ``RuntimeError`` that ``aclose`` raises while another task is in the stream. If the task is

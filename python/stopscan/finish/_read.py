@@ -66,7 +66,7 @@ class Row:
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # names of the list of choices in a body
     silent: tuple[str, ...] = ()  # suffixes of the `type` of most events of a stream, which never say why it ended
-    events: tuple[str, ...] = ()  # types of events. After their last dot is the word, unless a body in the event has one
+    events: tuple[str, ...] = ()  # types of events. After the last dot is the word, unless a body in the event has it
     done_field: str = ""  # in a body. False: the stream goes on, whatever the word is. True: it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has

@@ -1,10 +1,9 @@
 """The words with which servers say why an answer ended, and the reason that each word means, by source.
 
 There is one table for all APIs, because servers and proxies use each other's words. The words are in lower case with
-underscores. `from_*` ignore case, because LiteLLM lowers Gemini's words (litellm#23273), and read hyphens as underscores.
+underscores. `from_*` read a hyphen as an underscore, and ignore case: LiteLLM lowers Gemini's words (litellm#23273).
 
-Each word has one meaning, with one exception: a word for "eos", such as "stop", means that a stop fired if the payload
-names the stop.
+Each word has one meaning. Exception: a word for "eos", such as "stop", means that a stop fired if the payload names it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from stopscan.tokens._source import Source, Token
 DRAWN = 1000
 
 # Runs of byte tokens: whole characters of one to four bytes, and stray bytes. No run has a stray byte after a whole
-# character, because `decode` replaces that character too, and a stream has already emitted it.
+# character, because `decode` would replace that character too, and a stream has already emitted it.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

@@ -68,4 +68,4 @@ class Source(Protocol):
     def contains(self, token_id: int, /) -> bool: ...
 
     def decoder(self) -> Callable[..., str]:
-        """Returns a function of token ids and ``skip_special_tokens`` that decodes, without a clean-up of spaces."""
+        """Returns the function that decodes token ids, with ``skip_special_tokens``. The caller cleans up spaces."""

@@ -23,8 +23,8 @@ MAX_CHARACTER_TOKENS = 4
 # the last step. A larger number makes each call of `decode` longer; a smaller one means more calls, one for each cut.
 MAX_CONTEXT = 2
 
-# The first context is this many tokens at the end of the prompt, without skipped tokens. It is all of a shorter prompt,
-# and longer if its text would begin inside a character.
+# How many tokens at the end of the prompt are the first context: all of a shorter prompt, and more if the text would
+# begin inside a character. Skipped tokens are left out.
 PROMPT_CONTEXT = 16
 
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
