@@ -12,7 +12,7 @@ from stopscan.segments import FORMATS, from_response_template
 # Text that only the chat templates of this form have, for forms that share their markers with another form.
 SIGNS = {"glm45": "<arg_key>"}
 
-# The parts of mlx-lm whose regions have another name here, with this name.
+# From the names of mlx-lm's parts to the names of their regions here, if these differ.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
@@ -94,8 +94,8 @@ def _of_chat_template(template: str) -> Graph | None:
         edges = {(marker, region_name(to)) for markers in form.values() for marker, to in markers.items()}
         found = {marker for marker, _ in edges if marker in template}
         missing = {*NAMES} & regions_in(form) - {to for marker, to in edges if marker in found}
-        # If the form has reasoning or tool calls, and no marker in the template leads there, the form is another
-        # model's. Otherwise each marker of the form that the template lacks counts against the form.
+        # A form with a region for reasoning or tool calls to which no marker in the template leads is another model's.
+        # For any other form, each of its markers that the template lacks counts against it.
         size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

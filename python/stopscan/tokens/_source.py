@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-# Text; bytes, also of a part of a character; the int of a byte token; or `None` for an id without a token.
+# Text; bytes, also of a part of a character; an int, the byte of a byte token; or `None` for an id without a token.
 Token: TypeAlias = "str | bytes | int | None"
 
 
