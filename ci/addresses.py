@@ -3,7 +3,7 @@ links in the READMEs of the library, the clients and the kit.
 
 python ci/addresses.py https://host/owner/name v0.1.0
 
-The checkout has no address, so that a fork does not link to another repository. The release workflow knows its own.
+The checkout has no address, so that a fork does not link to another repository. The release workflow knows the address.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Functions for the scripts ci/*-env, which source this file. They make a cached environment outside of the checkout, and install
 # this checkout's wheel into it.
 #   begin NAME FILE…   names the environment, waits for other runs, and reserves standard output for `finish`
-#   if stale; then …   true if the environment is missing or one of the FILEs has changed. It is then made anew, and is empty
+#   if stale; then …   true if the environment is missing or one of the FILEs has changed. `stale` then makes a new, empty one
 #   made               marks the environment as complete
 #   finish PATH…       installs this checkout's wheel and the PATHs, and prints the path of the environment
 set -euo pipefail

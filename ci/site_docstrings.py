@@ -1,5 +1,4 @@
-"""A griffe extension for the API reference: adds the docstrings of the compiled core to its stubs, and formats
-examples."""
+"""A griffe extension for the API reference: adds docstrings of the core that its stub lacks, and formats examples."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ CORE = "stopscan._stopscan."
 
 class Examples(Extension):
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Adds the docstrings of the core, which its stubs do not have, and makes examples code blocks."""
+        """Adds docstrings of the core that its stub lacks, and makes examples code blocks."""
         if obj.docstring is None and obj.path.startswith(CORE) and (text := documented(obj.path)):
             obj.docstring = Docstring(text, parent=obj)
         if obj.docstring:

@@ -33,8 +33,8 @@ Cut = Callable[[pa.Table], pa.Table]
 
 
 def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
-    """Returns the batch with `answer`, the text before the stop, and with `matched_stop` and `offset`, null without a
-    stop."""
+    """Returns the batch with `answer`, the text before the stop, and with `matched_stop` and `offset`, both null if no
+    stop fired."""
     cuts = list(map(stops.truncate, batch["text"].to_pylist()))
     return with_columns(
         batch,
@@ -45,7 +45,7 @@ def cut_texts(batch: pa.Table, stops: StopSet) -> pa.Table:
 
 
 def cut_token_ids(batch: pa.Table, stops: StopSet, vocabulary: Vocabulary) -> pa.Table:
-    """Does the same with `token_ids`. `tokens_kept` is the number of ids, and of logprobs and the like, to keep."""
+    """Cuts `token_ids` as `cut_texts` cuts text. `tokens_kept` is how many ids, logprobs and the like to keep."""
     cuts = list(finished(batch["token_ids"].to_pylist(), stops, vocabulary))
     return with_columns(
         batch,

@@ -49,7 +49,7 @@ impl<D: FnMut(u32) -> String> StopDecoder<D> {
 
     fn step(&mut self, token_id: u32) -> Step {
         if self.config.stop_token_ids.contains(&token_id) {
-            // A hidden stop token is not part of the text, and no stop continues after it.
+            // A hidden stop token is not part of the text, and no stop string continues after the token.
             return Step::Stopped { text: self.flush(), matched: Matched::Token(token_id) };
         }
         let delta = (self.decode)(token_id);

@@ -1,9 +1,9 @@
-//! Compiles sets that the fuzzer draws from patterns as people write them. libFuzzer's own limits of time and memory find
-//! the set that costs too much: `fuzz/run` sets them.
+//! Compiles sets that the fuzzer draws from patterns as people write them. `fuzz/run` sets libFuzzer's limits of time
+//! and memory, which find a set that costs too much.
 
 #![no_main]
 
-#[allow(dead_code)] // of the tests
+#[allow(dead_code)] // code that only the tests use
 #[path = "../../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 

@@ -1,8 +1,8 @@
-//! The library against the reference of the tests, on the patterns that the fuzzer thinks of.
+//! Compares the library with the reference of the tests, on patterns that the fuzzer makes up.
 
 #![no_main]
 
-#[allow(dead_code)] // of the other target
+#[allow(dead_code)] // code of the other targets
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
 #[allow(dead_code)]

@@ -1,8 +1,8 @@
-//! The detection of loops against the rule as it is written, on the texts that the fuzzer thinks of.
+//! Compares the detection of loops with a literal reading of its rule, on texts that the fuzzer makes up.
 
 #![no_main]
 
-#[allow(dead_code)] // of the other targets
+#[allow(dead_code)] // code of the other targets
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
 #[allow(dead_code)]

@@ -1,8 +1,8 @@
-//! The token layer against the reference of the tests, on the vocabularies and streams that the fuzzer thinks of.
+//! Compares the token layer with the reference of the tests, on vocabularies and streams that the fuzzer makes up.
 
 #![no_main]
 
-#[allow(dead_code)] // of the other targets
+#[allow(dead_code)] // code of the other targets
 #[path = "../../tests/rust/case/mod.rs"]
 mod case;
 #[allow(dead_code)]

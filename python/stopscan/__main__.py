@@ -23,7 +23,7 @@ READ_BYTES = 65536
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit status, as grep does: 0 if a stop fired, 1 if none did, 2 for a usage or input error."""
+    """Runs the filter. Its exit status is like grep's: 0 if a stop fired, 1 if none, 2 for a usage or input error."""
     parser = argument_parser()
     options = parser.parse_args(arguments)
     try:
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for fd in (STDIN, STDOUT):
             msvcrt.setmode(fd, os.O_BINARY)  # text mode translates line ends
     else:
-        # As cat does, end without a traceback when the reader closes the pipe, and below on Ctrl-C.
+        # End without a traceback, as cat does: here when the reader closes the pipe, and below on Ctrl-C.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -71,9 +71,9 @@ def copy(scanner: StopScanner) -> None:
 
 
 def read_deltas(fd: int) -> Iterator[str]:
-    """Yields the text of ``fd`` as it arrives. The bytes of an incomplete character wait for the rest of it.
+    """Yields the text of ``fd`` as it arrives. Waits for the rest of an incomplete character.
 
-    For invalid UTF-8 it first yields the text before it, then raises ``ValueError`` with the offset in the whole input.
+    For invalid UTF-8, first yields the text before it, then raises ``ValueError`` with its offset in the whole input.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset = 0  # the number of bytes decoded so far
@@ -92,7 +92,7 @@ def read_deltas(fd: int) -> Iterator[str]:
 
 
 def write(text: str) -> None:
-    """Writes all of ``text``, unbuffered. One ``os.write`` may take only a part of it."""
+    """Writes all of ``text``, unbuffered. One ``os.write`` may write only a part of the text."""
     data = memoryview(text.encode())
     while data:
         data = data[os.write(STDOUT, data) :]

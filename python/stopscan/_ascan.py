@@ -11,8 +11,8 @@ class AsyncStopStream(AsyncDeltaStream[str]):
     ``ascan`` makes it.
 
     At the end of the source the stream flushes. As soon as a stop fires, the stream closes the source. If the source
-    raises, the error reaches the caller, and ``held`` still has the withheld text. If a task is cancelled while it
-    closes the source, the next step returns the text before the stop.
+    raises, the error reaches the caller, and ``held`` still has the withheld text. If a task is cancelled while the
+    stream closes the source, the next step returns the text before the stop.
     """
 
     __slots__ = ()

@@ -14,7 +14,7 @@ class AsyncDeltaStream(Generic[Item]):
     """The base of ``AsyncStopStream`` and ``AsyncSegmentStream``: an async iterator over deltas.
 
     Safe items stay in ``_ready`` until a step returns them. A task that is cancelled while it closes the source loses
-    nothing: the next step finishes the close and returns the items.
+    no items: the next step finishes the close and returns them.
     """
 
     __slots__ = (
@@ -38,9 +38,9 @@ class AsyncDeltaStream(Generic[Item]):
         self._ready: list[Item] = []  # in reverse, for `pop`
         self._running = False  # a task is in `__anext__` or `aclose`
         self._ended = False  # the source is not read again
-        self._closing = False  # a close has begun; still set at the next step if its task was cancelled
+        self._closing = False  # a close has begun; if its task is cancelled, the next step finishes the close
         self._closed = False
-        self._error: Exception | None = None  # of the close after a stop; raised after the last item
+        self._error: Exception | None = None  # an error of the close after a stop; raised after the last item
 
     def __aiter__(self: Stream) -> Stream:
         return self
@@ -66,7 +66,7 @@ class AsyncDeltaStream(Generic[Item]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """Closes the source, as a stop does. The stream ends with what is ready, and held text stays in ``held``.
+        """Closes the source, as a stop does. The stream ends after the ready items. Held text stays in ``held``.
 
         If the source raises, the error reaches the caller. The stream then goes on, and can be closed again. The same
         holds for the ``RuntimeError`` that ``aclose`` raises while another task is in the stream. If the task is

@@ -47,8 +47,8 @@ def add_pairs(parser: ArgumentParser) -> None:
 
 
 def own_arguments(parser: ArgumentParser) -> Namespace:
-    """Returns the options that ``parser`` knows, and takes them out of ``sys.argv``: the rest is for the engine's own
-    command. If that is asked for its help, prints the parser's first."""
+    """Returns the options that ``parser`` knows, and removes them from ``sys.argv``, whose rest the engine's own
+    command parses. If the rest asks for help, prints the help of ``parser`` first."""
     own, sys.argv[1:] = parser.parse_known_args()
     if {"-h", "--help"} & {*sys.argv}:
         parser.print_help()
@@ -67,7 +67,7 @@ class AddStop(Action):
 
 
 def stop_set(options: Namespace, pairs: Sequence[Sequence[str]] = ()) -> StopSet:
-    """Returns the ``StopSet`` of the parsed options. No stop fires between the two markers of one of the ``pairs``.
+    """Returns the ``StopSet`` of the parsed options. No stop fires between the two markers of a pair.
 
     Raises ``ValueError`` for stops or markers that ``StopSet`` refuses, and for an invalid escape sequence.
     """

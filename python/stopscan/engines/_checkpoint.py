@@ -22,8 +22,8 @@ Frozen = tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
 class Checkpoint:
     """A model's tokenizer and the regions of its answers, shared by threads and requests.
 
-    A second one for the same tokenizer is cheap, because vocabularies and compiled sets are cached. ``graph`` is for
-    engines that know the regions better than the tokenizer and its chat template do.
+    A second checkpoint for the same tokenizer is cheap, because vocabularies and compiled sets are cached. ``graph`` is
+    for engines that know the regions better than the tokenizer and its chat template do.
 
     >>> checkpoint = Checkpoint(tokenizer)
     >>> row = checkpoint.scanner(StopSet("END"), prompt_ids, default=CHAT, eos_token_ids=2)
@@ -56,10 +56,10 @@ class Checkpoint:
     def begins(
         self, stops: StopSet, prompt: Any = (), start_protected: bool | None = None, *, inside: bool = False
     ) -> str | None:
-        """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is its default.
+        """Returns the state in which the answer begins, for a scanner's ``region=``. ``None`` is the scanner's default.
 
-        ``prompt`` is text or token ids. ``start_protected`` counts first, then the markers at the end of the prompt,
-        then ``inside``: whether the engine says that the answer begins in the reasoning.
+        ``prompt`` is text or token ids. ``start_protected`` decides, or if ``None`` the end of the prompt. If no marker
+        there opens a region, ``inside`` decides: whether the engine says that the answer begins in the reasoning.
 
         Raises ``ValueError`` whose message begins with ``start_protected``, if it is true and no region is protected.
         """
@@ -79,8 +79,8 @@ class Checkpoint:
     ) -> TokenScanner:
         """Returns the scanner of an answer, with the set that ``stops`` returns and the region that ``begins`` returns.
 
-        It takes tokens as engines draw them: an id that the vocabulary lacks is a token without text, and an EOS ends
-        the answer at any time. The other ``options`` are those of ``TokenScanner``.
+        The scanner accepts what engines generate: an id that the vocabulary lacks is a token without text, and an EOS
+        ends the answer even before ``min_tokens``. The other ``options`` are those of ``TokenScanner``.
         """
         stops = self.stops(stops, protect, default)
         region = self.begins(stops, prompt, start_protected, inside=inside)
@@ -94,7 +94,7 @@ class Checkpoint:
         region: str | None = None,
         **options: Any,
     ) -> TokenSegmenter:
-        """Returns the segmenter of an answer. It takes tokens as a ``scanner`` does, and ``segments`` has the stops.
+        """Returns the segmenter of an answer. It accepts the same tokens as a ``scanner``. ``segments`` has the stops.
 
         ``region`` is where the answer begins. If it is ``None``, the end of the prompt decides.
         """

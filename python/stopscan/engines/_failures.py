@@ -3,15 +3,15 @@ from __future__ import annotations
 import logging
 from asyncio import CancelledError
 
-# Not faults of the adapter. Hooks catch `BaseException`, as a panic of Rust is one, and so they catch these too.
+# Not faults of the adapter. Its hooks catch `BaseException`, because a panic of Rust is one, and so catch these too.
 NOT_OURS = (KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError)
 
 
 class Failures:
-    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults it is ``off``.
+    """Counts and logs the faults of an adapter in one process. After ``LIMIT`` faults the adapter is ``off``.
 
-    When it is ``off``, leave new requests to the engine, and refuse those whose stops the engine does not support. Give
-    ``note`` only faults of the adapter itself. What a client sent wrong is a ``ValueError`` of ``read_options``.
+    Then leave new requests to the engine, and refuse those whose stops the engine does not support. Give ``note`` only
+    faults of the adapter itself, and not a ``ValueError`` of ``read_options``, which is an error of the client.
 
     >>> failures = Failures(logging.getLogger("engine.stopscan"))
     >>> try:
@@ -21,7 +21,7 @@ class Failures:
     """
 
     LIMIT = 3
-    # Tests set it so that `note` raises each fault. The way back to the engine would hide it.
+    # Tests set it so that `note` raises each fault. Otherwise the engine would take over, and hide the fault.
     strict = False
 
     def __init__(self, logger: logging.Logger) -> None:

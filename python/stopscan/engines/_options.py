@@ -15,10 +15,10 @@ from stopscan import Repeat, StopSet
 from stopscan.regions import NAMES, read_protect
 from stopscan.repeats import add_repeat, in_environment, requested
 
-# The largest number in an option. Token ids of engines have 32 bits, and no larger count would be a limit.
+# The largest number in an option. Engines' token ids have 32 bits, and no answer is long enough for a larger count.
 MAX_COUNT = 2**31 - 1
 
-# In characters. A message goes back to the client, and repeats parts of what the client sent.
+# The most characters of an error message, which goes back to the client and quotes parts of its request.
 MAX_MESSAGE = 400
 
 _shortened = Repr()
@@ -27,7 +27,7 @@ _shortened.maxstring = _shortened.maxother = 60
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may ask for. ``bytes`` limits stops and patterns together, and markers on their own."""
+    """The most that one request may ask for. ``bytes`` limits stops and patterns together, and markers separately."""
 
     stops: int = 1024
     patterns: int = 64
@@ -137,7 +137,7 @@ def read_options(
     ``min_tokens``, ``include_stop``, ``protect``, ``start_protected`` and ``repeat``.
 
     - ``given`` is the body of the request, or a flat mapping with other options of the engine. An option that is
-      ``None`` is not given. With a ``prefix`` only names that begin with it are read, and each must be an option.
+      ``None`` counts as not given. With a ``prefix`` only names that begin so are read, and each must be an option.
       Without a ``prefix`` names that are not options are ignored.
     - ``fields`` are the options that are read from ``given``. The default is all.
     - ``own`` has the options that the engine itself has read from fields of its own.
@@ -178,7 +178,7 @@ def read_options(
 
 
 def _given_options(given: Mapping[Any, Any], prefix: str, fields: Collection[str]) -> dict[str, tuple[str, Any]]:
-    """Returns the options in ``given``: for each its name there, and its value."""
+    """Returns the options in ``given``: for each field, the name that ``given`` has for it, and the value."""
     asked = {}
     for name, value in given.items():
         if isinstance(name, str) and name.startswith(prefix):
@@ -278,7 +278,7 @@ def _protect(value: object, limits: Limits) -> tuple[Any, ...]:
     size = _size(*pairs)
     if size > limits.bytes:
         raise ValueError(f"has {size} bytes of text; the limit is {limits.bytes}")
-    StopSet(protect=pairs)  # raises its errors
+    StopSet(protect=pairs)  # raises `ValueError` for markers that a set refuses
     return (*names, *pairs)
 
 

@@ -94,7 +94,7 @@ class Row(Generic[Piece]):
         return piece
 
     def flush(self, reason: EndReason = "eos") -> Piece:
-        """Ends the row for ``reason``, and returns the rest, which is empty if the row has already ended."""
+        """Ends the row for ``reason``. Returns the held text or segments: empty if the row has already ended."""
         piece: Piece = self.scanner.flush(reason)
         return piece
 
@@ -117,7 +117,7 @@ class Row(Generic[Piece]):
     def restore(self, snapshot: bytes, /) -> None:
         """Puts the state of ``snapshot`` into the row.
 
-        Raises ``ValueError`` for a snapshot of other stops or options, and for damaged bytes. Then nothing has changed.
+        Raises ``ValueError`` for a snapshot of other stops or options and for damaged bytes. Then the row is unchanged.
         """
         self.scanner.restore(snapshot)
 

@@ -1,4 +1,4 @@
-"""The table of the APIs, with a row for each, and the functions `from_*` that read by it."""
+"""The table of the APIs, with a row for each, and the functions `from_*` that read with it."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def from_anthropic(payload: object, /) -> Finish | None:
 def from_openai(payload: object, /) -> Finish | None:
     """Returns the finish of a chat completion, of a text completion, or of a chunk, or None while the stream goes on.
 
-    - Choice 0 counts. If there is only one choice, that choice counts. You can pass another choice alone.
+    - Choice 0 counts, or the only choice, whatever its index. For another one, pass a payload with that choice alone.
     - "stop" is an "eos", unless the server names the stop. vLLM, TensorRT-LLM, sglang, smg, dynamo and llama.cpp can
       name it.
     - "stop" beside calls is "tool_calls", and "stop" beside a refusal is a "refusal".
@@ -233,7 +233,7 @@ def from_gemini(payload: object, /) -> Finish | None:
     """Returns the finish of a response or of a chunk, or None while the stream goes on.
 
     - The fields have the names of the HTTP API or those of google-genai.
-    - Candidate 0 counts, or the only candidate, whatever its index. For another one, pass a payload with it alone.
+    - Candidate 0 counts, or the only candidate, whatever its index. To read another, pass it alone in a payload.
     - "STOP" is "tool_calls" if the candidate has calls. Otherwise "STOP" is an "eos", because Gemini has no word
       for stops.
     - A stream may say "STOP" in several chunks. The last finish counts.

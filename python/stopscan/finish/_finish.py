@@ -18,7 +18,7 @@ Reason: TypeAlias = Literal["stop_sequence", "stop_token", EndReason]
 class Finish:
     """Why a generation ended. All values are plain, so `json.dumps(asdict(finish))`, pydantic and pickle work.
 
-    `Finish.of(match)` makes one from what a scanner found.
+    `Finish.of(match)` makes a `Finish` from the match of a scanner.
 
     - `reason`: one of the words of `Reason`. "unknown" stands for a word that no API documents.
     - `matched_stop`: the stop that the user gave. With "stop_sequence" it is a string, or None if the API says only

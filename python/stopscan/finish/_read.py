@@ -1,4 +1,4 @@
-"""The reader of all APIs. What an API calls its fields is data: a `Row`. `_apis.py` has the table of the rows."""
+"""Reads the payloads of all APIs. A `Row` has the names of an API's fields; `_apis.py` has the table of the rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Path: TypeAlias = tuple[str, ...]
 # A path and the value that must be at its end. None stands for any value that is not empty.
 Condition: TypeAlias = tuple[Path, "str | None"]
 
-# Types that are refused. A client's object may have any other type.
+# Payloads of these types are a `TypeError`. A client's object may have any other type.
 NOT_PAYLOADS = (Sequence, int, float, complex, set, frozenset, type(None))
-# Reasons that calls or a refusal in the content replace.
+# Reasons that are replaced if the content has calls or a refusal.
 UNDECIDED = ("eos", "stop_token", "unknown")
-# Where a wrapper has the answer: Code Assist and batches of Gemini, then batches of OpenAI, Anthropic and Bedrock.
+# Paths of wrapped answers. In order: Code Assist and batches of Gemini; batches of OpenAI, of Anthropic, of Bedrock.
 WRAPPERS = "response response.body result.message modelOutput"
 # Fields of the word and of the stop, if the API sends both in one object: sglang, AI21, Vercel (`unified`).
 WORD_OBJECTS = ("type", "reason", "unified")
@@ -58,26 +58,26 @@ def is_call(call: object, /) -> bool:
 class Row:
     """Where an API says why an answer ended.
 
-    The word for the reason is in a choice. A body has a list of choices, or is a choice itself.
+    The word for the reason is in a choice. A body (the payload or a part of it) has a list of choices or is a choice.
     """
 
     name: str  # of the word's field, for errors
     words: tuple[Path, ...]  # in a choice: the first that is not None counts
     bodies: tuple[Path, ...] = ((), *paths(WRAPPERS))
     choice_lists: tuple[str, ...] = ()  # names of the list of choices in a body
-    silent: tuple[str, ...] = ()  # suffixes of the `type` of events that never say why: most events of a stream
-    events: tuple[str, ...] = ()  # types of events whose last part is the word, unless a body in the event has one
+    silent: tuple[str, ...] = ()  # suffixes of the `type` of most events of a stream, which never say why it ended
+    events: tuple[str, ...] = ()  # types of events. After the last dot is the word, unless a body in the event has it
     done_field: str = ""  # in a body. False: the stream goes on, whatever the word is. True: it has ended
     reason_if_done: Reason = "unknown"  # if `done_field` is True and there is no word
     whole_fields: tuple[Path, ...] = ()  # in a choice without `delta`: fields that only a whole answer has
     flags: tuple[str, ...] = ()  # in a choice: booleans whose names are words
     numbered_words: tuple[str, ...] = ()  # the word for each number, if a client sends numbers
-    vague_words: tuple[str, ...] = ()  # words for which `details` has a better one
+    vague_words: tuple[str, ...] = ()  # words for which a choice has a better one in `details`
     details: tuple[Path, ...] = ()
     stops: tuple[Path, ...] = ()  # in a choice or its body: the stop that fired
     native_words: tuple[Path, ...] = ()  # in a choice or its body: the model's own word, if a router sends it too
     blocked: tuple[Path, ...] = ()  # in a body: why the prompt got no answer
-    failed: tuple[Condition, ...] = ()  # in a body without a word: an error. The field `error` is always one
+    failed: tuple[Condition, ...] = ()  # in a body without a word: signs of an error. The field `error` always is one
     calls: tuple[Path, ...] = ()  # in a choice
     is_call: Callable[[Any], bool] = is_call  # whether a call waits for the caller
     refusals: tuple[Condition, ...] = ()  # in a choice
@@ -92,7 +92,7 @@ class Row:
         return decide(finish, self.content(found.choice))
 
     def find(self, payload: object) -> Found:
-        """Returns the choice that counts and its word. If there is neither, the payload itself is the choice."""
+        """Returns the choice that counts and its word. If no choice is found, the payload itself is the choice."""
         kind = field(payload, "type") if self.silent or self.events else None
         if isinstance(kind, str) and self.silent and kind.endswith(self.silent):
             return Found(payload, None)
@@ -114,7 +114,7 @@ class Row:
 
     def finish(self, payload: object, found: Found) -> Finish | None:
         """Returns the finish that the words give, without a look at the content. An error is an "abort", unless a word
-        says more than "stop"."""
+        gives a definite reason (none of `UNDECIDED`)."""
         if found.body is None and payload is not None:
             return None
         finish = self._finish_of_word(payload, found)
@@ -125,7 +125,7 @@ class Row:
         return Finish("abort") if self._has_failed(payload, found, finish) else finish
 
     def content(self, choice: object) -> Finish | None:
-        """Returns the finish by the content alone: "tool_calls", "refusal", or None for neither."""
+        """Returns the finish that the content alone gives: "tool_calls", "refusal", or None for neither."""
         for path in self.calls:
             for call in values_at(choice, path):
                 if self.is_call(call):
@@ -134,7 +134,7 @@ class Row:
         return Finish("refusal", raw="refusal" if self.raw_is_type else None) if refuses else None
 
     def _word(self, choice: object) -> tuple[Path, Any]:
-        """Returns the path of the first word that is not None, and this word."""
+        """Returns the path and the value of the first word that is not None, or else the first flag that is true."""
         for path in self.words:
             word = value_at(choice, path)
             if word is not None:
@@ -171,12 +171,12 @@ class Row:
         return None
 
     def _is_whole(self, payload: object, found: Found) -> bool:
-        """Returns whether a choice without a word is that of a whole answer, which has ended whatever it says."""
+        """Returns whether a choice without a word belongs to a whole answer, which has always ended."""
         if field(found.choice, "delta") is not None or first_value(found.choice, self.whole_fields) is None:
             return False
         if found.word is None:
-            return found.number is not None  # OCI streams choices without a list around them
-        return bool(found.word == "" or found.body is payload)  # DashScope streams "null" in an `output`
+            return found.number is not None  # the choices of OCI's streams are not in a list
+        return bool(found.word == "" or found.body is payload)  # DashScope's streams have "null" in an `output`
 
     def _has_failed(self, payload: object, found: Found, finish: Finish | None) -> bool:
         if field(payload, "error") or field(found.choice, "error"):
@@ -196,7 +196,7 @@ class Found(NamedTuple):
     """The choice of a payload that counts, and the word that says why it ended. `Row.find` makes it."""
 
     choice: Any
-    body: Any  # around the choice. None: the event never says why
+    body: Any  # around the choice. None: the event never says why the answer ended
     number: int | None = None  # the index of the choice; None if it is not in a list
     word_path: Path = ()
     word: Any = None
@@ -215,7 +215,7 @@ def decide(finish: Finish, content: Finish | None) -> Finish:
 
 
 def counting_choice(choices: Sequence[Any]) -> Any:
-    """Returns the only choice, or the choice with the lowest index. A chunk may have any of several choices."""
+    """Returns the only choice, or the choice with the lowest index. A chunk may have only some choices."""
     return choices[0] if len(choices) == 1 else min(choices, key=choice_index, default=None)
 
 
@@ -278,14 +278,14 @@ def as_list(value: object) -> Sequence[Any]:
 
 
 def word_and_stop(value: object) -> tuple[str | None, object]:
-    """Returns the word as a string, or None if the stream goes on, and the stop if both are in one object."""
+    """Returns the word as a string, or None if the stream goes on; and the stop, if one object has both."""
     stop: object = None
     if value is not None and not isinstance(value, str | int | Enum):
         word = next((inner for name in WORD_OBJECTS if (inner := field(value, name)) is not None), None)
         if word is not None:
             stop = next((inner for name in STOP_OBJECTS if (inner := field(value, name)) is not None), None)
             value = word
-    if isinstance(value, Enum):  # google-genai has strings in its enums, and the SDK before it numbers
+    if isinstance(value, Enum):  # google-genai has strings in its enums, and its predecessor has numbers
         value = value.value if isinstance(value.value, str) else value.value and value.name
     if not value or value in GOING_ON:
         return None, None

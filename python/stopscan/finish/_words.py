@@ -1,9 +1,9 @@
 """The words with which servers say why an answer ended, and the reason that each word means, by source.
 
 There is one table for all APIs, because servers and proxies use each other's words. The words are in lower case with
-underscores, because neither case nor hyphens count: LiteLLM changes Gemini's words to lower case (litellm#23273).
+underscores. `from_*` read a hyphen as an underscore, and ignore case: LiteLLM lowers Gemini's words (litellm#23273).
 
-Each word has one meaning, with one exception: a word for "eos", such as "stop", means a stop if the payload names one.
+Each word has one meaning. Exception: a word for "eos", such as "stop", means that a stop fired if the payload names it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 
 from stopscan.finish._finish import Reason
 
-# Words that servers send while the stream goes on. Some send "" in every chunk: sglang#3912, ollama#4357,
-# spring-ai#1358.
+# Words that servers send while the stream goes on. The empty word means the same, because some servers send it in every
+# chunk: sglang#3912, ollama#4357, spring-ai#1358.
 GOING_ON = (
     "null",  # KoboldCpp, DashScope
     "None",  # sglang before 0.4. In lower case it is llama.cpp's word for an end
@@ -49,7 +49,7 @@ SOURCES: Mapping[str, Mapping[Reason, str]] = {
     },
     "Responses: `openai.types.responses.Response`, `status` and `incomplete_details.reason`": {
         "eos": "completed",
-        "abort": "failed cancelled incomplete",  # "incomplete" if no reason stands beside it
+        "abort": "failed cancelled incomplete",  # "incomplete" only if the response does not say why
         "length": "max_output_tokens max_messages",
         "pause": "steered",  # another response goes on with the queued input
     },

@@ -1,9 +1,9 @@
-"""The writers of `Finish`. If an API has no word for a reason, they write its nearest documented word:
+"""The functions `to_*`. If an API has no word for the reason of a `Finish`, they write its nearest documented word:
 
 - A stop, a tool call, a pause or a refusal for which the API has no word is written as an end of turn.
 - An abort is written as the API's own word for it, or else as its token limit: the only other value that tells a client
   that the text is incomplete.
-- An unknown reason is written as an end of turn. Most servers' own words mean that, and "length" makes clients discard
+- An unknown reason is written as an end of turn. Most undocumented words mean that, and "length" makes clients discard
   the answer (`parse` of the openai client raises `LengthFinishReasonError`).
 """
 
@@ -121,8 +121,8 @@ _CUT = _Words(
     "max_tokens",
     "length",
 )
-# OpenAI sends its own refusals as the content of a response with "stop". A server that ends the answer itself says more
-# with "content_filter", which means "content was omitted due to a flag from our content filters".
+# OpenAI sends its own refusals as the content of a response with "stop". A server that ends the answer itself says
+# more with "content_filter", which means "content was omitted due to a flag from our content filters".
 _BLOCKED = _END._replace(
     anthropic="refusal",
     openai="content_filter",

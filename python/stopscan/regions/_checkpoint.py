@@ -9,10 +9,10 @@ from typing import Any
 from stopscan.regions._names import NAMES, Graph, region_name, regions_in
 from stopscan.segments import FORMATS, from_response_template
 
-# Text that only the chat templates of this form have. Another form has the same markers.
+# Text that only the chat templates of this form have, for forms that share their markers with another form.
 SIGNS = {"glm45": "<arg_key>"}
 
-# The regions of mlx-lm's parts that have another name here.
+# From the names of mlx-lm's parts to the names of their regions here, if these differ.
 PARTS = {"normal": "answer", "tool": "tool_call"}
 
 
@@ -20,8 +20,8 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     """Returns the regions of the model's answers with their markers, or ``None`` if they are not known.
 
     The graph comes from mlx-lm's wrapper of the tokenizer, from the response template, or from the form in ``FORMATS``
-    whose markers the chat template has. The graph that has more of reasoning and tool calls counts, and of equal
-    graphs the first in this order.
+    whose markers the chat template has. The graph that has more of the regions reasoning and tool calls counts.
+    If several have as many, the first in this order counts.
 
     >>> graph_of(AutoTokenizer.from_pretrained("Qwen/Qwen3-0.6B"))["reasoning"]
     {'</think>': 'answer', '<tool_call>': 'tool_call'}
@@ -29,11 +29,11 @@ def graph_of(tokenizer: Any, /) -> Graph | None:
     template = getattr(tokenizer, "response_template", None)
     try:
         declared = from_response_template(template) if template else None
-    except (ValueError, TypeError):  # a marker is a regular expression, or it is not a template
+    except (ValueError, TypeError):  # a marker is a regular expression, or the value is not a template
         declared = None
     found = [_of_mlx_lm(tokenizer), declared, _of_chat_template(_template(tokenizer))]
     graphs = [graph for graph in found if graph]
-    # Of some models that reason, mlx-lm knows only the tool calls.
+    # For some models that reason, mlx-lm knows only the markers of tool calls.
     return max(graphs, key=lambda graph: len({*NAMES} & regions_in(graph)), default=None)
 
 
@@ -80,7 +80,7 @@ def _part(part: str) -> str:
 
 
 def _template(tokenizer: Any) -> str:
-    """Returns the chat template. If the tokenizer has several, by name, they are joined."""
+    """Returns the chat template. If the tokenizer has several named templates, they are joined."""
     template = getattr(tokenizer, "chat_template", None)
     templates = template.values() if isinstance(template, Mapping) else [template]
     return "\n".join(text for text in templates if isinstance(text, str))
@@ -88,14 +88,14 @@ def _template(tokenizer: Any) -> str:
 
 @lru_cache(maxsize=16)
 def _of_chat_template(template: str) -> Graph | None:
-    """Returns the form in ``FORMATS`` with the most text of its markers in ``template``, or ``None``."""
+    """Returns the form in ``FORMATS`` whose markers fit ``template`` best, or ``None``. Longer markers count more."""
     best, highest = None, (0, False)
     for name, form in FORMATS.items():
         edges = {(marker, region_name(to)) for markers in form.values() for marker, to in markers.items()}
         found = {marker for marker, _ in edges if marker in template}
         missing = {*NAMES} & regions_in(form) - {to for marker, to in edges if marker in found}
-        # If no marker in the template leads to one of the form's regions, the form is another model's. Otherwise each
-        # marker of the form that the template lacks counts against it.
+        # A form with a region for reasoning or tool calls to which no marker in the template leads is another model's.
+        # For any other form, each of its markers that the template lacks counts against it.
         size = sum(map(len, found)) - len({marker for marker, _ in edges} - found)
         score = size, SIGNS.get(name, "\0") in template
         if not missing and score > highest and size > 0:

@@ -9,7 +9,7 @@ from stopscan import StopSet
 from stopscan.regions._names import NAMES, Graph, region_name
 from stopscan.segments import Segmenter, SegmentSet
 
-# In code points. No chat template appends more than this to the user's prompt.
+# How much of the end of a prompt is read, in code points. No chat template appends more to the user's prompt.
 PROMPT_END = 256
 
 # The regions whose text is for readers. Any other region belongs to the form, such as a header: "assistant to=self".
@@ -53,8 +53,8 @@ def begins(
 ) -> str | None:
     """Returns the state in which the answer begins, for ``region=`` of a scanner. ``None`` is the scanner's default.
 
-    ``start_protected=True`` is the first state in which no stop fires, and ``False`` is the first state. With ``None``
-    the end of the prompt decides. If no marker there opens a region, ``inside=True`` is the reasoning.
+    ``start_protected=True`` means the first state in which no stop fires, and ``False`` the first state. With ``None``
+    the end of the prompt decides. If no marker there opens a region, ``inside=True`` means the reasoning.
 
     Raises ``ValueError`` for ``start_protected=True`` if no region of the set is protected.
 

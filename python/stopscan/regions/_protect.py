@@ -11,7 +11,7 @@ from stopscan.segments import SegmentSet, keep
 
 Protect = str | Iterable[str | Sequence[str]]
 
-# The suffix of the region between the two markers of a pair: "answer protected" is inside the answer.
+# The suffix of the name of the region between the markers of a pair: "answer protected" is inside the answer.
 PROTECTED = " protected"
 
 
@@ -26,20 +26,20 @@ class RegionOptions(TypedDict, total=False):
 
 
 def protected(stops: StopSet, graph: Graph | None, protect: Protect = NAMES, /) -> StopSet:
-    """Returns ``stops`` as a ``StopSet`` whose stops do not fire in the regions of ``protect``, either.
+    """Returns a ``StopSet`` with the stops of ``stops``, which also do not fire in the regions of ``protect``.
 
     ``protect`` has names of regions and pairs of markers. A pair is a tuple, a list, or two strings in a row. A stop
     that is a marker of a region stays a stop, and that region is not protected. A set that already has ``regions`` is
     returned unchanged.
 
-    Raises ``ValueError`` for a name that the graph lacks. The default of ``protect`` leaves such names out.
+    Raises ``ValueError`` for a name that the graph lacks. The default of ``protect`` skips such names.
 
     >>> stops = protected(StopSet("END"), FORMATS["qwen3"])
     >>> stops.truncate("<think>END</think>Yes. END")
     ('<think>END</think>Yes. ', StopMatch("END", 23))
     """
     if stops.regions is not None:
-        read_protect(protect)  # raises its errors
+        read_protect(protect)  # raises `ValueError` for malformed entries
         return stops
     names, pairs = _names_and_pairs(stops, graph, protect)
     if names:
@@ -63,7 +63,7 @@ def segments_of(stops: StopSet, graph: Graph, protect: Protect = NAMES, /) -> Se
 
 
 def known(graph: Graph | None, protect: Protect) -> list[Any]:
-    """Returns ``protect`` without the names that the graph lacks: a server's default may name more regions."""
+    """Returns ``protect`` without the names that the graph lacks. A server's default may have such names."""
     names, pairs = read_protect(protect)
     return [*(name for name in names if name in regions_in(graph or {})), *pairs]
 
@@ -130,7 +130,7 @@ def _regions_and_stop_in(
     The regions are those of ``graph`` without the markers that are stops, and a region for the text between the markers
     of each pair.
     """
-    # A pair whose opening marker opens a region of the graph is a name of that region.
+    # A pair whose opening marker opens a region of the graph counts as the name of that region.
     opens = {
         marker: region_name(to)
         for markers in graph.values()
@@ -142,8 +142,8 @@ def _regions_and_stop_in(
     # A region is not protected if one of its markers is a stop.
     unprotected = {region_name(region) for region, markers in graph.items() if not taken.isdisjoint(markers)}
     unprotected |= {region_name(to) for markers in graph.values() for mark, to in markers.items() if mark in taken}
-    # Any other region belongs to the form, such as Harmony's headers, and no stop fires in it. The graph of a response
-    # template may have no "answer"; then the first region is the answer.
+    # A region that is not `readable` belongs to the form, such as Harmony's headers, and no stop fires in it. The graph
+    # of a response template may have no "answer"; then the first region is the answer.
     ordered = list(dict.fromkeys(map(region_name, graph)))
     readable = {"answer" if "answer" in ordered else ordered[0], *NAMES}
     stop_in = [region for region in ordered if region in (readable - protected_regions) | unprotected]

@@ -7,7 +7,7 @@ from stopscan.segments._asplit import Segment
 
 
 def joined(segments: Iterable[Segment], /) -> list[Segment]:
-    """Returns ``segments`` with the text of each part in one segment. The segments of a stream may come in pieces.
+    """Returns ``segments`` with the text of each part in one segment. A stream may cut a part into several segments.
 
     >>> joined([("answer", "It is ", 1), ("answer", "5.", 1)])
     [('answer', 'It is 5.', 1)]

@@ -26,12 +26,12 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
       ``reasoning``. ``tool_calls`` is ``tool_call``. Other fields keep their names.
     - A stream begins in the field without ``open``. If there is no such field, it begins in ``outside``, whose text
       transformers drops.
-    - ``content``, ``transform``, ``join`` and the stripping of white space are left to the caller.
+    - The keys ``content``, ``transform`` and ``join`` of a field, and stripping white space, are left to the caller.
     - ``start_anchor`` and ``start_anchor_pattern``, after which the assistant's own part of a prompt begins, are also
       left to the caller. Give ``region_after`` the text after the last anchor.
 
     Raises ``ValueError`` for a marker that is a regular expression, and for a marker inside which a shorter marker
-    ends: transformers waits for the longer marker, but a segmenter takes the marker that ends first. The error names
+    ends: transformers waits for the longer marker, but a segmenter finds the marker that ends first. The error names
     the field and the key.
 
     >>> template = {
@@ -51,7 +51,7 @@ def from_response_template(template: Mapping[str, Any], /) -> Format:
     for field in fields:
         if names.count(field.region) > 1:
             raise ValueError(f"field {field.name!r}: two fields map to the region {field.region!r}")
-    # Of equal markers transformers takes an opening one, and of several opening ones that of the first field by name.
+    # Of equal markers, transformers prefers an opening one, and of opening ones that of the first field by name.
     anchors = [anchor for field in fields for anchor in field.opening]
     anchors += [anchor for field in implicit for anchor in field.closing]
     regions = {outer: _markers(anchors, outer)}
@@ -119,7 +119,7 @@ def _literals(field: Mapping[str, Any], key: str, where: str) -> list[str]:
 
 
 def _markers(anchors: list[_Anchor], outer: str) -> dict[str, str]:
-    """Returns the markers of one region, and the region to which each leads. Of equal markers the first counts."""
+    """Returns the markers of one region, and the region to which each leads. If markers are equal, the first counts."""
     markers: dict[str, str] = {}
     for anchor in anchors:
         for other in anchors:

@@ -10,11 +10,11 @@ from stopscan import _stopscan
 from stopscan.tokens._samples import sequences
 from stopscan.tokens._source import Source, Token
 
-# Ids that are drawn at random. Those with text or bytes are compared.
+# How many ids are drawn at random. Those of tokens with text or bytes are compared.
 DRAWN = 1000
 
 # Runs of byte tokens: whole characters of one to four bytes, and stray bytes. No run has a stray byte after a whole
-# character, because `decode` then takes the character back, and a stream does not.
+# character, because `decode` would replace that character too, and a stream has already emitted it.
 RUNS = [b"a", "é".encode(), "你".encode(), "🚀🚀".encode(), b"\xff", b"\x80\x80", b"\xe4\xbd", b"\xf0\x9f\x9a"]
 
 

@@ -45,7 +45,7 @@ class HuggingFace:
         return {token_id: token.content for token_id, token in added.items() if self._skips(token_id, token.special)}
 
     def _skips(self, token_id: int, special: bool) -> bool:
-        """Returns whether ``decode`` leaves a token out.
+        """Returns whether ``decode`` leaves a token out as a special token.
 
         The flag ``special`` can be wrong: for a token that was added again, and for one that the normalizer changes.
         """

@@ -10,7 +10,7 @@ LENGTH = 12
 
 
 def sequences(ids: Sequence[int], special: Sequence[int], count: int = SEQUENCES) -> Iterator[list[int]]:
-    """Yields single ids and random sequences, some with special tokens. Each call yields the same ones."""
+    """Yields single ids and random sequences, some with special tokens. Equal arguments give equal samples."""
     draw = Random(len(ids))
     if not ids:
         return

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-# Text, bytes that may have a part of a character, one byte of a run of byte tokens, or `None` if there is no token.
+# Text; bytes, also of a part of a character; an int, the byte of a byte token; or `None` for an id without a token.
 Token: TypeAlias = "str | bytes | int | None"
 
 
@@ -28,9 +28,9 @@ class Tables:
 class CarrierDecode(NamedTuple):
     """How ``decode`` of the carrier differs from the tokenizer's own ``decode``."""
 
-    # It cleans up spaces, and nothing else.
+    # The carrier also cleans up spaces, and does nothing else.
     cleans_up: bool = False
-    # It makes another text, by rules that are not known.
+    # The carrier's text differs by rules that are not known.
     differs: bool = False
 
 
@@ -63,9 +63,9 @@ class Source(Protocol):
         """Compares ``decode`` of the carrier with that of the tokenizer, on samples."""
 
     def tables(self) -> Tables | None:
-        """Returns the tokens. ``None`` if the text of a stream is surely not made from the bytes of single ids."""
+        """Returns the tokens. ``None`` if the text of a stream is known not to be made from the bytes of single ids."""
 
     def contains(self, token_id: int, /) -> bool: ...
 
     def decoder(self) -> Callable[..., str]:
-        """Returns the function that makes text of token ids, with ``skip_special_tokens``. It cleans up no spaces."""
+        """Returns the function that decodes token ids, with ``skip_special_tokens``. The caller cleans up spaces."""

@@ -23,7 +23,8 @@ MAX_CHARACTER_TOKENS = 4
 # the last step. A larger number makes each call of `decode` longer; a smaller one means more calls, one for each cut.
 MAX_CONTEXT = 2
 
-# The first context is at least this many tokens at the end of the prompt.
+# How many tokens at the end of the prompt are the first context: all of a shorter prompt, and more if the text would
+# begin inside a character. Skipped tokens are left out.
 PROMPT_CONTEXT = 16
 
 # The replacement character: stands for bytes that are not valid UTF-8, such as half a character.
@@ -86,7 +87,7 @@ class Window:
         return self._contains(token_id)
 
     def token_text(self, token_id: int, /) -> str | None:
-        """Returns the whole text of a token if it came next, or ``None`` if no token has the id."""
+        """Returns the whole text that a token would have if it came next, or ``None`` if no token has the id."""
         if token_id in self._skipped:
             return self._skipped[token_id]
         if not self._contains(token_id):
@@ -116,7 +117,7 @@ class Window:
         return other
 
     def spelled(self, markers: Sequence[str], /) -> str | None:
-        """Returns the first marker that has a skipped special token in it, but is not one. It could not be found."""
+        """Returns the first marker that has a skipped special token and other text: such a marker is never found."""
         special = {text for text in self._skipped.values() if text}
         mixed = (marker for marker in markers if marker not in special and any(text in marker for text in special))
         return next(mixed, None)
@@ -144,7 +145,7 @@ class Window:
         """Adds emitted tokens to the context, whose text is then ``whole``, and cuts the context."""
         self._context = [*self._context, *tokens]
         self._context_text = whole
-        # Not right after the prompt: the tokens may complete a character of it, and have no text without it.
+        # The prompt stays at first: `tokens` may complete a character of the prompt, and have no text without it.
         if len(self._context) > MAX_CONTEXT and self._last_number > 0:
             self._context = tokens
             self._context_text = self._decode(tokens)
@@ -184,7 +185,7 @@ class Window:
 
 
 def _pieces_of(text: str, numbers: list[int]) -> list[Piece]:
-    """Returns ``text`` in pieces of one token number each, by the number of each character, without the prompt's 0."""
+    """Cuts ``text`` where the token number of its characters changes. Leaves out the prompt's text, which has 0."""
     runs = groupby(zip(text, numbers, strict=False), key=itemgetter(1))
     return [("".join(character for character, _ in run), number) for number, run in runs if number > 0]
 
