@@ -1,4 +1,4 @@
-"""The hooks of the process that answers HTTP: they refuse wrong requests, note the regions of chats, and name stops.
+"""The hooks of the process that answers HTTP: they refuse wrong requests, note regions, and report stops.
 
 With several tokenizer workers, sglang loads no plugins in that process, and these hooks do not run.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import ADDED, TOLD, Requests, listed, serving
 
-# The attribute of a chat request, made from Anthropic's, for the stop that ended its stream.
+# The attribute of a chat request made from an Anthropic request: the stop that ended the stream.
 NAMED = "stopscan_named"
 
 

@@ -24,7 +24,7 @@ CHARACTER = 4
 # In a list of regions that a route tells apart: the whole answer is a call.
 ANSWER = "answer"
 
-# By their last token id: the markers, and the stops of one token, that `skip_special_tokens` leaves out of the text.
+# Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. The key is their last token id.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -54,8 +54,8 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # Special tokens of the chat template, such as those of roles. A `</think>` before the last of them is a user's
-        # text.
+        # Special tokens of the chat template, such as those of roles. A `</think>` before the last of them in a prompt
+        # does not belong to the answer: it may be a user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}

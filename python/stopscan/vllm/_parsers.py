@@ -25,7 +25,7 @@ REASONING: Mapping[str, Graph] = {
 # Whether an answer begins in the reasoning, for parsers that have no method to ask.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
-# The form of each parser whose name is not the name of its form.
+# The name in `FORMATS` of the form of each parser that has another name than its form.
 _FORMS = {
     "cohere_command3": "cohere_command", "cohere_command4": "cohere_command", "deepseek_v31": "deepseek_v3",
     "granite-20b-fc": "granite_20b_fc", "granite_thinking_parser": "granite4", "internlm": "internlm2",
@@ -35,12 +35,12 @@ _FORMS = {
 
 
 def form_of(parser: str | None) -> Graph | None:
-    """Returns the graph of the form that a parser of vLLM reads, or ``None`` if there is none."""
+    """Returns the form in ``FORMATS`` that a parser of vLLM reads, or ``None`` if there is none."""
     return FORMATS.get(_FORMS.get(parser or "", parser or ""))
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """Returns the graph of the form whose calls a tool parser of vLLM reads, or ``None`` if the calls have no markers
+    """Returns the form in ``FORMATS`` whose calls a tool parser of vLLM reads, or ``None`` if the calls have no markers
     around them."""
     form = form_of(tool_parser)
     # A form that begins with a header is not used: vLLM's parser takes text without a header for the answer.
