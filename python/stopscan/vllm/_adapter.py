@@ -94,7 +94,7 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Runs after ``AsyncLLM.generate``, and raises for a wrong request: all other routes call it before they answer."""
+        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer. Checks a request."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))

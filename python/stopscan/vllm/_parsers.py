@@ -40,8 +40,7 @@ def form_of(parser: str | None) -> Graph | None:
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """Returns the form in ``FORMATS`` whose calls a tool parser of vLLM reads, or ``None`` if the calls have no markers
-    around them."""
+    """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the calls."""
     form = form_of(tool_parser)
     # A form that begins with a header is not used: vLLM's parser takes text without a header for the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None
