@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# Keys that a chat route's hook adds to `custom_params`: the regions that the route tells from the content, and the
+# Keys that a chat route's hook adds to `custom_params`: the regions that the route separates from the content, and the
 # stops that sglang added.
 TOLD, ADDED = "__stopscan_told", "__stopscan_added"
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
@@ -131,7 +131,7 @@ class Requests:
         its route's."""
         told = (given or {}).get(TOLD)
         # If the route runs in a process without plugins, no regions were noted, but `require_reasoning` says whether
-        # sglang expects a reasoning.
+        # sglang expects reasoning.
         names = [name for name in told if name in CHAT] if isinstance(told, list) else ["reasoning"] * thinks
         default: Sequence[Any] = names if self.defaults.protect is None else self.defaults.protect
         protect = default if asked.protect is None else asked.protect

@@ -23,8 +23,8 @@ logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# The key in a request's `extra_args` for the regions that its route tells apart. It is random, so that no client can
-# send it.
+# The key in a request's `extra_args` for the regions that its route separates from the content. The key is random, so
+# that no client can send it.
 TOLD = f"stopscan told {token_hex(8)}"
 # For requests of a program that calls vLLM itself: the limits are there for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -85,8 +85,8 @@ class Adapter:
             logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
-        """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route tells from the
-        content. Raises for a wrong request: once a stream has begun, it is too late for a 400."""
+        """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route separates from
+        the content. Raises for a wrong request: once a stream has begun, it is too late for a 400."""
         if self._concerns(params):
             engine = self._newest()
             if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
@@ -94,7 +94,7 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer. Checks a request."""
+        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer. Checks the request."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))

@@ -1,4 +1,4 @@
-"""What the tests of real mlx-lm share: a model that counts its steps, and servers in threads, which they ask."""
+"""What the tests of real mlx-lm share: a model that counts its steps, and servers in threads."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # A joined thread may still free what mlx compiled in it. If the process exits meanwhile, it aborts.
+        # A joined thread may still free what mlx compiled in it. A process that exits meanwhile aborts.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
 
@@ -178,7 +178,7 @@ def row_steps() -> Iterator[list[int]]:
 @contextmanager
 def both(checkpoint: Path, *arguments: Any) -> Iterator[tuple[Server, Server]]:
     """Plain mlx_lm.server, and ours."""
-    from stopscan.mlx_lm import server as our_server  # fails before mlx-lm 0.32
+    from stopscan.mlx_lm import server as our_server  # this import fails before mlx-lm 0.32
 
     with (
         serving(server.main, "--model", checkpoint, *arguments) as plain,

@@ -22,7 +22,7 @@ from stopscan.segments import FORMATS, SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
-# Scripts in Harmony's channels are for servers that know these channels.
+# Without the scripts in Harmony's channels, which are for servers that know these channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 
 

@@ -26,7 +26,7 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# Scripts in Harmony's channels are for servers that know these channels.
+# Without the scripts in Harmony's channels, which are for servers that know these channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 

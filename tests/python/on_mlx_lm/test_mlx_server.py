@@ -131,7 +131,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
-    """Such a prompt ends mlx-lm's generation thread. This test fails as soon as mlx-lm has repaired that."""
+    """A fault of mlx-lm: such a prompt ends its generation thread. This test fails when mlx-lm has mended the fault."""
     asked = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(asked[0][0], chat=False).tokens == 27

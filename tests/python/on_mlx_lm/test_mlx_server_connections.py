@@ -86,7 +86,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
-    """Once, 52 of 192 connections were reset, because the queue of mlx_lm.server holds only five."""
+    """Once, 52 of 192 connections at the same time were reset, because the queue of mlx_lm.server holds only five."""
     sockets = [socket.socket() for _ in range(192)]
     try:
         for connection in sockets:
@@ -119,7 +119,7 @@ def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Re
 
 
 def test_what_a_request_takes_along_can_be_pickled() -> None:
-    """Once, it had a socket, which cannot be pickled, and distributed serving ended at its first request."""
+    """Once, a request had a socket, which cannot be pickled, and distributed serving ended at its first request."""
     with socket.socket() as connection:
         stops = server._Stops(read_options({"stop": "END", "patterns": ["a+b"]}), ("reasoning",), connection)
         copy = pickle.loads(pickle.dumps(stops))
@@ -226,7 +226,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, it was also compiled in the generation thread, and large sets stalled all streams."""
+    """Once, a set was also compiled in the generation thread, and large sets stalled all streams."""
     from stopscan.engines import _checkpoint
 
     ours.ask("[think]", max_tokens=1)  # so that a model is loaded
@@ -246,7 +246,7 @@ def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch
 
 @pytest.mark.parametrize("engine", ["batched", "seeded"])
 def test_mlx_lms_own_initial_state_counts(tmp_path: Path, engine: str) -> None:
-    """Once, stops fired in the reasoning if the prompt had words after ``<think>``, because no marker ended it."""
+    """Once, stops fired in the reasoning if the prompt had words after ``<think>``, so that no marker was its end."""
     reciter = Reciter({"open": ["<think>", "a", "b", " END", "?", "</think>", "It is 5", " END", "."]})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         for stream in (False, True):

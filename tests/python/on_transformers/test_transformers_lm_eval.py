@@ -120,7 +120,7 @@ def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, An
 
 
 def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
-    """lm_eval stops at it only when all rows have it, and looks for it in text without special tokens."""
+    """lm_eval stops only when all rows have the token. It reads text without special tokens, so it cuts nothing."""
     long = OWN.text("long")
     assert asked(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert asked(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]

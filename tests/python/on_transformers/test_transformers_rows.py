@@ -57,7 +57,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, recite
 
 
 def test_a_row_that_is_over_takes_nothing_more(engine: Engine, reciter: Reciter) -> None:
-    """Also if a step has several tokens for each row, and other rows go on."""
+    """Tokens after the end are ignored, also if a step has several tokens and other rows go on."""
     count, late = reciter.token_ids("count"), reciter.token_ids("late")
     pieces = [Pieces(), Pieces()]
     stops = Stops(engine.tokenizer, "hello world", streamer=pieces)
