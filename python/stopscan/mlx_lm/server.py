@@ -139,7 +139,7 @@ def _safe(responses: Any, row: _Row, connection: socket) -> Iterator[Any]:
             connection.recv(1, MSG_PEEK | MSG_DONTWAIT)
         if row.failed:
             raise RuntimeError("stopscan failed in this request")
-        # Not "stop", for which mlx-lm would drop the last text and the text that it holds.
+        # Every end is "length" here: for "stop", mlx-lm would drop the last text and the text that it holds.
         yield replace(response, text=row.text(response), finish_reason=response.finish_reason and "length")
 
 

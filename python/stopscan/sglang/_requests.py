@@ -16,7 +16,7 @@ from stopscan.tokens import TokenScanner
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# Keys that a chat route's hook adds to `custom_params`: the regions that the route tells from the content, and the
+# Keys that a chat route's hook adds to `custom_params`: the regions that the route separates from the content, and the
 # stops that sglang added.
 TOLD, ADDED = "__stopscan_told", "__stopscan_added"
 # The number of tokens at the end of a prompt on which the text of the first token may depend.
@@ -30,7 +30,7 @@ class Model:
     def __init__(self, tokenizer: Any) -> None:
         from sglang.srt.parser.reasoning_parser import ReasoningParser
 
-        # Made as the chat routes make it for a request with `require_reasoning`.
+        # Make the parser as the chat routes make it for a request with `require_reasoning`.
         name = serving("reasoning_parser")
         detector = ReasoningParser(name, stream_reasoning=False, force_reasoning=True).detector if name else None
         start, end = (getattr(detector, f"think_{name}_token", None) for name in ("start", "end"))
@@ -130,8 +130,8 @@ class Requests:
         """Returns the checkpoint and the ``StopSet`` of a request. The protected regions are its own, the server's or
         its route's."""
         told = (given or {}).get(TOLD)
-        # A route in a process without plugins has noted no regions, but `require_reasoning` still tells of the
-        # reasoning.
+        # If the route runs in a process without plugins, no regions were noted, but `require_reasoning` says whether
+        # sglang expects reasoning.
         names = [name for name in told if name in CHAT] if isinstance(told, list) else ["reasoning"] * thinks
         default: Sequence[Any] = names if self.defaults.protect is None else self.defaults.protect
         protect = default if asked.protect is None else asked.protect

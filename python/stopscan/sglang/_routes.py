@@ -1,4 +1,4 @@
-"""The hooks of the process that answers HTTP: they refuse wrong requests, note the regions of chats, and name stops.
+"""The hooks of the process that answers HTTP: they refuse wrong requests, note regions, and add the stop to answers.
 
 With several tokenizer workers, sglang loads no plugins in that process, and these hooks do not run.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from stopscan.sglang._guard import Guard, Refused
 from stopscan.sglang._requests import ADDED, TOLD, Requests, listed, serving
 
-# The attribute of a chat request, made from Anthropic's, for the stop that ended its stream.
+# The attribute of a chat request made from an Anthropic request: the stop that ended the stream.
 NAMED = "stopscan_named"
 
 
@@ -53,8 +53,8 @@ class Routes:
         yield
 
     def chat(self, route: Any, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `_convert_to_internal_request` of chats, and notes the regions that the route tells from the
-        content."""
+        """Wraps `_convert_to_internal_request` of chats, and notes the regions that the route separates
+        from the content."""
         adapted, _ = yield
         reads = route._encoding_output() is not None
         reasons = reads or bool(route.reasoning_parser and request.separate_reasoning)
@@ -62,7 +62,7 @@ class Routes:
         _note(adapted.sampling_params, request, reasons=reasons, calls=calls)
 
     def responses(self, request: Any, *args: Any, **options: Any) -> Generator[None, Any, None]:
-        """Wraps `to_sampling_params` of Responses, and notes the regions that the route tells from the content."""
+        """Wraps `to_sampling_params` of Responses, and notes the regions that the route separates."""
         params = yield
         calls = bool(serving("tool_call_parser") and request.tools and request.tool_choice != "none")
         _note(params, request, reasons=bool(serving("reasoning_parser")), calls=calls)
@@ -113,7 +113,7 @@ def _with_stop(frame: str, matched: str | None) -> str:
 
 
 def _note(params: dict[str, Any], request: Any, *, reasons: bool, calls: bool) -> None:
-    """Writes into the parameters of a request the regions that its route tells apart, and the stops that sglang
+    """Writes into the parameters of a request the regions that its route separates, and the stops that sglang
     added."""
     told = ["reasoning"] * reasons + ["tool_call"] * calls
     added = sorted({*listed(params.get("stop"))} - {*listed(request.stop)})

@@ -76,7 +76,7 @@ class ExactHFLM(EvalModel):
         added = self.tokenizer.added_tokens_decoder.items()
         special = {token.content: token_id for token_id, token in added if token.special}
         ids = [special[stop] for stop in until if stop in special]
-        # lm_eval adds the text of the EOS to the stops, which is "" if the EOS decodes to nothing.
+        # lm_eval adds the decoded EOS to the stops. If the EOS has no text, this stop is "", and is left out here.
         stops = [stop for stop in until if stop and stop not in special]
         return stops, {"stop_token_ids": ids, "eos_token_ids": self.model.generation_config.eos_token_id}
 

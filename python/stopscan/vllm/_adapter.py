@@ -23,8 +23,8 @@ logger = logging.getLogger("vllm.stopscan")
 
 PREFIX = "stopscan_"
 FIELDS = ("patterns", "max_held", "protect", "start_protected", "repeat")
-# The key in a request's `extra_args` for the regions that its route tells apart. It is random, so that no client can
-# send it.
+# The key in a request's `extra_args` for the regions that its route separates from the content. The key is random, so
+# that no client can send it.
 TOLD = f"stopscan told {token_hex(8)}"
 # For requests of a program that calls vLLM itself: the limits are there for the clients of a server.
 UNLIMITED = Limits(*[2**62] * 4)
@@ -35,8 +35,7 @@ class UnfitError(RuntimeError):
 
 
 def refusal(words: str) -> Exception:
-    """Returns vLLM's own validation error with the message ``words``. vLLM answers it with a 400, and a ``ValueError``
-    with a 500."""
+    """Returns ``words`` as vLLM's validation error. vLLM answers it with a 400, but a ``ValueError`` with a 500."""
     error: Exception = VLLMValidationError(words, parameter=words.split(" ", 1)[0].rstrip(":"))
     return error
 
@@ -86,8 +85,8 @@ class Adapter:
             logger.info("stopscan finds the stops; the regions that it knows, and what begins them: %s", known)
 
     def params_made(self, params: Any, request: Any, *args: Any, **options: Any) -> None:
-        """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route tells from the
-        content. Raises for a wrong request: once a stream has begun, it is too late for a 400."""
+        """Runs after ``to_sampling_params`` of a chat request, and notes the regions that the route separates from
+        the content. Raises for a wrong request: once a stream has begun, it is too late for a 400."""
         if self._concerns(params):
             engine = self._newest()
             if engine and (told := engine.told_apart(self._parser, request.tool_choice)):
@@ -95,7 +94,7 @@ class Adapter:
             self._read(params, engine, self.defaults)
 
     def generate_called(self, _: Any, asked: Any, prompt: Any, sampling_params: Any, *args: Any, **more: Any) -> None:
-        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer."""
+        """Runs after ``AsyncLLM.generate``, which all other routes call before they answer. Checks the request."""
         if isinstance(sampling_params, SamplingParams) and self._concerns(sampling_params):
             engine = getattr(getattr(asked, "input_processor", None), "stopscan", None) or self._newest()
             self._read(sampling_params, engine, self.defaults, resumable=isinstance(prompt, AsyncGenerator))
@@ -111,7 +110,7 @@ class Adapter:
             return
         # Requests without a queue come from a program that calls the engine itself, not from a server's client.
         defaults = self.defaults if state.queue is not None else replace(self.defaults, limits=UNLIMITED)
-        # An engine that was made before stopscan was installed is made here, without its parsers.
+        # If vLLM's engine was made before stopscan was installed, make the `Engine` here, without its parsers.
         engine = None if tokenizer is None else self._engines.get(id(tokenizer)) or Engine(tokenizer)
         resumable = getattr(request, "resumable", False)
         asked, stops = self._read(params, engine, defaults, resumable=resumable)
@@ -121,7 +120,8 @@ class Adapter:
         # Whether the request asks for something that vLLM cannot do. `stops` has fewer stops than the request if the
         # whole answer is a call, in which no stop fires.
         beyond = bool(stops.patterns or stops.repeat or stops.regions or stops.protect or len(stops) < len(asked.stops))
-        # Leave the request to vLLM if a shorter stop within `min_tokens` could hide a longer one (rule 8).
+        # In stopscan, a stop that contains another stop never fires. In vLLM it does, if the other one completes within
+        # `min_tokens`. So leave such a request to vLLM.
         if not beyond and params.min_tokens and any(stops.find(stop[:-1]) for stop in stops.stop):
             return
         try:
@@ -133,7 +133,7 @@ class Adapter:
             self.failed(error, beyond=beyond)
 
     def failed(self, error: BaseException, *, beyond: bool) -> None:
-        """Notes a failure of stopscan in a new request. vLLM serves it, or it is refused if it asks ``beyond`` vLLM."""
+        """Notes a failure of stopscan in a new request. Refuses the request if ``beyond``, else leaves it to vLLM."""
         self.failures.note(error, "was refused" if beyond else "was left to vLLM's own stops")
         if beyond:
             raise refusal(f"stop: stopscan failed: {error!r}") from error
@@ -171,7 +171,7 @@ class Adapter:
 
 
 def _report_end(state: Any, detokenizer: Any) -> None:
-    """Makes the last output of a request say how it ended. Only for stops that vLLM does not know itself."""
+    """Makes the last output of a request report how it ended. Only for stops that vLLM does not know."""
     made = state._new_completion_output
 
     def last_output(token_ids: Any, finish_reason: Any, *rest: Any, **more: Any) -> Any:

@@ -41,8 +41,8 @@ class ScanningDetokenizer:
     """A mixin before a detokenizer class of vLLM: token ids, text and offsets stay vLLM's, and stopscan finds the
     stops.
 
-    With a vocabulary of bytes, a ``TokenScanner`` makes the text, and ``output_text`` is the safe text. Otherwise vLLM
-    decodes, a ``StopScanner`` reads vLLM's text, and ``stop_buffer_length`` is the length of the held text.
+    A ``TokenScanner`` makes the text itself, and ``output_text`` is the safe text. A ``StopScanner`` reads the text
+    that vLLM decodes, and ``stop_buffer_length`` is the length of the held text.
     """
 
     match: Any = None
@@ -82,7 +82,7 @@ class ScanningDetokenizer:
         self.terminated = stop_terminated
         if match is None:
             return None
-        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # vLLM before 0.32 keeps them
+        if not hasattr(OutputProcessor, "_trim_surplus_tokens"):  # vLLM before 0.32 keeps the tokens after a stop
             self.token_ids.extend(new_token_ids[len(self.token_ids) - before :])
         self.match = match
         return str(match.sequence)

@@ -21,10 +21,10 @@ from stopscan.vllm._parsers import BEGINS_INSIDE, HARMONY, OF_THE_CHECKPOINT, RE
 PROMPT_TOKENS = 32
 # The most tokens of one character: it has at most 4 bytes.
 CHARACTER = 4
-# In a list of regions that a route tells apart: the whole answer is a call.
+# In the list of regions that a route separates from the content: the whole answer is a call.
 ANSWER = "answer"
 
-# By their last token id: the markers, and the stops of one token, that `skip_special_tokens` leaves out of the text.
+# Markers, and stops of one token, that `skip_special_tokens` leaves out of the text. The key is their last token id.
 Hidden = dict[int, list[tuple[tuple[int, ...], str]]]
 
 
@@ -54,14 +54,14 @@ class Engine:
             inside = {mark: to for mark, to in self.graph["reasoning"].items()
                       if mark in self._ends or region_name(to) != "tool_call"}  # fmt: skip
             self.graph = {**self.graph, "reasoning": inside}
-        # Special tokens of the chat template, such as those of roles. A `</think>` before the last of them is a user's
-        # text.
+        # Special tokens of the chat template, such as those of roles. A `</think>` before the last of them in a prompt
+        # does not belong to the answer: it may be a user's text.
         markers = [marker for edges in self.graph.values() for marker in edges]
         added = self.tokenizer.get_added_vocab().items() if self._reasoning else ()
         self._roles = {token_id for text, token_id in added if not any(text in marker for marker in markers)}
 
     def told_apart(self, parser: Any, tool_choice: Any) -> list[str]:
-        """Returns the regions that a chat route, whose parser is of the class ``parser``, tells from the content.
+        """Returns the regions that a chat route, whose parser is of the class ``parser``, separates from the content.
 
         ``ANSWER`` is among them if the route takes all of the content for a call.
         """
@@ -146,7 +146,7 @@ class Engine:
             parser = self._parser(**parser_options or {})
             if parser.is_reasoning_end(turn):
                 return False
-            # The parser does not tell its state: feed it a letter, and see where the letter lands.
+            # The parser does not show its state: feed it a letter, and see in which region the letter lands.
             parser.adjust_initial_state_from_prompt(turn)
             first = parser.model_tokenizer.encode("a", add_special_tokens=False)
             delta = parser.extract_reasoning_streaming("", "a", "a", [], first, first)

@@ -1,4 +1,4 @@
-"""Tables of facts about vLLM's parsers that the parsers themselves do not tell, by their names in vLLM 0.26 to 0.33."""
+"""Tables of facts about vLLM's parsers that the parsers themselves do not show, by their names in vLLM 0.26 to 0.33."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stopscan.segments import FORMATS
 
 # Parsers that read a tokenizer's `response_template`, as `stopscan.regions` does.
 OF_THE_CHECKPOINT = ("beam", "hf")
-# The parser that tells all channels apart even if a request has no tools.
+# The parser that separates all channels from the answer even if a request has no tools.
 HARMONY = "openai_gptoss"
 
 _MUSE: Graph = {"answer": {"to=self<|message|>": "reasoning"}, "reasoning": {"<|eom|>": "answer"}}
@@ -25,7 +25,7 @@ REASONING: Mapping[str, Graph] = {
 # Whether an answer begins in the reasoning, for parsers that have no method to ask.
 BEGINS_INSIDE = {"granite": False, "hunyuan_a13b": False, "minimax_m2_append_think": True, HARMONY: False}
 
-# The form of each parser whose name is not the name of its form.
+# For parsers whose name is not the name of their form: the form's name in `FORMATS`.
 _FORMS = {
     "cohere_command3": "cohere_command", "cohere_command4": "cohere_command", "deepseek_v31": "deepseek_v3",
     "granite-20b-fc": "granite_20b_fc", "granite_thinking_parser": "granite4", "internlm": "internlm2",
@@ -35,13 +35,12 @@ _FORMS = {
 
 
 def form_of(parser: str | None) -> Graph | None:
-    """Returns the graph of the form that a parser of vLLM reads, or ``None`` if there is none."""
+    """Returns the form in ``FORMATS`` that a parser of vLLM reads, or ``None`` if there is none."""
     return FORMATS.get(_FORMS.get(parser or "", parser or ""))
 
 
 def form_of_calls(tool_parser: str | None) -> Graph | None:
-    """Returns the graph of the form whose calls a tool parser of vLLM reads, or ``None`` if the calls have no markers
-    around them."""
+    """Returns the form whose calls a tool parser of vLLM reads, or ``None`` if no markers are around the calls."""
     form = form_of(tool_parser)
     # A form that begins with a header is not used: vLLM's parser takes text without a header for the answer.
     return form if form and "tool_call" in form and next(iter(form)) == "answer" else None

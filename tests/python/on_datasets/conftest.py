@@ -19,7 +19,7 @@ sys.path.insert(0, EXAMPLES)
 def cluster() -> Iterator[None]:
     import ray
 
-    # A program's own functions go to the workers as they are; those of a module are imported there.
+    # Ray sends functions of the main program to its workers. Functions of a module are imported there, by this path.
     environment = {"env_vars": {"PYTHONPATH": EXAMPLES}}
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env=environment)
     yield

@@ -1,4 +1,4 @@
-"""Stops over a data set: the columns say row for row what the rules say, on every engine, on one worker and on two."""
+"""Stops over a data set: each row has the columns of the reference, on every engine, with one worker and with two."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_example(table: pa.Table) -> None:
 
 
 def test_an_empty_batch_has_the_same_columns() -> None:
-    """`zip(*[])` has no columns to unpack."""
+    """Once, an empty batch raised: the columns came from `zip(*rows)`, which gives nothing to unpack without rows."""
     stops = StopSet(dataset.STOPS)
     texts = pa.table({"text": pa.array([], pa.string()), "token_ids": pa.array([], pa.list_(pa.int64()))})
     vocabulary = Vocabulary(real_tokenizer())

@@ -1,4 +1,4 @@
-"""What the tests of real mlx-lm share: a model that counts its steps, a recital by the book, and servers to ask."""
+"""What the tests of real mlx-lm share: a model that counts its steps, and servers in threads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlx_lm import server
 from mlx_lm.models import llama
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
-# Whether this mlx-lm asks the rows of a batch when they end.
+# Whether this mlx-lm asks each row of a batch if it ends, as mlx-lm does from 0.32 on.
 NEW = hasattr(sys.modules["mlx_lm.generate"], "StopSequences")
 
 
@@ -103,7 +103,7 @@ class Answer:
     def of_stream(cls, reply: str) -> Answer:
         *chunks, usage = stream_events(reply)
         parts = [(chunk["choices"][0], chunk["choices"][0].get("delta", chunk["choices"][0])) for chunk in chunks]
-        # The reason comes once, with the last choice.
+        # The finish reason comes once, with the last choice.
         assert all(choice["finish_reason"] is None and "matched_stop" not in choice for choice, _ in parts[:-1])
         return cls(
             text="".join(part.get("content", part.get("text", "")) for _, part in parts),
@@ -156,14 +156,14 @@ def serving(main: Callable[[], None], *arguments: Any) -> Iterator[Server]:
         running["http"].server_close()
         running["thread"].join()
         running["generator"].stop_and_join()
-        # Python lets go of a thread before mlx has freed what it compiled there, and that aborts a process that exits.
+        # A joined thread may still free what mlx compiled in it. A process that exits meanwhile aborts.
         while Path(f"/proc/self/task/{running['generator']._generation_thread.native_id}").exists():
             time.sleep(0.01)
 
 
 @contextmanager
 def row_steps() -> Iterator[list[int]]:
-    """How many rows each step of any Llama has."""
+    """Yields the list that gets the number of rows of each step of any Llama in the ``with`` block."""
     counted: list[int] = []
     step = llama.Model.__call__
 
@@ -178,7 +178,7 @@ def row_steps() -> Iterator[list[int]]:
 @contextmanager
 def both(checkpoint: Path, *arguments: Any) -> Iterator[tuple[Server, Server]]:
     """Plain mlx_lm.server, and ours."""
-    from stopscan.mlx_lm import server as our_server  # which older versions cannot import
+    from stopscan.mlx_lm import server as our_server  # this import fails before mlx-lm 0.32
 
     with (
         serving(server.main, "--model", checkpoint, *arguments) as plain,

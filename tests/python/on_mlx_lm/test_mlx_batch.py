@@ -22,7 +22,7 @@ from stopscan.segments import FORMATS, SegmentSet
 from stopscan_conformance.reciter import SCRIPTS, Reciter
 
 STOPS = ["END", "hello world", "6", "fgh", "XYZ", "STOP", "###", "ab", "aab", "ha!", "\n\nTwo", "<|end_of_document|>"]
-# Those in Harmony's channels are for servers that know them.
+# Without the scripts in Harmony's channels, which are for servers that know these channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 
 
@@ -107,7 +107,7 @@ def test_a_loop_of_ones_own(mlx: tuple[Any, Any], reciter: Reciter) -> None:
 
 def test_length_in_a_loop_gives_the_held_text(mlx: tuple[Any, Any], reciter: Reciter) -> None:
     model, tokenizer = mlx
-    for limits in ({}, {"max_tokens": 5}):  # the row need not know
+    for limits in ({}, {"max_tokens": 5}):  # the row need not know the limit
         row = RowScanner(tokenizer, "STOP", **limits)
         generator = BatchGenerator(model)
         generator.insert(prompts(mlx, reciter, ["held"]), max_tokens=[5], stop_sequences=[row])
@@ -188,7 +188,7 @@ def test_stops_for_all_rows_or_for_each(mlx: tuple[Any, Any], reciter: Reciter, 
 def test_what_can_be_read_once_holds_for_all_rows(
     mlx: tuple[Any, Any], reciter: Reciter, options: Any, texts: list[str]
 ) -> None:
-    """From the second row on an iterator had nothing more, and the row had no stop, in silence."""
+    """Once, the first row read the iterator to its end, and the other rows silently had no stop."""
     assert batch_generate(*mlx, prompts(mlx, reciter, ["split", "count"]), **options).texts == texts
 
 
@@ -211,7 +211,7 @@ def test_options_hold_for_all_rows(mlx: tuple[Any, Any], reciter: Reciter) -> No
 
 
 def test_other_options_are_mlx_lms(mlx: tuple[Any, Any], reciter: Reciter) -> None:
-    """Its sampler here, which draws ids that no token has: they give no text, and count."""
+    """Here mlx-lm's ``sampler``, which draws ids without a token. They have no text, but are counted."""
     beyond, five = mlx[0].args.vocab_size - 1, reciter.token_id("count", "5")
 
     def drawn(*ids: int, **options: Any) -> Any:
@@ -283,7 +283,7 @@ def test_rows_of_a_batch_are_told_apart(mlx: tuple[Any, Any], reciter: Reciter, 
                 row = row_of[response.uid]
                 for region, text, *_ in row.segments(response):
                     told[row][region] = told[row].get(region, "") + text
-    answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends it in a held stop
+    answer = "It is 5 or 6 E" if max_tokens == 15 else "It is 5 or 6 "  # the limit ends the row in a held stop
     assert [told[row] for row in rows] == [
         {"reasoning": "Is it END?", "answer": answer},
         {"reasoning": "Still END thinking"},

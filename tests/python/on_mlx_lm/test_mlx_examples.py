@@ -1,4 +1,4 @@
-"""The loops of ``examples/``: they emit and report what the rules say, and generate no step more."""
+"""The loops of ``examples/``: they emit and report what the rules say, and take no step too many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `tool_call` segment is what mlx-lm's own parser of that form takes."""
+"""mlx-lm's own parser of a form can parse the text of a `tool_call` segment."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ STOPS = [
     ["!", " "], ["\n\nTwo", "\r\n\t"], ["<|end_of_document|>"], ["</think>"], ["<|message|>"], ["never"], ["e end"],
     ["\N{OCTAGONAL SIGN}"], ["\N{ZERO WIDTH JOINER}"], ["\N{REPLACEMENT CHARACTER}"],
 ]  # fmt: skip
-# Those in Harmony's channels are for servers that know them.
+# Without the scripts in Harmony's channels, which are for servers that know these channels.
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony-")]
 drafted = pytest.mark.parametrize("draft", [False, True], ids=["alone", "drafted"])
 
@@ -131,7 +131,7 @@ def test_the_prompt_cache_is_that_of_an_eos_at_the_same_place(ends: Any, draft: 
             options["draft_model"] = model
         for response in generator(model, tokenizer, reciter.prompt(prompt), prompt_cache=cache, **options):
             if response.finish_reason is not None and generator is stream_generate:
-                offsets.append([part.offset for part in cache])  # settled when the last response comes
+                offsets.append([part.offset for part in cache])  # final when the last response comes
         offsets.append([part.offset for part in cache])
     assert offsets[0] == offsets[1] == offsets[2]
 
@@ -221,7 +221,7 @@ def test_bad_options_raise_at_once(mlx: tuple[Any, Any], reciter: Reciter) -> No
         with pytest.raises(error, match=message):
             stream_generate(steps, tokenizer, reciter.prompt("count"), **options)
     assert len(steps) == 0
-    # mlx-lm's own refusal; before 0.32 it is an accident.
+    # mlx-lm itself refuses this. Before 0.32 it fails with an unrelated error.
     with pytest.raises((ValueError, UnboundLocalError), match=r"non-zero|token"):
         list(stream_generate(steps, tokenizer, reciter.prompt("count"), stop="a", max_tokens=0))
 
@@ -269,7 +269,7 @@ def test_an_id_beyond_the_vocabulary_has_no_text(mlx: tuple[Any, Any], reciter: 
     assert tokenizer.backend_tokenizer.id_to_token(beyond) is None
 
     def detour(tokens: mx.array, logits: mx.array) -> mx.array:
-        """``second`` comes by way of an id that no token has."""
+        """Makes the model write an id without a token between ``first`` and ``second``."""
         target = {first: beyond, beyond: second}.get(tokens[-1].item())
         return logits if target is None else mx.where(mx.arange(logits.shape[-1]) == target, 100.0, logits)
 

@@ -28,7 +28,7 @@ def test_the_command(checkpoint: Path, reciter: Reciter) -> None:
     think = ("--prompt", reciter.prompt("think"), "--verbose", "F")
     first = run(*think, "--stop", "END")
     assert first.stdout == "<think>Is it \n"
-    assert "RuntimeWarning" not in first.stderr  # runpy's, where the package has imported what it is to run
+    assert "RuntimeWarning" not in first.stderr  # runpy warns if the package imports its own `__main__`
     assert run(*think, "--stop=END", "--stop", "never", "--protect", "reasoning").stdout == f"{REASONED}\n"
     assert run(*think, "--stop=END", "--protect", *THINKING).stdout == f"{REASONED}\n"
     assert run(*think, "--pattern", r"E\w\w", "--include-stop").stdout == "<think>Is it END\n"
@@ -122,7 +122,7 @@ def test_protected_tool_calls(tmp_path: Path) -> None:
 
 
 def test_tool_calls_that_nothing_closes_are_protected_to_the_end(tmp_path: Path) -> None:
-    """As Mistral's."""
+    """Mistral's calls have no closing marker."""
     script = ["Now: ", "[TOOL_CALLS]", 'f[ARGS]{"x": "EN', 'D"}']
     reciter = Reciter({"call": script}, added_tokens=["[TOOL_CALLS]"])
     _, tokenizer = load(reciter.write(tmp_path))

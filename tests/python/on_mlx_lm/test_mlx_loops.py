@@ -72,7 +72,7 @@ def test_rows_and_segments(looping: tuple[Any, Any], reciter: Reciter, name: str
     row = RowScanner(looping[1], STOPS)
     assert row.feed_many(ids) == text
     assert (row.tokens_seen, row.match, row.finish) == (tokens, match, Finish("repetition", offset=match.offset))
-    # In every region, whatever `stop_in` says.
+    # A loop ends the row in every region, whatever `stop_in` says.
     segments = RowSegmenter(looping[1], SegmentSet(FORMATS["think"], stop="never", stop_in=["answer"], repeat=Repeat()))
     told = segments.feed_many(ids)
     assert "".join(segment[1] for segment in told) == text.removeprefix("<think>")

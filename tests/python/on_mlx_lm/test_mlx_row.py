@@ -53,7 +53,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(
     mlx: tuple[Any, Any], reciter: Reciter, place: int, unknown: int
 ) -> None:
     model, tokenizer = mlx
-    ids = reciter.token_ids("count")[:7]  # the last completes the stop, whose first is the fifth
+    ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth, and completes with the last
     ids[place:place] = [model.args.vocab_size - 1] * unknown
     row = RowScanner(tokenizer, "hello world")
     assert "".join(map(row.feed, ids)) == "1, 2, 3 "
@@ -210,11 +210,11 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
     reciter = Reciter({"parts": script}, added_tokens=())
     _, tokenizer = load(reciter.write(tmp_path))
     parts = {"header": [("to=self", "reasoning")], "reasoning": [("<|eom|>", "normal"), ("<|eot|>", "header")]}
-    tokenizer._response_format = {"transitions": parts}  # two markers end it, which a pair cannot say
+    tokenizer._response_format = {"transitions": parts}  # two markers end the reasoning: a pair is not enough
     row = RowScanner(tokenizer, "END", protect="reasoning")
     assert row.feed_many(reciter.token_ids("parts")) == "".join(script[:-2]) + "It is "
     tokenizer._response_format = deepcopy(muse_spark.RESPONSE_FORMAT)
-    # A part that goes on is not over.
+    # A marker that leads from the reasoning to the reasoning does not end it.
     tokenizer._response_format["transitions"]["reasoning"].insert(0, ("Is it", "reasoning"))
     for prompt, shown in (("", 0), ("to=self<|message|>", 2)):
         row = RowScanner(tokenizer, "END", protect="reasoning", prompt=prompt)
@@ -222,7 +222,7 @@ def test_reasoning_in_answers_of_several_parts(tmp_path: Path) -> None:
 
 
 def test_a_call_in_the_reasoning_ends_it(mlx: tuple[Any, Any]) -> None:
-    """A pair of markers waited for ``</think>``, and the stop of the answer never fired."""
+    """Once, only ``</think>`` ended the reasoning, and the stop in the answer never fired."""
     tokenizer = with_tool_calls(mlx[1], "<tool_call>", "</tool_call>")
     try:
         row = RowScanner(tokenizer, "END", protect=["reasoning", "tool_call"])

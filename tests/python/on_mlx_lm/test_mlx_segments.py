@@ -40,7 +40,7 @@ def test_feed_gives_the_segments_that_are_safe_by_then(mlx: tuple[Any, Any], rec
     assert row.region == told[-1][0]
     if name == "think":
         assert row.finish == Finish("stop_sequence", "END", reciter.text("think").rindex("END"))
-        # Between the two markers, and from the second to the stop.
+        # The tokens between the two markers, and those after the second marker, up to the stop.
         assert row.tokens_in == {"reasoning": 6, "answer": 6}
         assert (row.tokens_seen, row.tokens_kept) == (16, 14)
 

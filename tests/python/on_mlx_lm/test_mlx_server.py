@@ -1,4 +1,4 @@
-"""``python -m stopscan.mlx_lm.server`` beside the server that it is made of."""
+"""Compares ``python -m stopscan.mlx_lm.server`` with mlx_lm.server, on which it is built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from recital import recite
 from stopscan.mlx_lm import server as our_server
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
-# What is asked: a script, and the request's options.
+# The requests: for each case a script, and the request's options.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "no stop": ("count", {}),
     "one token": ("count", {"stop": ["6"]}),
@@ -51,7 +51,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "spaces at both ends": ("spaces", {}),
     "half a character at the end": ("broken", {}),
 }
-# Where mlx_lm.server goes wrong, what it makes of them: the text, and how many tokens it generates.
+# The cases in which mlx_lm.server is wrong: its text, and the number of tokens that it generates.
 FAULTS = {
     # The stop is deleted, and the generation goes on.
     "other tokens": ("This is the  of it", 9),
@@ -64,14 +64,14 @@ FAULTS = {
     "emoji": ("Go 🚀 then  now 👩\u200d💻.", 12),
     "cjk": ("你好、。再见", 9),
     "reasoned": ("<think>Is it ?</think>It is 5 or 6  here", 18),
-    # What is withheld at EOS is lost.
+    # The text that is held at EOS is lost.
     "a run": ("", 17),
     "held at EOS": ("Please do not ", 7),
-    # Its detokenizer trims the first space, and what it withholds at EOS is lost, too.
+    # The detokenizer of mlx-lm drops the first space, and the text that it holds at EOS is also lost.
     "spaces at both ends": ("lead  gap  tail", 8),
     "half a character at the end": ("half ", 3),
 }
-if not hasattr(TextStateMachine, "split"):  # 0.32.0 reads what it withholds twice
+if not hasattr(TextStateMachine, "split"):  # 0.32.0 reads held text twice
     FAULTS["one that does not come"] = ("Intro\n## Tit# Title\nText", 7)
 ENGINES = {"batched": {}, "seeded": {"seed": 1}, "drafted": {}}
 
@@ -89,7 +89,7 @@ def ours(servers: dict[str, tuple[Server, Server]]) -> Server:
 
 
 def answer(text: str, tokens: int, chat: bool, finish_reason: str = "stop", matched: str | None = None) -> Answer:
-    """The answer with this text; its reasoning is apart in chats, and not shown in completions."""
+    """The answer with this text. Chats have the reasoning in a field of its own, and completions do not show it."""
     reasoning = ""
     if text.startswith("<think>"):
         reasoning, _, text = text.removeprefix("<think>").partition("</think>")
@@ -107,7 +107,7 @@ def test_the_differences_to_the_plain_server_are_its_faults(
         options = {"chat": chat, "stream": stream, **body, **ENGINES[engine]}
         stops = body.get("stop", [])
         stops = [stops] if isinstance(stops, str) else stops
-        # In chats, stops are for the answer.
+        # In chats, no stop fires in the reasoning.
         protect = [THINKING] if chat else []
         recital = recite(SCRIPTS[name], stops, protect=protect, max_tokens=body.get("max_tokens", -1))
         right = answer(recital.text, len(recital.texts), chat, recital.finish_reason, recital.matched)
@@ -131,7 +131,7 @@ def test_what_else_differs_without_a_stop(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_prompt_that_is_cached_with_its_answer_needs_a_server_without_a_cache(checkpoint: Path) -> None:
-    """mlx-lm's fault: the thread that generates dies of it. It fails when that is repaired."""
+    """A fault of mlx-lm: such a prompt ends its generation thread. This test fails when mlx-lm has mended the fault."""
     asked = [("[alphabet]", 27), ("[alphabet]abcdefghijklmnopqrstuvwxyz<|eos|>", 1)]
     with serving(plain_server.main, "--model", checkpoint) as plain:
         assert plain.ask(asked[0][0], chat=False).tokens == 27
@@ -159,7 +159,7 @@ def test_each_chunk_has_the_text_that_is_safe_by_then(
         texts = [choice["delta"].get("content", "") if chat else choice["text"] for choice in choices]
         stops = body.get("stop", [])
         stops = [stops] if isinstance(stops, str) else stops
-        # In chats, stops are for the answer.
+        # In chats, no stop fires in the reasoning.
         protect = [THINKING] if chat else []
         recital = recite(SCRIPTS[name], stops, protect=protect, max_tokens=body.get("max_tokens", -1))
         assert texts == [*filter(None, recital.texts), ""], name
@@ -179,7 +179,7 @@ def test_requests_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
-    """It costs the steps of an EOS at the same place, also if other requests come at the same time."""
+    """A stop costs the steps of an EOS at the same place, also if other requests come at the same time."""
     words = [f" word{number}" for number in range(6)]
     scripts = {f"stop{length}": [*words[:length], "W!ND", *words * 2] for length in range(6)}
     reciter = Reciter(scripts | {f"eos{length}": words[:length] for length in range(6)})
@@ -194,7 +194,7 @@ def test_a_stop_ends_the_generation(tmp_path: Path, engine: str) -> None:
             counted.clear()
             for length in range(6):
                 ask(f"{kind}{length}")
-                ask("eos0")  # whatever the first had left undone is done now
+                ask("eos0")  # steps that the first request left running are counted too
             return sum(counted)
 
         alone = rows("eos")
@@ -212,7 +212,7 @@ def test_mlx_lms_own_refusals_stay(servers: dict[str, tuple[Server, Server]]) ->
         try:
             return running.post("completions", body)
         except RemoteDisconnected:
-            return 400, ""  # 0.32.0 answers some with nothing
+            return 400, ""  # 0.32.0 closes some connections without an answer
 
     for body in ({"max_tokens": "5"}, {"temperature": -1}, {}):
         plain, ours = (told(running, body) for running in servers["batched"])
@@ -244,6 +244,6 @@ def test_the_command(checkpoint: Path, reciter: Reciter, tmp_path: Path) -> None
             assert got == Answer("It is 5 or 6 ", "Is it END?", "stop", "END", 16)
         finally:
             process.send_signal(signal.SIGTERM)
-    # Once, in the log that mlx_lm.server writes to.
+    # The line is in the log of mlx_lm.server, and only once.
     assert log.read_text().count("INFO - stopscan finds the stops; the regions that it knows") == 1
     assert "what begins them: reasoning (<think>)" in log.read_text()

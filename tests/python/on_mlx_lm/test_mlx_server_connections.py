@@ -57,7 +57,7 @@ def test_a_client_that_leaves_does_not_end_the_others(ours: Server, reciter: Rec
 def test_a_client_that_half_closes_after_its_request_gets_its_answer(
     ours: Server, reciter: Reciter, stream: bool
 ) -> None:
-    """``nc -N``, and clients that shut their half down: the end of their stream was taken for a departure."""
+    """``nc -N`` and other clients shut down their sending half. Once, the server took this for a client that left."""
     with sent(ours, {"prompt": reciter.prompt("late"), "stop": ["more"], "stream": stream}) as connection:
         connection.shutdown(socket.SHUT_WR)
         reply = read(connection)
@@ -68,7 +68,7 @@ def test_a_client_that_half_closes_after_its_request_gets_its_answer(
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engine: str, stream: bool) -> None:
-    """A write fails, or, in a whole answer, which mlx-lm writes at its end, the connection was reset."""
+    """In a stream, a write fails. A whole answer is written only at its end: the server must see the reset before."""
     checkpoint = Reciter({"long": [" word"] * 4000}).write(tmp_path)
     draft = ["--draft-model", checkpoint] if engine == "drafted" else []
     body = {"prompt": "[long]", "stop": ["never"], "max_tokens": 4000, "stream": stream, **ENGINES[engine]}
@@ -86,7 +86,7 @@ def test_the_answer_of_a_client_that_left_is_not_generated(tmp_path: Path, engin
 
 
 def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
-    """Of 192 opened at once 52 were reset: mlx_lm.server listens for five."""
+    """Once, 52 of 192 connections at the same time were reset, because the queue of mlx_lm.server holds only five."""
     sockets = [socket.socket() for _ in range(192)]
     try:
         for connection in sockets:
@@ -111,7 +111,7 @@ def test_many_connections_at_once(ours: Server, reciter: Reciter) -> None:
 
 @pytest.mark.parametrize("options", [{}, [], "", None, {"include_usage": None}, {"include_usage": True}], ids=str)
 def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Reciter, options: Any) -> None:
-    """``stream_options: {}`` was a KeyError behind the last chunk, without ``[DONE]``."""
+    """Once, ``stream_options: {}`` raised a KeyError after the last chunk, and ``[DONE]`` was missing."""
     body = {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": True, "stream_options": options}
     status, reply = ours.post("completions", body)
     *_, last = stream_events(reply)
@@ -119,7 +119,7 @@ def test_stream_options_do_not_break_a_complete_answer(ours: Server, reciter: Re
 
 
 def test_what_a_request_takes_along_can_be_pickled() -> None:
-    """A socket was in it: distributed serving ended at its first request."""
+    """Once, a request had a socket, which cannot be pickled, and distributed serving ended at its first request."""
     with socket.socket() as connection:
         stops = server._Stops(read_options({"stop": "END", "patterns": ["a+b"]}), ("reasoning",), connection)
         copy = pickle.loads(pickle.dumps(stops))
@@ -128,7 +128,7 @@ def test_what_a_request_takes_along_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("distributed", [False, True])
 def test_a_row_of_several_machines_does_not_end_alone(distributed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that left ended its row on the one machine that knew, and the machines went apart."""
+    """Once, a client that left ended its row on only one machine, and the machines no longer took the same steps."""
     row = object.__new__(server._Row)
 
     def leaves(handler: Any, request: Any, stops: Any) -> None:
@@ -188,10 +188,10 @@ def test_two_machines_answer_with_stops(tmp_path: Path) -> None:
 def test_a_fault_of_ours_ends_its_request_alone(
     ours: Server, reciter: Reciter, hook: str, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In ``advance`` it would end the thread that makes all answers. A panic of Rust is a ``BaseException``."""
+    """In ``advance`` a fault would end the thread that makes all answers. A panic of Rust is a ``BaseException``."""
 
     class PanicException(BaseException):
-        """As PyO3's."""
+        """Like the exception that PyO3 raises for a panic."""
 
     def failing(*_: Any, **__: Any) -> Any:
         raise PanicException("out of luck") if hook != "text" else RuntimeError("out of luck")
@@ -202,7 +202,7 @@ def test_a_fault_of_ours_ends_its_request_alone(
         patched.setattr(owner, hook, failing)
         status, reply = ours.post("completions", {"prompt": reciter.prompt("count"), "stop": ["5"], "stream": stream})
     if hook == "__init__":
-        assert (status, "stopscan failed" in reply) == (404, True)  # mlx-lm's word for whatever fails before an answer
+        assert (status, "stopscan failed" in reply) == (404, True)  # mlx-lm's status for any failure before an answer
     else:
         told = json.loads(reply.splitlines()[-2].removeprefix("data: ") if stream else reply)["error"]
         assert (status, told["type"]) == (200 if stream else 500, "server_error")
@@ -226,7 +226,7 @@ def test_after_three_faults_what_mlx_lm_can_keep_is_left_to_it(
 
 
 def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was compiled in the generation thread as well: large sets stalled all streams."""
+    """Once, a set was also compiled in the generation thread, and large sets stalled all streams."""
     from stopscan.engines import _checkpoint
 
     ours.ask("[think]", max_tokens=1)  # so that a model is loaded
@@ -246,7 +246,7 @@ def test_a_set_is_compiled_in_the_thread_of_its_client(ours: Server, monkeypatch
 
 @pytest.mark.parametrize("engine", ["batched", "seeded"])
 def test_mlx_lms_own_initial_state_counts(tmp_path: Path, engine: str) -> None:
-    """With a prefilled ``<think>`` and words behind it, stops fired in the reasoning: no marker ends the prompt."""
+    """Once, stops fired in the reasoning if the prompt had words after ``<think>``, so that no marker was its end."""
     reciter = Reciter({"open": ["<think>", "a", "b", " END", "?", "</think>", "It is 5", " END", "."]})
     with serving(server.main, "--model", reciter.write(tmp_path)) as running:
         for stream in (False, True):

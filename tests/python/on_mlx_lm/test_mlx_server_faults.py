@@ -59,7 +59,7 @@ def test_requests_under_injected_faults(checkpoint: Path, reciter: Reciter, monk
         return wrapper
 
     monkeypatch.setattr(server, "failures", Failures(logging.getLogger("stopscan.mlx_lm")))
-    monkeypatch.setattr(Failures, "LIMIT", 1000)  # so that it is never off
+    monkeypatch.setattr(Failures, "LIMIT", 1000)  # so that stopscan is never switched off
     monkeypatch.setattr(_row.BatchRow, "advance", failing(_row.BatchRow.advance, 0.02))
     monkeypatch.setattr(_row.RowScanner, "text", failing(_row.RowScanner.text, 0.005))
     with serving(server.main, "--model", checkpoint) as running, ThreadPoolExecutor(8) as pool:

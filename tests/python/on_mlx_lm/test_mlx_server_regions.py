@@ -1,4 +1,4 @@
-"""The server's stops beside reasoning and tool calls."""
+"""The server's stops in answers with reasoning or tool calls."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_protected_reasoning_that_the_prompt_opened(tmp_path: Path) -> None:
             assert got == Answer("", "Is it ", "stop", "END", 5)
             got = protecting.ask("[open]<think>", chat=False, stop=["END"], **options)
             assert got == Answer("Is it END?</think>It is 5 or 6 ", "", "stop", "END", 15)
-            # What a user writes opens nothing.
+            # A marker in the user's words opens nothing.
             got = protecting.ask("What does <think> mean? [closed]", chat=False, stop=["END"], **options)
             assert got == Answer("Is it ", "", "stop", "END", 5)
 

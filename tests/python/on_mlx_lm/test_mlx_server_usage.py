@@ -1,4 +1,4 @@
-"""What else mlx-lm's server can be asked: ``repeat``, ``max_held``, and how many tokens were thought."""
+"""More options and fields of the server for mlx-lm: ``repeat``, ``max_held``, and the number of reasoning tokens."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plain(path: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def careful(path: Path) -> Iterator[Server]:
-    """With a default."""
+    """A server with a default for ``repeat``."""
     with serving(server.main, "--repeat", "3,1024,64", "--model", path) as running:
         yield running
 
@@ -51,7 +51,7 @@ def test_a_request_may_ask_for_repeat(plain: Server, stream: bool, options: dict
 
 
 def test_a_loop_in_the_reasoning_ends_it(plain: Server) -> None:
-    """No stop fires there, but a loop begins there as a rule."""
+    """No stop fires in the reasoning, but a loop does, because most loops begin there."""
     text, tokens, _ = ended("thoughts")
     got = plain.ask("[thoughts]", stop=["check"], repeat=True, max_tokens=900)
     assert (got.text, "<think>" + got.reasoning, got.tokens) == ("", text, tokens)
@@ -118,7 +118,7 @@ def test_the_usage_of_chats_says_how_many_tokens_were_thought(plain: Server, str
     assert THINKING[0] == SCRIPTS["think"][0]
     between = SCRIPTS["think"].index(THINKING[1]) - 1
     assert thought("think") == thought("think", stop=["END"]) == between
-    # Those of a stop that was cut are not the user's.
+    # A stop in the reasoning ends it sooner, and the tokens of a stop that is cut are not counted.
     assert thought("think", stop=["END"], protect=[]) < between
     assert thought("count") == 0
     assert "completion_tokens_details" not in usage("completions", {"prompt": "[think]"})

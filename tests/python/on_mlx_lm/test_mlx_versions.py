@@ -1,4 +1,4 @@
-"""What an mlx-lm does not have is named when it is needed."""
+"""If this mlx-lm lacks a function that stopscan needs, the error names the function."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_missing_part_is_named(
 @new
 def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def insert(self: object, prompts: object, state_machines: object) -> None:
-        """As in 0.31."""
+        """The parameters of mlx-lm 0.31."""
 
     monkeypatch.setattr(generate.BatchGenerator, "insert", insert)
     with pytest.raises(ImportError, match=r"has no stop_sequences in mlx_lm.generate.BatchGenerator.insert"):
@@ -74,8 +74,8 @@ def test_a_missing_parameter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_mlx_lm_that_asks_no_row_when_it_ends_is_refused(
     owner: type, method: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """mlx-lm#1830 reworks ``StopSequences`` and ``Matcher``. A batch that never calls ``advance`` would run through
-    every stop, in silence."""
+    """mlx-lm#1830 reworks ``StopSequences`` and ``Matcher``. A batch that never calls ``advance`` would silently
+    ignore every stop."""
 
     def asks_another(self: object, *_: object) -> object:
         return self.automaton.step(1)

@@ -14,7 +14,7 @@ pytest.register_assert_rewrite("sglang_harness")
 
 @pytest.fixture(scope="session")
 def reciter() -> Any:
-    """The default checkpoint, and a model that falls into a loop."""
+    """The default scripts, and one that falls into a loop."""
     from stopscan_conformance import Reciter
     from stopscan_conformance.scripts import default_scripts
 

@@ -14,7 +14,7 @@ SHARE = 0.02
 
 
 def install(folder: Path) -> dict[str, str]:
-    """Makes ``folder`` a distribution with this plugin in it; the environment of a server that is to have it."""
+    """Makes ``folder`` a distribution with this plugin. Returns the environment of a server that loads it."""
     information = folder / "faults-1.dist-info"
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: faults\nVersion: 1\n")
@@ -24,7 +24,7 @@ def install(folder: Path) -> dict[str, str]:
 
 
 def register() -> None:
-    """Makes every call of stopscan that stands in a hook of sglang fail now and then."""
+    """Makes the functions of stopscan that its hooks in sglang call fail now and then."""
     from stopscan.engines import Checkpoint, Failures
     from stopscan.sglang import _selftest
     from stopscan.sglang._requests import Requests
@@ -32,7 +32,7 @@ def register() -> None:
     from stopscan.sglang._scheduler import Stops
 
     Failures.LIMIT = 1 << 30
-    # It would find them, and end the start.
+    # The self-test would find the faults, and the server would not start.
     _selftest.problems = lambda hooks: []
     random = Random(os.getpid())
     for owner, names in {

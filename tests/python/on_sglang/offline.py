@@ -1,4 +1,4 @@
-"""sglang's offline `Engine` with the plugin on: what each way to ask it answers, as a line of JSON."""
+"""Asks sglang's offline `Engine` with the plugin on, in each of its ways. Prints the answers as a line of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of sglang on a CPU with the plugin on, and brute force for what it must answer."""
+"""A server of sglang on a CPU with the plugin on, and the answers that it must give, by brute force."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def served(
     faults: bool = False,
     patience: float = 600,
 ) -> Iterator[httpx.Client]:
-    """A client of a new server, in which stopscan must not have failed when it ends, but for ``faults``."""
+    """A client of a new server. At the end, asserts that stopscan failed in the server if ``faults``, else never."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -71,7 +71,7 @@ def load(server: httpx.Client) -> list[tuple[int, int]]:
 
 
 def first_stop(text: str, stops: Sequence[str], patterns: Sequence[str]) -> tuple[int, int, str] | None:
-    """The stop that completes first and begins first, as (beginning, end, what sglang is told)."""
+    """The stop that completes first and begins first, as (beginning, end, the stop or pattern)."""
     for end in range(1, len(text) + 1):
         for begin in range(end):
             for stop in stops:
@@ -102,11 +102,11 @@ def expected(
     limit: int = 1 << 30,
     protect: tuple[str, str] = ("", ""),
 ) -> Answer:
-    """What a server must answer that generates these ids, whose bytes are ``pieces``, and then EOS.
+    """The right answer of a server that generates ``ids``, whose bytes are ``pieces``, and then EOS.
 
-    Where a stream ends, half a character becomes U+FFFD, and may complete a stop. The text of an end token is no text;
-    a stop that is all of it fires. The text begins with the opening marker of ``protect`` and closes once: no stop
-    completes between the markers' ends, and none inside an opening marker that is one token.
+    At the end of a stream, half a character becomes U+FFFD, which may complete a stop. The text of an end token is not
+    part of the answer, but a stop that equals it fires. The text must begin with the opening marker of ``protect``, and
+    close it once. No stop completes between the ends of the markers, or inside an opening marker that is one token.
     """
     opening, closing = protect
     before = 0 if pieces[:1] == [opening.encode()] else max(0, len(opening) - 1)
@@ -128,5 +128,5 @@ def expected(
 
 
 def _text(pieces: Sequence[bytes], *, final: bool = False) -> str:
-    """Without half a character at the end, or with U+FFFD for one that is ``final``."""
+    """The text of ``pieces``. Half a character at the end is left out, or becomes U+FFFD if ``final``."""
     return codecs.getincrementaldecoder("utf-8")("replace").decode(b"".join(pieces), final)

@@ -34,7 +34,7 @@ def host() -> Host:
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switches the way back off, because it hides the faults that it helps over."""
+    """Makes each failure of stopscan raise: the way back to sglang would hide it."""
     monkeypatch.setattr(Failures, "strict", True)
 
 
@@ -69,7 +69,7 @@ def test_streams_equal_brute_force_over_their_ids(
         seen = ids[:limit] if limit else ids
         text = host.tokenizer.decode(seen, skip_special_tokens=True)
         whole = [host.tokenizer.decode(seen[:length], skip_special_tokens=True) for length in range(len(seen) + 1)]
-        # A stop completes with a token whose text stays: half characters come later.
+        # A stop completes only in text that stays, so half a character at the end is left out.
         stable = max((one for one in whole if text.startswith(one) and not one.endswith("\ufffd")), key=len, default="")
         found = first_stop(
             stable if not limit and len(stable) == len(text) else text, stops, [pattern] if pattern else []
@@ -193,7 +193,7 @@ SENTENCE = r"[.!?]\s*$"
     [
         ({"stop": "\n"}, "One and two! ", "\n", "One and two! "),
         ({"stop_regex": "and|or"}, "One and", "and|or", "One "),
-        # `$` is the end of any step there.
+        # In sglang's own search, `$` matches at the end of any step.
         ({"stop_regex": SENTENCE}, "One and two!", SENTENCE, None),
         ({"max_new_tokens": 5}, "One a", None, "One a"),
     ],
@@ -213,7 +213,7 @@ def test_sglangs_matched_stop_kit_without_and_with_it(
 
 
 class Faulty:
-    """A scanner of which one use fails: the look at an attribute, or the call of a method."""
+    """A scanner whose use number ``at`` fails. The read of an attribute is a use, and so is the call of a method."""
 
     def __init__(self, scanner: TokenScanner, at: int) -> None:
         self._scanner = scanner
@@ -235,7 +235,7 @@ BEYOND = {"stop_regex": ["E[A-Z]D"], "custom_params": {"stopscan_protect": ["<",
 
 
 def break_scanners(monkeypatch: pytest.MonkeyPatch, at: int, *, kept: bool | None = None) -> None:
-    """Makes the scanners of requests fail, or of those alone whose ``no_stop_trim`` is ``kept``."""
+    """Makes the scanners of all requests fail, or only of those whose ``no_stop_trim`` is ``kept``."""
     make = Checkpoint.scanner
 
     def scanner(*args: Any, **options: Any) -> Any:
@@ -263,7 +263,7 @@ def test_a_stream_that_fails_has_its_text_all_the_same(
 def test_a_fault_in_the_last_step_leaves_the_stop_that_ends_there(
     host: Host, forgiving: Failures, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The limit is reached with the token that completes the stop, which counts more."""
+    """The token that completes the stop also reaches the limit. The stop is reported, not the limit."""
     break_scanners(monkeypatch, at)
     plans = {"r": (host.ids(["a", "b", "E", "ND"]), {"stop": ["END"], "max_new_tokens": 4})}
     with installed(hooks(Defaults(), forgiving)):
@@ -300,7 +300,7 @@ def test_a_pattern_whose_request_fails_at_once_is_not_left_to_sglang(
 
 @pytest.fixture
 def forgiving(monkeypatch: pytest.MonkeyPatch) -> Failures:
-    """The failures of hooks whose way back is on, and silent."""
+    """The failures of hooks that fall back to sglang, without a log."""
     monkeypatch.setattr(Failures, "strict", False)
     silent = logging.Logger("silent")
     silent.disabled = True
@@ -317,7 +317,7 @@ ODD += [{TOLD: [["a"], 5, None], ADDED: 7}, {"stopscan_protect": {"a": 1}}, {"st
 def test_no_custom_params_end_the_server_or_count_as_a_failure(
     host: Host, forgiving: Failures, custom: Any, stop: Any, door: bool
 ) -> None:
-    """Without the door, as behind tokenizer workers, they come as far as the scheduler."""
+    """Without the hook ``DOOR``, as with several tokenizer workers, such params come as far as the scheduler."""
     placed = hooks(Defaults(), forgiving)
     if not door:
         del placed[DOOR]
@@ -387,7 +387,7 @@ def test_more_stops_than_sglang_takes(host: Host) -> None:
 def test_a_fault_concerns_only_the_request_in_which_it_is(
     host: Host, forgiving: Failures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others in the same message keep their stops."""
+    """The other requests in the same message keep their stops."""
     break_scanners(monkeypatch, 3, kept=True)
     ids = host.ids(["a", "E", "ND", "b"])
     plans = {str(number): (ids, {"stop": ["END", "b"], "no_stop_trim": number == 1}) for number in range(3)}
@@ -398,7 +398,7 @@ def test_a_fault_concerns_only_the_request_in_which_it_is(
 
 
 def test_a_message_without_a_new_token_is_left_to_sglang(host: Host) -> None:
-    """sglang begins to decode a request with its first message, which may have none, as after a retraction."""
+    """sglang begins to decode a request with its first message, which may have no token after a retraction."""
     with installed(hooks(Defaults())):
         ours, theirs = host._request("ours", {"stop": ["END"]}), host._request("theirs", {})
         theirs.stream = False

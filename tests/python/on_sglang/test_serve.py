@@ -35,7 +35,7 @@ def generate(server: httpx.Client, reciter: Any, script: str, **params: Any) -> 
 
 
 def streamed(server: httpx.Client, reciter: Any, script: str, **params: Any) -> list[str]:
-    """The text of each event, as far as it is new."""
+    """The new text of each event."""
     sampling = {"temperature": 0, "max_new_tokens": 40, **params}
     body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": True}
     texts = [""]
@@ -203,7 +203,7 @@ def test_responses_and_ollama(server: httpx.Client, reciter: Any) -> None:
     options = {"stop": ["END"], "temperature": 0}
     messages = [{"role": "user", "content": reciter.prompt("think")}]
     body = {"model": "reciter", "messages": messages, "options": options, "stream": False}
-    # Ollama's routes tell nothing from the content, so that the stop never stands in it.
+    # Ollama's routes do not separate the reasoning from the content, so stops fire in both.
     assert server.post("/api/chat", json=body).json()["message"]["content"] == "<think>Is it "
     body = {"model": "reciter", "prompt": reciter.prompt("think"), "options": options, "stream": False}
     assert server.post("/api/generate", json=body).json()["response"] == "<think>Is it "

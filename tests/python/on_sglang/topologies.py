@@ -1,8 +1,8 @@
-"""300 random requests in each arrangement of sglang's processes, beside brute force over the token ids.
+"""300 random requests in each arrangement of sglang's processes, compared with brute force over the token ids.
 
     "$(ci/sglang-env)/bin/python" tests/python/on_sglang/topologies.py [NAME ...]
 
-Each server takes half a minute and more to start, so that CI runs one arrangement alone (`test_serve.py`).
+Each server takes half a minute or more to start, so CI runs only one arrangement (`test_serve.py`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOPOLOGIES: dict[str, tuple[list[str], dict[str, str]]] = {
     "msgpack": ([], {"SGLANG_USE_PICKLE_IPC": "0"}),
     "2 + 2 workers": (
         ["--tokenizer-worker-num", "2", "--detokenizer-worker-num", "2"],
-        {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "120"},  # of a machine that is busy
+        {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "120"},  # for a busy machine
     ),
     "dp 2": (["--dp-size", "2"], {"SGLANG_CPU_OMP_THREADS_BIND": "0|1"}),
     "retraction forced": ([], {"SGLANG_TEST_RETRACT": "1"}),
@@ -51,7 +51,7 @@ class Request:
     def __init__(self, reciter: Reciter, random: Random, *, faults: bool = False) -> None:
         plain = [name for name in SCRIPTS if not name.startswith("harmony") and SCRIPTS[name]]
         if faults:
-            # Alone, sglang lets the beginning of a stop behind half characters through.
+            # sglang's own search lets the beginning of a stop through if it comes after half characters.
             plain = [name for name in plain if not any(isinstance(piece, bytes) for piece in SCRIPTS[name])]
         script = random.choice(THINKING if random.random() < 0.2 else plain)
         text, ids = reciter.text(script), reciter.token_ids(script)
@@ -62,7 +62,7 @@ class Request:
             "stop_ids": random.sample(ids, random.choice([0, 0, 1])),
         }
         if faults:
-            # sglang finds one stop as stopscan does.
+            # If there is only one stop, sglang's own search finds it as stopscan does.
             asked |= {"stops": asked["stops"][:1], "stop_ids": []}
         if random.random() < 0.3:
             asked["limit"] = random.randint(1, len(ids))
@@ -86,7 +86,7 @@ class Request:
         self.body = {"text": reciter.prompt(script), "sampling_params": sampling, "stream": self.stream}
 
     def wrong(self, server: httpx.Client) -> str | None:
-        """What is wrong with a server's answer."""
+        """What is wrong with a server's answer, or ``None``."""
         objects = self._objects(server)
         aborted = [one for one in objects if "stopscan failed in this request" in json.dumps(one)]
         if self.may_abort and aborted:

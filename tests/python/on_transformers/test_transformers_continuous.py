@@ -26,7 +26,7 @@ from stopscan.transformers import continuous
 from stopscan.transformers.continuous import RowScanner, generate_batch
 from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
-# Without these numbers it takes nearly all memory for its cache.
+# Without these numbers, continuous batching takes nearly all memory for its cache.
 CONFIG = {"num_blocks": 64, "block_size": 32, "max_batch_tokens": 128}
 ANSWER = "<think>Is it END?</think>It is 5 or 6 "
 NAMES = [name for name in SCRIPTS if not name.startswith("harmony")]
@@ -50,7 +50,7 @@ def test_every_request_ends_at_its_stop(engine: Engine, reciter: Reciter) -> Non
         assert result.text == expected.text
         assert result.finish.matched_stop == expected.matched
         assert result.finish.reason == ("stop_sequence" if expected.matched else "eos")
-        # No token is generated behind the one that completes the stop.
+        # No token is generated after the one that completes the stop.
         assert len(result.output.generated_tokens) == len(expected.texts)
 
 
@@ -248,7 +248,7 @@ def test_other_requests_are_as_before(engine: Engine, reciter: Reciter, manager:
 
 @pytest.mark.parametrize("version", ["5.0.0", "5.5.4"])
 def test_a_transformers_that_asks_no_row_is_refused(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests of 5.0 to 5.3 compared with one id, and ran through every stop in silence."""
+    """Requests of 5.0 to 5.3 compare each token with one EOS id, and would silently ignore all stops."""
     monkeypatch.setattr(sys.modules["transformers"], "__version__", version)
     with pytest.raises(ImportError, match=rf"continuous needs transformers 5\.6\.0 or later; .* {version}"):
         importlib.reload(continuous)

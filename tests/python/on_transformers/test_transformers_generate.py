@@ -80,7 +80,7 @@ def test_transformers_shows_what_follows_the_stop(engine: Engine, tmp_path: Path
 
 
 def test_a_stop_is_found_where_several_ids_share_a_text(engine: Engine, reciter: Reciter) -> None:
-    # transformers' criterion reads one id a text, and misses "ha!" in "hahaha! ha!", whose "ha"s have different ids.
+    # transformers' criterion knows one id for each text. The "ha"s of this script have different ids: it misses "haha".
     inputs = engine.tokenizer(reciter.prompt("echo"), return_tensors="pt")
     theirs = engine.model.generate(**inputs, stop_strings=["haha"], tokenizer=engine.tokenizer, max_new_tokens=50)
     assert theirs.shape[1] == 1 + len(SCRIPTS["echo"]) + 1
@@ -182,7 +182,7 @@ def test_no_stop_fires_in_protected_regions(engine: Engine, reciter: Reciter, wa
 def test_a_prompt_that_ends_with_the_opening_marker_begins_a_region(engine: Engine, tmp_path: Path) -> None:
     reciter = Reciter({"thought": ["Is it ", "END", "?", "</think>", "The ", "END", " now"]})
     one = Engine.load(reciter.write(tmp_path))
-    # The last token of the prompt starts the script: the marker is the script's own, opened in the prompt.
+    # The last token of the prompt chooses the script. Here it is also the opening marker of the region.
     stops = Stops(one.tokenizer, "END", protect=[(reciter.prompt("thought"), "</think>")])
     one.generate(reciter.prompt("thought"), stops)
     assert stops.texts == ["Is it END?</think>The "]
@@ -251,7 +251,7 @@ def test_the_models_eos_may_be_others_than_the_tokenizers(engine: Engine, recite
 @ways
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_second_eos_of_the_model_ends_its_row(engine: Engine, reciter: Reciter, streamed: bool, way: str) -> None:
-    """The row went on over the padding: Gemma and Llama 3 have several EOS ids, and a tokenizer has one."""
+    """Once, the row read the padding as text. Gemma and Llama 3 have several EOS ids, but a tokenizer has one."""
     five, filler = reciter.token_id("count", "5"), reciter.token_id("late", " fox")
     eos = [reciter.eos_token_id, five]
     prompts = [reciter.prompt("count"), reciter.prompt("late")][: 1 if WAYS[way] else 2]  # drafts are for one row
@@ -274,7 +274,7 @@ def test_the_users_eos_ids_count_beside_the_models(engine: Engine, reciter: Reci
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_row_that_another_criterion_ends_has_ended(engine: Engine, reciter: Reciter, beams: int) -> None:
-    """Its padding was text, or its end came with that of the longest row."""
+    """Once, the padding of such a row was text, or the row ended only with the longest row."""
     filler = reciter.token_id("late", " fox")
     stops = Stops(engine.tokenizer, "never")
     names = ["count", "late"]
@@ -297,7 +297,7 @@ def test_trimmed_rows_have_the_padding_of_the_generation(engine: Engine, reciter
 
 
 def test_a_generation_without_stops_is_as_before(engine: Engine, reciter: Reciter) -> None:
-    Stops(engine.tokenizer, "END")  # which lets generate tell
+    Stops(engine.tokenizer, "END")  # installs the hooks in generate
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     criteria: list[Any] = []
 

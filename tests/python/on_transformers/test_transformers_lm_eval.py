@@ -1,4 +1,4 @@
-"""``hf-stopscan`` beside ``hf``: lm-evaluation-harness with a task of its own kind, on the reciting checkpoint."""
+"""Compares ``hf-stopscan`` with ``hf`` in lm-evaluation-harness, on a task for the reciting checkpoint."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ def test_a_task_has_the_answers_of_lm_eval_before_the_stop(lms: dict[str, Any], 
 
 
 def test_a_stop_that_is_spelled_in_many_tokens_ends_the_answer(own: dict[str, Any]) -> None:
-    """lm_eval looks at the last tokens, as many as its own spelling has and two more."""
+    """lm_eval reads only the last tokens: two more than its own encoding of the stop has."""
     assert asked(own["hf-stopscan"], ["<stop-here>"], "spelled") == (["One "], 6)
     assert asked(own["hf"], ["<stop-here>"], "spelled") == (["One "], 10)
 
 
 def test_a_special_token_ends_its_row_though_others_go_on(own: dict[str, Any]) -> None:
-    """lm_eval stops at it when all rows have one, and cuts text that has no special tokens."""
+    """lm_eval stops only when all rows have the token. It reads text without special tokens, so it cuts nothing."""
     long = OWN.text("long")
     assert asked(own["hf-stopscan"], ["<|end|>"], "special", "long")[0] == ["One", long]
     assert asked(own["hf"], ["<|end|>"], "special", "long")[0] == ["One two three", long]
@@ -133,21 +133,21 @@ def test_a_stop_is_not_found_in_the_name_of_a_special_token(own: dict[str, Any])
 
 
 def test_a_batch_is_over_when_each_row_met_some_stop(own: dict[str, Any]) -> None:
-    """lm_eval's ends when all rows met the same one."""
+    """In lm_eval, a batch is over only when all rows have met the same stop."""
     until, texts = [" 4", "two"], [" 0 1 2 3", "One <stop-here> "]
     assert asked(own["hf-stopscan"], until, "long", "spelled") == (texts, 7)
     assert asked(own["hf"], until, "long", "spelled") == (texts, 21)
 
 
 def test_an_empty_stop_is_none(own: dict[str, Any]) -> None:
-    """lm_eval makes one of an EOS that decodes to nothing."""
+    """lm_eval adds the decoded EOS to the stops, which is "" if the EOS has no text. It is ignored."""
     assert asked(own["hf-stopscan"], ["", "b"], "nested")[0] == ["xa"]
 
 
 @pytest.mark.parametrize("until", [["abc", "b"], ["b", "abc"]], ids=str)
 def test_the_order_of_stops_says_nothing(own: dict[str, Any], until: list[str]) -> None:
     assert asked(own["hf-stopscan"], until, "nested")[0] == ["xa"]
-    # lm_eval cuts at one after the other.
+    # lm_eval cuts the text at one stop after the other, in the order of the list.
     assert asked(own["hf"], until, "nested")[0] == ["x" if until[0] == "abc" else "xa"]
 
 

@@ -29,7 +29,7 @@ from transformers import (
 
 from stopscan.transformers import Stops
 
-# The steps are too small to share, and CI's machine has other work.
+# The steps are too small to divide among threads, and CI's machine has other work.
 torch.set_num_threads(1)
 
 TEXT = "\n".join(line for line in (Path(__file__).parents[3] / "README.md").read_text().splitlines() if line.isascii())
@@ -71,7 +71,7 @@ def model(tokenizer: Any) -> Any:
 
 
 def by_the_book(tokenizer: Any, ids: list[int], stop: list[str]) -> Reference:
-    """The reference, after the text of ``ids`` to the EOS."""
+    """The reference, after it has read the text of ``ids`` up to the EOS."""
     ids = ids[: ids.index(tokenizer.eos_token_id)] if tokenizer.eos_token_id in ids else ids
     reference = Reference(stop)
     reference.feed(tokenizer.decode(ids, skip_special_tokens=True))
@@ -79,7 +79,7 @@ def by_the_book(tokenizer: Any, ids: list[int], stop: list[str]) -> Reference:
 
 
 class ByTheBook(StoppingCriteria):
-    """Decodes all of each row at each step."""
+    """A criterion that decodes each whole row at each step."""
 
     def __init__(self, tokenizer: Any, stop: list[str], prompt_length: int) -> None:
         self.tokenizer, self.stop, self.prompt_length = tokenizer, stop, prompt_length
@@ -222,14 +222,14 @@ def whisper(tokenizer: Any) -> Any:
         decoder_start_token_id=0, begin_suppress_tokens=None, suppress_tokens=None, tie_word_embeddings=False,
     )  # fmt: skip
     model = WhisperForConditionalGeneration(config).eval()
-    model.generation_config.suppress_tokens = [0]  # as no Whisper generates its prompt
+    model.generation_config.suppress_tokens = [0]  # a real Whisper does not generate its prompt
     return model
 
 
 @pytest.mark.parametrize("beams", [1, 3])
 def test_whisper_returns_sequences_without_the_prompt(tokenizer: Any, whisper: Any, beams: int) -> None:
-    """``trim`` left a token too many, and beams lost their first."""
-    # Whisper samples with one beam alone.
+    """Once, ``trim`` left a token too many, and beams lost their first token."""
+    # Whisper samples only with one beam.
     options = {"num_beams": beams, "max_new_tokens": 30, "pad_token_id": 1, "temperature": None if beams > 1 else 1.0}
     ends = set()
     for seed in range(6):

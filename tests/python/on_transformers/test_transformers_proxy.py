@@ -23,7 +23,7 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 
 MODES = {
     "generate": (),
-    # Without these numbers it takes nearly all memory for its cache.
+    # Without these numbers, continuous batching takes nearly all memory for its cache.
     "continuous": (
         "--continuous-batching", "--cb-num-blocks", "256", "--cb-block-size", "32", "--cb-max-batch-tokens", "128",
     ),

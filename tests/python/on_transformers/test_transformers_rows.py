@@ -35,7 +35,7 @@ def take(stops: Stops, prompts: Sequence[Sequence[int]], *steps: Sequence[Sequen
 
 @pytest.mark.parametrize("place", range(8))
 def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, reciter: Reciter, place: int) -> None:
-    ids = reciter.token_ids("count")[:7]  # the last completes the stop, whose first is the fifth
+    ids = reciter.token_ids("count")[:7]  # the stop begins in the fifth, and completes with the last
     ids.insert(place, engine.model.config.vocab_size - 1)
     prompt = engine.tokenizer(reciter.prompt("count")).input_ids
     stops = Stops(engine.tokenizer, "hello world")
@@ -47,7 +47,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_no_text(engine: Engine, recite
 
 @pytest.mark.parametrize("min_tokens", [0, 50])
 def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, reciter: Reciter, min_tokens: int) -> None:
-    """A row that no stop ended keeps all of its tokens, and what follows in other rows' steps is filled."""
+    """A row that no stop ended keeps all of its tokens. ``trim`` removes only the tokens after its end."""
     unknown = engine.model.config.vocab_size - 1
     ids = [unknown, *reciter.token_ids("split"), unknown, unknown, reciter.eos_token_id]
     stops = Stops(engine.tokenizer, "never", min_tokens=min_tokens)
@@ -57,7 +57,7 @@ def test_ids_that_the_tokenizer_does_not_have_are_counted(engine: Engine, recite
 
 
 def test_a_row_that_is_over_takes_nothing_more(engine: Engine, reciter: Reciter) -> None:
-    """Also where a step has several tokens, while other rows go on."""
+    """Tokens after the end are ignored, also if a step has several tokens and other rows go on."""
     count, late = reciter.token_ids("count"), reciter.token_ids("late")
     pieces = [Pieces(), Pieces()]
     stops = Stops(engine.tokenizer, "hello world", streamer=pieces)
@@ -97,7 +97,7 @@ def test_a_processor_carries_its_tokenizer(engine: Engine, reciter: Reciter) -> 
 
 
 def test_the_first_word_of_an_answer_keeps_its_space() -> None:
-    """SentencePiece's decoders drop the first space of a text, which is the prompt's."""
+    """SentencePiece's decoders drop the first space of a text. Here the text begins with the prompt."""
     words = ["\N{LOWER ONE EIGHTH BLOCK}" + word for word in ("What", "now", "the", "END")]
     tokenizer = Tokenizer(models.WordLevel({word: number for number, word in enumerate(words)}, unk_token=words[0]))
     tokenizer.decoder = decoders.Metaspace()
@@ -109,7 +109,7 @@ def test_the_first_word_of_an_answer_keeps_its_space() -> None:
 def test_steps_that_are_undone_leave_no_trace(
     engine: Engine, reciter: Reciter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On Apple's GPUs the decision comes a step late.
+    # On Apple's GPUs, generate reads the decision of the criteria one step late, and undoes that step.
     if not hasattr(utils, "DeferredStopCheck"):
         pytest.skip("this transformers decides at once")
     prompts = [reciter.prompt(name) for name in ("count", "split")]

@@ -28,7 +28,7 @@ ANSWER = [("reasoning", "Is it END?", 1), ("answer", "It is 5 or 6 ", 2)]
 
 
 def told_apart(name: str) -> list[Segment]:
-    """What `split` makes of a script."""
+    """The segments that `split` finds in a script."""
     return joined(split((str(piece) for piece in SCRIPTS[name]), THINK))
 
 
@@ -67,7 +67,7 @@ def test_the_last_segment_ends_the_stream(engine: Engine, reciter: Reciter) -> N
     pieces = Pieces()
     stops = Stops(engine.tokenizer, THINK, streamer=pieces)
     engine.generate(reciter.prompt("think"), stops, max_new_tokens=15)
-    # The limit ends it while "E" may still become the stop.
+    # The limit ends the row while "E" may still become the stop.
     assert (pieces.texts[-2:], pieces.ends) == ([("answer", " ", 2), ("answer", "E", 2)], 1)
     assert stops.finishes == [Finish("length")]
 

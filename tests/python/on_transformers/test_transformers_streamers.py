@@ -172,7 +172,7 @@ def test_an_error_of_the_streamer_comes_through_and_loses_nothing(engine: Engine
 
 
 def test_a_stops_that_is_only_a_streamer_fails_at_the_first_token(engine: Engine, reciter: Reciter) -> None:
-    """It failed after the whole generation."""
+    """Once, it failed only after the whole generation."""
     inputs = engine.tokenizer(reciter.prompt("count"), return_tensors="pt")
     with engine.counted() as steps, pytest.raises(RuntimeError, match="stopping_criteria"):
         engine.model.generate(**inputs, streamer=Stops(engine.tokenizer, "END"))
@@ -186,14 +186,14 @@ def test_a_stops_is_for_one_generation(engine: Engine, reciter: Reciter, streame
     for prompts in (reciter.prompt("count"), [reciter.prompt("count")] * 2):
         with engine.counted() as steps, pytest.raises(ValueError, match="one generation"):
             engine.generate(prompts, stops, streamed=streamed)
-        # Without the streamer nobody tells of it before the first step.
+        # Without the streamer, a Stops sees the new generation only after its first step.
         assert len(steps) == (0 if streamed else 1)
     assert stops.texts == ["This is the "]
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "criterion"])
 def test_a_refused_generation_leaves_the_results(engine: Engine, reciter: Reciter, streamed: bool) -> None:
-    """Also one with a longer prompt, which could be another step of the same sequences."""
+    """Also a generation with a longer prompt, which could be another step of the same sequences."""
     stops = Stops(engine.tokenizer, "END")
     engine.generate(reciter.prompt("split"), stops, streamed=streamed)
     with pytest.raises(ValueError, match="one generation"):
@@ -211,7 +211,7 @@ def test_drafts_tell_the_prompt_without_a_streamer(engine: Engine, reciter: Reci
 
 
 def test_a_loop_at_the_top_level_of_a_script(checkpoint: Path) -> None:
-    """The criterion looked for the name of a caller that a short stack does not have."""
+    """Once, the criterion read the name of a caller, and failed in a short stack without that caller."""
     script = """
 import sys, torch
 from transformers import AutoTokenizer

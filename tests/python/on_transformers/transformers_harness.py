@@ -17,7 +17,7 @@ from stopscan.transformers._stops import ASKS_OF_DRAFTS
 
 needs_true_drafts = pytest.mark.skipif(ASKS_OF_DRAFTS, reason="assisted decoding needs transformers 5.18")
 
-# The steps are too small to share, and CI's machine has other work.
+# The steps are too small to divide among threads, and CI's machine has other work.
 torch.set_num_threads(1)
 
 
@@ -55,7 +55,7 @@ class Engine:
 
     @contextmanager
     def counted(self) -> Iterator[list[tuple[int, ...]]]:
-        """The shapes of the tokens of each step that the model takes meanwhile."""
+        """Yields the list that gets the shape of the tokens of each step in the ``with`` block."""
         self.steps.clear()
         yield self.steps
 

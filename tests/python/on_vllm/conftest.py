@@ -16,7 +16,7 @@ pytest.register_assert_rewrite("vllm_streams")
 
 @pytest.fixture(autouse=True)
 def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Switches the way back off, because it hides the faults that it helps over."""
+    """Makes each failure of stopscan raise: the way back to vLLM's own stops would hide it."""
     from stopscan.engines import Failures
 
     monkeypatch.setattr(Failures, "strict", True)
@@ -24,7 +24,7 @@ def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _tested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves the self-test out of each `install`: files that are about it have their own fixture of this name."""
+    """Skips the self-test in each `install`. Files that test the self-test override this fixture."""
     from stopscan.vllm import _selftest
 
     monkeypatch.setattr(_selftest, "problems", lambda standing: [])
@@ -35,7 +35,7 @@ def _uninstalled() -> Iterator[None]:
     yield
     if installed := sys.modules.get("stopscan.vllm._install"):
         installed.uninstall()
-        installed._adapter.parser_made(None, None)  # a server's parser is known as long as its process lives
+        installed._adapter.parser_made(None, None)  # otherwise it keeps the parser of a server for good
 
 
 @pytest.fixture(scope="module", params=["fast", "slow"])
@@ -63,12 +63,12 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def start(marked: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Installs, and makes an engine as far as stopscan sees it."""
+    """A function that installs stopscan, unless ``protect`` is ``None``, and makes what stopscan sees of an engine."""
     from vllm.v1.engine.input_processor import InputProcessor
 
     from stopscan.vllm import install, uninstall
 
-    made = []  # stopscan knows an engine as long as it is there
+    made = []  # keeps the engines alive, because stopscan has only weak references
 
     def init(self: Any, vllm_config: Any, renderer: Any = None) -> None:
         self.renderer = renderer

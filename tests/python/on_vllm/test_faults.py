@@ -52,11 +52,11 @@ PIECES = [
 
 
 class Panic(BaseException):
-    """What a panic of Rust is to Python."""
+    """Stands for a panic of Rust, which Python sees as a ``BaseException``."""
 
 
 class Clock:
-    """Raises at one of the calls and reads that are counted here."""
+    """Counts calls and reads, and raises ``error`` at number ``at``."""
 
     def __init__(self, at: int, error: type[BaseException]) -> None:
         self.now, self.at, self.error = 0, at, error
@@ -68,7 +68,7 @@ class Clock:
 
 
 class Faulty:
-    """Stands before an object; each read of it, and each call before and after its effect, is a tick."""
+    """Wraps an object. A read of an attribute is a tick, and a call is two ticks: before and after its effect."""
 
     def __init__(self, target: Any, clock: Clock) -> None:
         self.__dict__.update(target=target, clock=clock)
@@ -102,7 +102,7 @@ def _way_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def through(clock: Clock, *args: Any, **options: Any) -> tuple[Run, list[ScanningDetokenizer]]:
-    """What comes with stopscan and a fault, and the detokenizer."""
+    """The result of a run with stopscan and a fault, and the detokenizers that stopscan changed."""
     armed: list[ScanningDetokenizer] = []
     own = _adapter.arm
 
@@ -161,7 +161,7 @@ def test_nothing_is_lost_or_doubled_whichever_call_fails(
     ours, made = through(Clock(at, error), tokenizer, tokens, params(stops), finish=finish)
     if not made or made[0].scanner is not None:
         return
-    # Without a stop, vLLM gives the whole text; what came of ours is a beginning of it, once.
+    # Without a stop, vLLM gives the whole text. Our text must be a beginning of it: nothing is lost or doubled.
     whole = run(tokenizer, tokens, params([]), finish=finish).text
     assert whole.startswith(ours.text)
     if extra:
@@ -194,7 +194,7 @@ def test_a_request_that_vllm_cannot_keep_ends_with_an_error(pieces: tuple[Any, R
 
 
 def test_500_streams_with_a_fault_each_none_wrong_none_lost(pieces: tuple[Any, Reciter]) -> None:
-    """With a fault at any call, a stream with stops is as vLLM's own; one that asks for more ends with an error."""
+    """With a fault, a stream with stops has vLLM's own result. One with patterns or `repeat` ends with an error."""
     tokenizer, reciter = pieces
     ids = dict(zip(PIECES, reciter.token_ids("pieces"), strict=True))
     whole = ["a", "b", "E", "ND", "END", "\n\n", "<think>", "</think>", "<|end|>"]
@@ -239,7 +239,7 @@ def fail(*args: Any, **options: Any) -> Any:
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
-    # Where another test made vLLM configure its loggers again, a record arrives twice.
+    # A record arrives twice if another test made vLLM configure its loggers again.
     return [*{id(record): record.levelname for record in caplog.records if record.name == "vllm.stopscan"}.values()]
 
 
@@ -332,7 +332,7 @@ def test_no_exception_of_ours_leaves_a_hook(pieces: tuple[Any, Reciter], monkeyp
 def test_a_chat_goes_on_with_vllms_stops_while_stopscan_is_off(
     marked: Any, start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its regions are a default, and not asked for."""
+    """The regions of a chat are a default, so the request did not ask for them, and is not refused."""
     install()
     start(None, "deepseek_r1")
     calls(None, "deepseek_r1")

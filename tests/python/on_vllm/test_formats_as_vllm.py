@@ -1,4 +1,4 @@
-"""The forms that vLLM's parser engine knows, beside that engine: the same answers, whole and in pieces."""
+"""Compares forms with vLLM's parser engine: both find the same reasoning and answer, in whole texts and in pieces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CONFIGS = {
     "inkling": ("inkling", "inkling_config"),
 }
 
-# Seed-OSS's and MiMo's parsers are Qwen3's with other markers.
+# The parser of Seed-OSS is Qwen3's with these markers.
 SEED = ("<seed:think>", "</seed:think>", "<seed:tool_call>", "</seed:tool_call>")
 OPTIONS: dict[str, dict[str, Any]] = {
     "seed_oss": dict(zip(("think_start", "think_end", "tool_start", "tool_end"), SEED, strict=True)),
@@ -46,7 +46,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "deepseek_v41": {"thinking": True},
 }
 
-# Inkling's calls in text are text for vLLM, and calls for sglang.
+# Without sglang's answers of Inkling: a call in the text is text for vLLM, and a call for sglang.
 KNOWN = [answer for answer in ANSWERS if answer.form in CONFIGS and "of sglang" not in answer.source]
 CALLS = {form: call for form, _, call in BARES} | {
     "hermes": '{"name": "f", "arguments": {}}',
@@ -59,7 +59,7 @@ CALLS = {form: call for form, _, call in BARES} | {
     "plamo3": "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>"
     "<|plamo:begin_tool_arguments:plamo|>{}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>",
 }
-# These parsers pass over all text that follows a call.
+# These parsers drop all text after a call.
 NOTHING_AFTER_CALLS = {"deepseek_v4", "deepseek_v41", "kimi_k2"}
 
 
@@ -83,10 +83,10 @@ def config_of(form: str) -> Any:
 
 @pytest.mark.parametrize("form", [form for form in CONFIGS if form in CALLS])
 def test_faults_are_read_as_vllm_reads_them(form: str) -> None:
-    """All orders of four parts, each of which models were seen to write twice, or where it does not belong.
+    """All orders of four parts. Models were seen to write each of the parts twice, or in the wrong place.
 
-    White space apart. The closing marker of a call that is left over stays in vLLM's text; Gemma 4's title is taken out
-    behind this part of its parser.
+    Not compared: white space, and surplus closing markers of a call, which stay in vLLM's text. vLLM removes Gemma 4's
+    title only in a later stage of its parser, which is not called here.
     """
     config, markers = config_of(form), FORMATS[form]
     opening, closing = next(iter(markers["answer"])), next(iter(markers["reasoning"]))
@@ -121,11 +121,11 @@ def test_reasoning_and_answer_are_those_of_vllm(answer: Answer) -> None:
     config = config_of(answer.form)
     begins_in = SegmentSet(FORMATS[answer.form]).region_after(answer.prompt)
     if begins_in == "answer" and answer.text.startswith(("<think>", "<seed:think>")):
-        begins_in = "reasoning"  # as vLLM does, for which this is a second marker
+        begins_in = "reasoning"  # as vLLM begins, for which the marker in the text is a second one
     ours = {
         part: "".join(text for region, text in answer.segments if region == part) for part in ("reasoning", "answer")
     }
     for deltas in ([answer.text], answer.text):
         theirs = parts(config, begins_in, deltas)
-        # Gemma 4's title is taken out behind this part of its parser.
+        # vLLM removes Gemma 4's title only in a later stage of its parser, which is not called here.
         assert {part: said.removeprefix("thought\n") for part, said in theirs.items()} == ours

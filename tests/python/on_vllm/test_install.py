@@ -55,7 +55,7 @@ def test_the_version_alone_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def note(monkeypatch: pytest.MonkeyPatch) -> tuple[type, list[str]]:
-    """A plugin that writes down, in front of what it finds, which requests get a detokenizer."""
+    """Another plugin: wraps the ``from_new_request`` that it finds, and first records the id of each request."""
     found, seen = RequestState.from_new_request.__func__, []
 
     def noting(cls: type, tokenizer: Any, request: Any, *args: Any, **options: Any) -> Any:

@@ -37,7 +37,7 @@ def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="module")
 def llm(checkpoint: Path) -> Iterator[LLM]:
-    os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # for the question that goes to the engine core
+    os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"  # lets the test send `of_ours` to the engine core
     llm = LLM(str(checkpoint), gpu_memory_utilization=0.1, enforce_eager=True, dtype="float32", max_model_len=512)
     yield llm
     llm.llm_engine.engine_core.shutdown()
@@ -108,7 +108,7 @@ def test_a_malformed_option_is_refused_and_the_engine_goes_on(llm: LLM, reciter:
 
 
 def of_ours(worker: Any) -> tuple[int, list[str], list[str]]:
-    """The process that asks, its modules of stopscan, and its functions of vLLM that stopscan stands in front of."""
+    """The id of this process, its modules of stopscan, and the functions of vLLM that stopscan has wrapped in it."""
     import os
     import sys
 

@@ -1,4 +1,4 @@
-"""What becomes of a request's stops, beside a reference too simple to be wrong."""
+"""The stops of a request that vLLM can report, compared with a reference too simple to be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plugin: what the environment of a server asks for, with the self-test."""
+"""The plugin reads the environment of a server, and installs stopscan after the self-test."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.vllm
 
 @pytest.fixture(autouse=True)
 def _tested() -> None:
-    """The self-test runs here."""
+    """Overrides the fixture that skips the self-test: it runs here."""
 
 
 def plugin() -> None:
-    """What vLLM does in a process that then makes an engine, as far as stopscan sees it."""
+    """Calls the plugin, and then makes an ``InputProcessor``, as vLLM does in a process that makes an engine."""
     (entry_point,) = entry_points(group="vllm.general_plugins", name="stopscan")
     entry_point.load()()
     with pytest.raises(AttributeError, match="model_config"):

@@ -1,4 +1,4 @@
-"""Regions by name: what vLLM's own reasoning and tool parsers say of an answer, for all of them."""
+"""Regions by name: for each reasoning parser of vLLM, no stop fires in the text that it takes for reasoning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def tokenizer(marked: Any) -> Any:
     return marked
 
 
-# These read all they know out of a tokenizer's `response_template`.
+# "beam" and "hf" are left out, because they read their markers from a tokenizer's `response_template`.
 PARSERS = sorted(set(ReasoningParserManager.list_registered()) - {"beam", "hf"})
 
 
@@ -215,7 +215,7 @@ def test_a_reasoning_parser_that_raises_at_a_request_is_no_fault_of_ours(
 
 @pytest.fixture(autouse=True)
 def _nameless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parsers of somebody's own that say nothing of their markers, or only of one."""
+    """Registers parsers that are not vLLM's. They name none of their markers, or only one."""
     base = ReasoningParserManager.get_reasoning_parser("granite")
     for name, markers in {
         "nameless": {},

@@ -73,7 +73,7 @@ def test_no_stop_fires_in_a_protected_region(
 def test_markers_that_are_special_tokens_count_where_the_text_leaves_them_out(
     checkpoint: Any, reciter: Any, markers: list[str], skip: bool, expected: str
 ) -> None:
-    # The second "<|channel|>" and "<|message|>" of the script have other ids, and the same text: they open, too.
+    # The second "<|channel|>" and "<|message|>" of the script have other ids but the same text, so they also open.
     install()
     tokenizer = get_tokenizer(str(checkpoint))
     extra_args = {"stopscan_protect": markers}
@@ -95,7 +95,7 @@ def test_markers_of_which_the_text_shows_a_part(
 ) -> None:
     install()
     tokenizer = get_tokenizer(str(checkpoint))
-    # As of many models, one that begins every text with a token.
+    # Like the tokenizers of many models, this one begins every text with a special token.
     begin = [("<|start|>", tokenizer.convert_tokens_to_ids("<|start|>"))]
     tokenizer._tokenizer.post_processor = TemplateProcessing(single="<|start|> $A", special_tokens=begin)
     steps = [[token] for token in tokenizer.encode(answer, add_special_tokens=False)]

@@ -17,7 +17,7 @@ from stopscan import Repeat, StopMatch, StopScanner, StopSet
 def loops(text: str, repeat: Repeat, period: int) -> bool:
     """Whether vLLM says that the text ends with a loop of this period.
 
-    vLLM knows whole copies alone: a loop whose oldest copy is cut is asked for at its end, and at its beginning.
+    vLLM knows only whole copies. If the oldest copy of a loop is cut, its end and its beginning are checked separately.
     """
     length = max(repeat.count * period, repeat.min_length)
     copies, cut = divmod(length, period)

@@ -1,4 +1,4 @@
-"""What a request may cost, and what becomes of its patterns when the answer ends."""
+"""What a request may cost, its loops, and patterns that the end of the answer confirms."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_loop_in_a_protected_region_ends_too(tmp_path: Path, hidden: bool, pie
         steps = [[token] for token in [*before, opening, *[block] * 40, closing, end]]
         result = run(tokenizer, steps, params)
         assert (result.finish_reason, len(result.token_ids)) == ("repetition", len(before) + 1 + 11)
-    # The stop lives outside of the region.
+    # Outside of the region, the stop still fires.
     result = run(tokenizer, [[token] for token in (opening, block, block, closing, block, block)], params)
     assert (result.finish_reason, result.stop_reason) == ("stop", "b ab")
 
@@ -115,7 +115,7 @@ def test_a_servers_repeat_yields_to_the_request_and_to_streaming_input(pieces: t
 def test_one_set_for_the_check_the_request_its_children_and_retries(
     pieces: tuple[Any, Reciter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of a request with 50 answers is compiled on the server's loop but its set, once."""
+    """The set of a request is compiled once, and shared by its 50 answers and by the next equal request."""
     install()
     tokenizer, reciter = pieces
     steps = [[token] for token in reciter.token_ids("pieces")]
@@ -149,7 +149,7 @@ def test_a_programs_own_requests_have_no_limits(pieces: tuple[Any, Reciter]) -> 
 
 
 def test_long_stops_cost_the_server_no_time() -> None:
-    """Each of these took seconds when every ending of each stop was looked up."""
+    """Before a fix, each of these took seconds, because every ending of each stop was looked up."""
     install()
     for stop in (
         ["a" * 65536],

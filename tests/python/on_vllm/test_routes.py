@@ -1,4 +1,4 @@
-"""Where stops fire by default: a request's route, tools and tool choice, and the parsers that really run, decide."""
+"""Where stops fire by default. The route, tools and tool choice of a request, and the parsers that run, decide this."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def completion(**fields: Any) -> SamplingParams:
 
 
 def answer(tokenizer: Any, params: SamplingParams, text: str = TEXT) -> str:
-    """What comes of a text."""
+    """The text that a client gets if the model writes ``text``."""
     params.skip_special_tokens = False
     ids = tokenizer.encode(text, add_special_tokens=False)
     return run(tokenizer, [[token] for token in ids], params, prompt=tokenizer.encode("x")).text
@@ -121,7 +121,7 @@ def test_a_tool_parser_alone_protects_the_calls_alone(tokenizer: Any, start: Any
 
 
 def test_the_ids_of_requests_say_nothing(tokenizer: Any, start: Any) -> None:
-    """A Responses request may bring its own id, and so may a completion."""
+    """A client may choose the id of its request, so the id decides nothing about regions."""
     install()
     start(None, "deepseek_r1")
     calls("hermes", "deepseek_r1")
@@ -140,7 +140,7 @@ def test_an_answer_that_is_a_call_as_a_whole_has_no_stops(tokenizer: Any, start:
     parser = ParserManager.get_parser("hermes", "deepseek_r1", True)
     whole = parser.tool_parser_cls.supports_required_and_named
     assert (answer(tokenizer, chat(tools=[TOOL], tool_choice=choice), text) == text) == whole
-    # If vLLM reads such calls as all others, they have their markers.
+    # Without `whole`, vLLM reads these calls like all others, and they have markers.
     assert answer(tokenizer, chat(tools=[TOOL], tool_choice=choice)) == (TEXT if whole else TEXT[:-3])
 
 
@@ -195,7 +195,7 @@ TEXTS = [
 def test_no_stop_of_the_client_stands_in_its_content(
     tokenizer: Any, start: Any, tools: str | None, reasoning: str | None, auto: bool
 ) -> None:
-    """What vLLM's own parsers make of each answer."""
+    """The content is the part of the answer that vLLM's own parser takes for content."""
     install()
     start(None, reasoning or "")
     calls(tools, reasoning, auto=auto)

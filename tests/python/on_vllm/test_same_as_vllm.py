@@ -26,16 +26,17 @@ from stopscan_conformance.reciter import Reciter
 pytestmark = pytest.mark.vllm
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
-# "é" and "日" in halves, alone and behind a letter, a character that never ends, one that stands for a broken one, text
-# that is a special token's, and enough to make nested stops.
+# "é" and "日" in halves, alone and beside a letter; the beginning of a character that never ends; U+FFFD, which stands
+# for broken ones; the text of a special token; and letters enough for nested stops.
 PIECES = ["a", "b", "c", "ab", "bca", b"\xc3", b"\xa9", b"\xe6\x97", b"c\xe6\x97", b"\xa5", b"\xa5a", b"\xf0\x9f",
           "\ufffd", " ", "<think>", "<|end|>"]  # fmt: skip
-# A native vocabulary gives what is certain of a broken character sooner than vLLM: here, halves come in pairs.
+# With a native vocabulary, broken characters come out sooner than in vLLM. For tests of equal output, this table
+# replaces each half of a character by both halves, and U+FFFD by "b". `tokens_of` replaces other bytes by "a".
 WHOLE = {b"\xc3": [b"\xc3", b"\xa9"], b"\xa9": [b"\xc3", b"\xa9"], b"\xe6\x97": [b"\xe6\x97", b"\xa5"], "\ufffd": ["b"]}
 
 
 def tokens_of(reciter: Reciter, steps: list[list[int]], *, whole: bool) -> list[list[int]]:
-    """The token ids of steps of numbered pieces, with broken characters, or with ``whole`` ones alone."""
+    """The token ids of ``steps``, which have numbers of pieces. With ``whole``, there are no broken characters."""
     found = []
     for step in steps:
         chosen = [PIECES[number] for number in step]
@@ -62,7 +63,7 @@ def both(tokenizer: Any, *args: Any, **options: Any) -> tuple[Run, Run]:
 
 
 def held(text: str, stops: list[str]) -> int:
-    """How much of the text's end may still become one of the stops that vLLM can report."""
+    """How many characters at the end of ``text`` may still become one of the stops that vLLM can report."""
     able = [
         stop
         for place, stop in enumerate(stops)
@@ -156,7 +157,7 @@ def test_a_long_text_comes_whole(pieces: tuple[Any, Reciter], kind: RequestOutpu
 
 
 def test_an_id_that_is_no_tokens_has_no_text(pieces: tuple[Any, Reciter]) -> None:
-    # Models have more ids than their tokenizers, for round numbers.
+    # Models have more ids than their tokenizers, so that the number of ids is round.
     tokenizer, reciter = pieces
     a, half, other_half = (reciter.token_id("pieces", piece) for piece in ("a", b"\xc3", b"\xa9"))
     padding = len(tokenizer) + 7
@@ -184,7 +185,7 @@ def test_before_0_32_the_tokens_behind_a_stop_stay_beside_their_logprobs(
 
 
 def detokenizer(tokenizer: Any, *prompt: int, **params: Any) -> Any:
-    """What reads the tokens of a new request."""
+    """The detokenizer that vLLM makes for a new request."""
     processor, params = OutputProcessor(tokenizer, log_stats=False), SamplingParams(**params)
     processor.add_request(made(params, prompt, None), None)
     return processor.request_states["r"].detokenizer
@@ -215,7 +216,7 @@ def test_a_request_without_stops_or_without_a_tokenizer_keeps_vllms_own_detokeni
 
 
 def test_a_request_without_stops_pays_for_no_hook_on_the_way_of_a_token(pieces: tuple[Any, Reciter]) -> None:
-    """What vLLM calls for each token is vLLM's own, and a request with stops has one class before vLLM's."""
+    """The functions that vLLM calls for each token stay its own. Only a request with patterns has a hook on them."""
     tokenizer, _ = pieces
     way = [OutputProcessor.process_outputs, RequestState.make_request_output, RequestState._new_completion_output]
     way += [FastIncrementalDetokenizer.update, FastIncrementalDetokenizer.get_next_output_text]
@@ -276,7 +277,7 @@ def test_vllm_own_cases(case: dict[str, Any], stopscan: str, tmp_path: Path) -> 
 def test_min_tokens_with_a_stop_in_a_stop_is_left_to_vllms_own_rule(
     pieces: tuple[Any, Reciter], stops: list[str]
 ) -> None:
-    # vLLM fires the longer stop if the shorter one came too early to count: rule 8 would lose it.
+    # vLLM fires the longer stop if the shorter one ends within `min_tokens`. In stopscan, the longer one never fires.
     tokenizer, reciter = pieces
     tokens = [[reciter.token_id("pieces", piece)] for piece in ("a", "b", "c", " ", "ab", "c", "a")]
     install()

@@ -65,7 +65,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
             message = answer("[call]", **options)
             assert "END" not in (message.content or "")
             assert not message.tool_calls
-        # A Responses request may bring its own id, and a completion is never told apart.
+        # A Responses request may have an id of its own, and the regions of a completion are never separated.
         mine = {"stop": ["END"], "temperature": 0, "request_id": "mine"}
         response = server.openai.responses.create(model="reciter", input="[unmarked]", extra_body=mine)
         assert response.output_text == "It is 5 "
@@ -80,7 +80,7 @@ def test_the_default_of_a_server_with_parsers(tmp_path: Path) -> None:
     ("environment", "message"),
     [
         ({"STOPSCAN_VLLM_PROTECT": '["<a>"]'}, r"STOPSCAN_VLLM_PROTECT: '<a>' is not a region"),
-        # Any program is a Rust front to vLLM, which starts it last.
+        # vLLM takes any program for its Rust frontend, because it starts the frontend last.
         (
             {"VLLM_USE_RUST_FRONTEND": "1", "VLLM_RUST_FRONTEND_PATH": sys.executable},
             "stopscan: with VLLM_USE_RUST_FRONTEND=1, stops are found outside of Python",

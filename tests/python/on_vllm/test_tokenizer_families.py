@@ -1,4 +1,4 @@
-"""Tokenizers of other families than the reciter's: their text is vLLM's, whoever decodes it."""
+"""Tokenizers of other families than the reciter's: the text is the same, whether vLLM or stopscan decodes it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from stopscan.vllm._engine import Engine
 
 pytestmark = pytest.mark.vllm
 
-# "é" and "日" in halves, a byte that begins nothing, and spaces in front of words.
+# "é" and "日" in single bytes, a byte that is a whole character, and spaces before words.
 BYTES = ["<0xC3>", "<0xA9>", "<0xE6>", "<0x97>", "<0xA5>", "<0x61>"]
 WORDS = ["▁", "▁▁", "▁a", "a", "b", "▁ab", "é", "."]
 PIECES = {token: place for place, token in enumerate(["<unk>", *BYTES, *WORDS])}
 SPACES = decoders.Replace("▁", " ")
-# The letters that a byte-level vocabulary spells the same bytes with, and an id in the middle that is no token's.
+# The letters with which a byte-level vocabulary spells the same bytes. No token has the id 5.
 SPELLED = {"Ã": 0, "©": 1, "æ": 2, "Ĺ": 3, "¥": 4, "a": 6, "Ġa": 7, "b": 8, "Ġ": 9}
 FAMILIES = {
     "llama": (
@@ -72,7 +72,7 @@ def test_same_text_as_vllm(
     family: tuple[str, Any], numbers: list[list[int]], prompt: list[int], stops: list[str], skip_special: bool
 ) -> None:
     name, tokenizer = family
-    # A native vocabulary gives a broken character as soon as it is certain, vLLM with what comes behind it.
+    # A native vocabulary gives a broken character as soon as it is certain, and vLLM only with the text after it.
     broken = "\ufffd" if name == "gpt2" else ""
     steps = [[number % (len(tokenizer) + 2) for number in step] for step in numbers]
     params = SamplingParams(stop=stops, skip_special_tokens=skip_special, output_kind=RequestOutputKind.DELTA)

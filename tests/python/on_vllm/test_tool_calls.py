@@ -1,4 +1,4 @@
-"""Calls: what vLLM's own tool parsers say of an answer, and on which routes no stop fires in them."""
+"""Calls: for each tool parser of vLLM, no stop fires in the text that the parser takes for a call."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_every_spelling_of_a_calls_opening_marker(
     assert answer(tokenizer, text) == text[:-3]
 
 
-# Their calls have no markers, or stand between headers.
+# Parsers whose calls have no markers, or stand between headers.
 UNMARKED = {
     "beam", "hf", "inkling", "llama4_json", "muse", "muse_glimmer", "musespark1x", "openai", "pythonic", "xlam",
 }  # fmt: skip
@@ -85,7 +85,7 @@ UNMARKED = {
 @pytest.mark.parametrize("parser", sorted(ToolParserManager.list_registered()))
 def test_every_tool_parser_has_a_region_or_no_markers(tokenizer: Any, start: Any, parser: str) -> None:
     start([])
-    # As `calls`, for parsers whose packages are not here, too.
+    # Like `calls`, but also for parsers whose packages are not installed.
     _install._adapter.parser_made(SimpleNamespace(tool_parser_cls=object), None, parser)
     named = {"stop": ["END"], "extra_args": {"stopscan_protect": ["tool_call"]}}
     if parser in UNMARKED:

@@ -1,4 +1,4 @@
-"""Releases of vLLM that do not exist: each is refused at install, or works; and stopscan's own test of itself."""
+"""Imagined releases of vLLM, made by patches: each is refused by ``install``, or works. Also tests the self-test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.vllm
 
 @pytest.fixture(autouse=True)
 def _tested() -> None:
-    """The self-test runs here."""
+    """Overrides the fixture that skips the self-test: it runs here."""
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]

@@ -1,4 +1,4 @@
-"""vLLM's own output processor, fed by hand: what its engine makes of tokens, step by step."""
+"""Feeds tokens into vLLM's own output processor, step by step, and collects the outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stopscan.vllm._selftest import logprobs
 
 __all__ = ["ANSWER", "THINK", "Run", "SlowTokenizer", "checked", "made", "patched", "run", "text"]
 
-# The functions of vLLM behind which stopscan stands.
+# The functions of vLLM that stopscan wraps.
 FUNCTIONS = [
     (RequestState, "from_new_request"),
     (ChatCompletionRequest, "to_sampling_params"),
@@ -32,7 +32,7 @@ FUNCTIONS = [
 ]
 
 THINK = ["<think>", "</think>"]
-# What comes of the script "think" with the stop END, if that does not fire in the thoughts.
+# The text of the script "think" with the stop END, if no stop fires in the reasoning.
 ANSWER = "<think>Is it END?</think>It is 5 or 6 "
 
 
@@ -62,9 +62,9 @@ def run(
     parser_options: dict[str, Any] | None = None,
     by_server: bool = True,
 ) -> Run:
-    """What came of each step; the last one ends by ``finish``, or the request is aborted after it.
+    """The outputs of all ``steps``. The last step ends with ``finish``, or the request is aborted after it.
 
-    A ``prompt`` that is ``None`` is one of embeddings. Without ``by_server`` a program asks its own engine.
+    A ``prompt`` of ``None`` stands for embeddings. Without ``by_server``, the request is not from a server's client.
     """
     result = Run()
     processor = OutputProcessor(tokenizer, log_stats=False)
@@ -130,7 +130,7 @@ def made(
 
 
 def text(tokenizer: Any, reciter: Any, script: str, *, prompt: str = "", **params: Any) -> tuple[str, Any]:
-    """What comes of a script, and the stop reason."""
+    """The text that a client gets of a script, and the stop reason."""
     steps = [[token] for token in [*reciter.token_ids(script), reciter.eos_token_id]]
     params.setdefault("output_kind", RequestOutputKind.DELTA)
     prompt_ids = tokenizer.encode(prompt, add_special_tokens=False)
@@ -139,12 +139,12 @@ def text(tokenizer: Any, reciter: Any, script: str, *, prompt: str = "", **param
 
 
 def checked(**params: Any) -> SamplingParams:
-    """Parameters as a server makes them, which gives them to its engine before it answers."""
+    """Makes parameters as a server does, and passes them to ``generate``, where stopscan checks them."""
     made = SamplingParams.from_optional(**params)
     AsyncLLM.generate(None, "", made, "r")
     return made
 
 
 def patched() -> list[Any]:
-    """The functions of vLLM behind which stopscan stands, as they are now."""
+    """The functions of vLLM that stopscan wraps, as they are now: wrapped or not."""
     return [vars(owner).get(name) for owner, name in FUNCTIONS]

@@ -1,4 +1,4 @@
-"""What vLLM's reasoning parsers do, by their names, and what comes of an answer."""
+"""Facts about vLLM's reasoning parsers, and ``answer``, which returns the text that a client gets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vllm.parser import ParserManager
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm_harness import run
 
-# Every parser looks its own markers up.
+# The markers of all parsers: each parser looks up the ids of its own markers.
 MARKERS = """
 <think> </think> <mm:think> </mm:think> <seed:think> </seed:think> [THINK] [/THINK] [TOOL_CALLS] <|open|> <|close|>
 <|sep|> <|START_THINKING|> <|END_THINKING|> <|CHATBOT_TOKEN|> <tool_call> </tool_call> <ifm|think> </ifm|think>
@@ -18,8 +18,8 @@ MARKERS = """
 THINKING = {"chat_template_kwargs": {"thinking": True, "enable_thinking": True, "reasoning_effort": "high",
                                      "thinking_mode": "enabled"}}  # fmt: skip
 
-# What each parser takes an answer without a marker for: reasoning, the answer, or what the request's
-# `chat_template_kwargs` say; and what closes the reasoning.
+# For each parser: whether an answer without a marker is reasoning (always, never, or if the request's
+# `chat_template_kwargs` ask for it), and the marker that closes the reasoning.
 STATES: dict[str, tuple[str, str]] = {
     "cohere_command3": ("never", "<|END_THINKING|>"),
     "cohere_command4": ("never", "<|END_THINKING|>"),
@@ -62,7 +62,7 @@ STATES: dict[str, tuple[str, str]] = {
     "step3p5": ("always", "</think>"),
     "step5": ("always", "</think>"),
 }
-# What opens the reasoning, where it is not the closing marker without its slash.
+# The opening marker of the reasoning, if it is not the closing marker without its slash.
 OPENERS = {
     "cohere_command3": "<|START_THINKING|>",
     "cohere_command4": "<|START_THINKING|>",
@@ -86,7 +86,7 @@ def answer(
     parser_options: dict[str, Any] | None = None,
     **params: Any,
 ) -> str:
-    """What comes of ``text`` with the stop END."""
+    """The text that a client gets if the model writes ``text`` and the stop is END."""
     params = {"stop": ["END"], "output_kind": RequestOutputKind.DELTA, "skip_special_tokens": False, **params}
     steps = [[token] for token in tokenizer.encode(text, add_special_tokens=False)]
     prompt_ids = None if prompt is None else tokenizer.encode(prompt, add_special_tokens=False)
@@ -100,7 +100,7 @@ def answer(
 
 
 def calls(tool_parser: str | None, reasoning_parser: str | None = None, *, auto: bool = True) -> None:
-    """What a server does that has these parsers, with or without --enable-auto-tool-choice."""
+    """Makes the parser of a server with these options, with or without --enable-auto-tool-choice."""
     ParserManager.get_parser(
         tool_parser_name=tool_parser, reasoning_parser_name=reasoning_parser, enable_auto_tools=auto
     )

@@ -1,4 +1,4 @@
-"""What the streams of the reciting checkpoint are to look like, with stopscan off and on."""
+"""The expected streams of the reciting checkpoint, with stopscan off and on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STREAMS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("streams.jso
 
 
 class Stream:
-    """The text that came of a script, and how much of it was there after each number of tokens."""
+    """The text that was streamed for a script, and its length after each number of tokens."""
 
     def __init__(self, script: str) -> None:
         self._pieces = [piece if isinstance(piece, bytes) else piece.encode() for piece in SCRIPTS[script]]
