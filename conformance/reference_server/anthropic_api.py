@@ -53,7 +53,7 @@ class Message(Lenient):
     content: Annotated[Many[Block], BeforeValidator(parts)]
 
     def given(self) -> list[dict[str, Any]]:
-        """The messages for a chat template: one for each tool's result, and after them one with the text."""
+        """The messages for a chat template: one for each tool's result, then one with the text and the tool calls."""
         results = [block for block in self.content if isinstance(block, ToolResult)]
         messages: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": one.tool_use_id, "content": joined(one.content)} for one in results

@@ -77,7 +77,7 @@ OLLAMA_OPTIONS: Taken = {
     # How Ollama loads a model. The context length is always that of the model.
     **anything("f16_kv low_vram main_gpu num_batch num_ctx num_gpu num_keep num_thread"),
     **anything("numa use_mlock use_mmap vocab_only"),
-    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # for functions that are off
+    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # they belong to features that are off
     **SAMPLING, "mirostat": (0,), "repeat_penalty": (1,), "tfs_z": (1,), "typical_p": (1,),
 }  # fmt: skip
 SGLANG: Taken = {**anything("rid return_text_in_logprobs"), "image_data": ([],), "return_logprob": (False,)}
@@ -136,7 +136,7 @@ class Sampling(Strict):
 
 
 class Stopping(Sampling):
-    """The options about stops, and those of sampling. Of those about stops, all but `stop` are extensions."""
+    """The options of sampling and of stops. Those of stops, except `stop`, are extensions, named alike in all APIs."""
 
     stop: Strings = []
     patterns: Strings = []

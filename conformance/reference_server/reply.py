@@ -37,7 +37,7 @@ class Model(NamedTuple):
 @dataclass(frozen=True)
 class Ask:
     """A request. `prompt` is text, token ids or messages. With `apart`, reasoning, answer and calls are separate, and
-    stops fire only in the answer, unless the request says otherwise. Without it, stops fire everywhere.
+    stops fire only in the answer. Without it, they fire everywhere. A request may choose other regions for its stops.
     """
 
     prompt: str | list[int] | list[dict[str, Any]]

@@ -183,9 +183,9 @@ LEAST, WAITED = 0.05, 0.25
 GATHERED = 4  # a right server that sends a chunk for each token of a speculative step gives at most this many at once
 # If a token takes less time, this process may wake up late and read several tokens at once.
 UNHURRIED = 0.0018
-BEHIND = 0.6  # held text that comes later than this is late: in times of a token
+BEHIND = 0.6  # held text is late if it comes later than this part of a token's time
 # The last token may come together with the one before it, and with held text.
-MANY_MORE = 2  # so many more tokens may come with the end than at once in nine of ten times before
+MANY_MORE = 2  # the end may bring this many more tokens than nine of ten bursts before it
 ENOUGH = 12  # the least number of samples that show what is usual
 
 

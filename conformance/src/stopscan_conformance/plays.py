@@ -264,7 +264,7 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points of requests at the same time: the same request, and requests for the scripts deep and looks."""
+    """Yields the points of requests at the same time: the same, others for `deep`, and others for `looks-…`."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:

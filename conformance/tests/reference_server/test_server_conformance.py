@@ -52,5 +52,5 @@ def run(url: str, pool: ThreadPoolExecutor, chosen: list[Case]) -> dict[Case, Re
 
 @pytest.mark.parametrize("case", [*APART, *HARMONY, *TIMED], ids=str)
 def test_case(results: dict[Case, Result], case: Case) -> None:
-    refused = case.topic in MORE or "json" in case.name.split("-")  # as `response_format` is
+    refused = case.topic in MORE or "json" in case.name.split("-")  # the server refuses `response_format` and `format`
     assert results[case].outcome in {"pass", *(["not supported"] if refused else [])}, results[case].detail

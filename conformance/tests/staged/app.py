@@ -27,7 +27,7 @@ class Staged:
 
     name: str = "right"
     model: str = "reciter"
-    told_model: str | None = None  # the model that answers name, if it is another one
+    told_model: str | None = None  # the name of the model in answers, if it is another one
     mark: bytes = b""  # bytes before a stream
     body: Callable[[Any], Any] = lambda body: body  # changes the body of a request before it is read
     stops: Callable[[Any], list[str]] = right_stops  # returns the stops for the value in the request
@@ -43,13 +43,13 @@ class Staged:
     told: Callable[[Generation], tuple[str, Any]] = lambda made: made.end
     counted: Callable[[Generation], int] = lambda made: made.tokens
     whole_answer: Callable[[Any], Any] = lambda data: data  # changes a whole answer before it is sent
-    events: Callable[[AsyncIterator[Any]], AsyncIterator[Any]] = lambda events: events  # changes those of a stream
+    events: Callable[[AsyncIterator[Any]], AsyncIterator[Any]] = lambda events: events  # changes a stream's events
     frame: Callable[[str | None, str], str] | None = None  # how an event is written
     media: str | None = None
     key: str | None = None  # the API key that clients have to send
-    on_leaving: str = "cancel"  # the work on an answer whose client has left; or "go on"
+    on_leaving: str = "cancel"  # what the work on an answer does if its client leaves; or "go on"
     around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
-    memory: dict[str, Any] = field(default_factory=dict)  # what requests leave for others: if right, nothing
+    memory: dict[str, Any] = field(default_factory=dict)  # left for other requests; if right, nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
         try:

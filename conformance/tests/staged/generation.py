@@ -84,7 +84,7 @@ class Generation:
         return chain(script, repeat((CHECKPOINT.eos_token_id, EOS)))
 
     async def steps(self) -> AsyncIterator[Piece]:
-        """The model's tokens. Each blocks the event loop for a while, so answers at the same time slow each other down."""
+        """The model's tokens. Each blocks the event loop for a while, so simultaneous answers slow each other down."""
         timed = "stream" in self.script or self.script == "thought"
         step = LONG_STEP_SECONDS if timed else STEP_SECONDS
         for piece in self.pieces():
