@@ -1,4 +1,4 @@
-"""`python conformance/reference_server [MODEL]`: seven routes over a model of mlx-lm, by default the reciting one."""
+"""`python conformance/reference_server [MODEL]`: serves a model of mlx-lm, by default the reciting one, on 7 routes."""
 
 from __future__ import annotations
 

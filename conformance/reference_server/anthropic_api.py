@@ -1,4 +1,4 @@
-"""Anthropic's messages; beside `stop_sequences` the other options about stops are extensions."""
+"""Anthropic's messages. All options about stops are extensions, except `stop_sequences`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Message(Lenient):
     content: Annotated[Many[Block], BeforeValidator(parts)]
 
     def given(self) -> list[dict[str, Any]]:
-        """The message as chat templates have it: each tool's result is one of its own, before the user's text."""
+        """The messages for a chat template: one for each tool's result, then one with the text and the tool calls."""
         results = [block for block in self.content if isinstance(block, ToolResult)]
         messages: list[dict[str, Any]] = [
             {"role": "tool", "tool_call_id": one.tool_use_id, "content": joined(one.content)} for one in results

@@ -13,13 +13,13 @@ from starlette.responses import Response
 
 class Api:
     path: str
-    body: Any  # a pydantic model with `model`, and `ask`: an `Ask`, or None if there is nothing to answer
+    body: Any  # a pydantic model with `model` and `ask()`, which returns an `Ask`, or None if nothing is asked
 
     def error(self, status: int, message: str) -> dict[str, Any]:
         raise NotImplementedError
 
     def broken(self, reply: Reply, message: str) -> list[Any]:
-        """What a stream ends with if the engine fails."""
+        """The last events of a stream whose engine has failed."""
         return [event(self.error(500, message))]
 
     async def whole(self, reply: Reply) -> dict[str, Any]:

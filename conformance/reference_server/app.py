@@ -27,7 +27,7 @@ from starlette.routing import Route
 from stopscan.engines import Checkpoint, Defaults
 from stopscan.segments import FORMATS
 
-LONGEST = 1_000  # characters of an error's message, which may name what a request has
+LONGEST = 1_000  # the most characters of an error message, which may quote the request
 
 APIS: list[Api] = [
     openai_api.Chat(),
@@ -38,12 +38,12 @@ APIS: list[Api] = [
     ollama_api.Generate(),
     sglang_api.Generate(),
 ]
-# Whose form an error has, by the beginning of the path.
+# The API in whose form an error is sent, by the beginning of the path.
 FORMS = {"/v1/messages": APIS[3], "/api": APIS[4], "/generate": APIS[6], "": APIS[0]}
 
 
 def make_app(engine: Engine, form: str = "hermes", defaults: Defaults = Defaults()) -> Starlette:  # noqa: B008
-    """The server of a model that answers in `form`, one of `stopscan.segments.FORMATS`."""
+    """Returns the server of a model. `form` says how the model marks its regions; see `stopscan.segments.FORMATS`."""
     checkpoint = Checkpoint(engine.tokenizer, graph=FORMATS[form])
     model = Model(engine, checkpoint, Prompts(engine.tokenizer), defaults)
 
@@ -60,7 +60,7 @@ def make_app(engine: Engine, form: str = "hermes", defaults: Defaults = Defaults
 
         async def endpoint(request: Request) -> Response:
             raw = await request.body()
-            engine.check()  # here: a stream that has begun is a 200
+            engine.check()  # before the answer: a stream that has begun already has the status 200
             reply = await to_thread.run_sync(started, raw)
             if reply is None:
                 return JSONResponse(api.loaded(engine.name))
@@ -111,13 +111,13 @@ async def _events(api: Api, reply: Reply) -> AsyncIterator[Any]:
 
 
 def _first(error: ValidationError) -> str:
-    """What is wrong, and where, in the words of a request."""
+    """Returns the path of the first wrong field in the request, and what is wrong with it."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
 async def _unless_gone(request: Request, answer: Coroutine[Any, Any, Any]) -> Any:
-    """The answer; if the client goes away first, None, and the answer is cancelled."""
+    """Returns the answer. If the client goes away first, cancels the answer and returns None."""
     answering, leaving = asyncio.create_task(answer), asyncio.create_task(_gone(request))
     try:
         await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""mlx-lm in one thread, which steps the rows of all requests at once, and starts anew after a failure."""
+"""Runs mlx-lm in one thread, with the rows of all requests in one batch. After a failure it makes a new batch."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PLACES = 64  # rows of the batch; mlx-lm lets further ones wait
 
 
 class EngineError(RuntimeError):
-    """The engine failed, or is closed: there is no more of this answer."""
+    """Raised if the engine has failed or is closed, so that the rest of an answer cannot come."""
 
 
 class Row:
-    """One generation. Iterate over its steps, which are the segments that are safe to send; text that is not told apart
-    is an answer. What ends the iteration early, a client that is gone, ends the row. Raises `EngineError` if the engine
-    fails.
+    """One generation. Iterate over its steps, which are the segments that are safe to send. With a `RowScanner`, all
+    text is in segments of the region "answer". If the iteration ends early because the client is gone, the row ends.
+    Raises `EngineError` if the engine fails.
     """
 
     def __init__(self, engine: Engine, prompt: list[int], max_tokens: int, scanner: Scanner, sampler: Any) -> None:
@@ -37,7 +37,7 @@ class Row:
         self.max_tokens = max_tokens
         self.scanner = scanner
         self.sampler = sampler
-        self.uid: int | None = None  # once it was started
+        self.uid: int | None = None  # None until the row is started
         self._engine = engine
         self._steps: asyncio.Queue[list[Segment] | EngineError | None] = asyncio.Queue()
 
@@ -51,30 +51,30 @@ class Row:
                     ended = True
                     raise step
                 yield step
-                await asyncio.sleep(0)  # who catches up after a wait lets the others in between
+                await asyncio.sleep(0)  # a row that catches up after a wait lets other tasks run in between
             ended = True
         finally:
             if not ended:
                 self._engine.send(self)
 
     def read(self, response: Any) -> list[Segment]:
-        """The segments that are safe to send with a response of mlx-lm's."""
+        """Returns the segments that are safe to send after a response of mlx-lm."""
         if isinstance(self.scanner, RowSegmenter):
             return self.scanner.segments(response)
         text = self.scanner.text(response)
         return [("answer", text, 0)] if text else []
 
     def put(self, step: list[Segment] | EngineError | None) -> None:
-        """Called by the engine's thread; None is the end."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        """Hands a step to the iteration; None ends it. The engine's thread calls this."""
+        with suppress(RuntimeError):  # if the loop is closed, nobody waits for the step
             self._loop.call_soon_threadsafe(self._steps.put_nowait, step)
 
 
 class Engine:
     """The model at `path`. A row that stops leaves the batch before the next step.
 
-    A failure reaches every row that runs, and the rows after it have a new batch. If there can be no new one the engine
-    is over: `failure` says why, and every row raises it.
+    After a failure, every running row raises `EngineError`, and later rows run in a new batch. If no new batch can be
+    made, the engine gives no more answers: `failure` says why, and every row raises it.
     """
 
     def __init__(self, path: str) -> None:
@@ -91,21 +91,21 @@ class Engine:
 
     @property
     def rows(self) -> int:
-        """How many rows run or wait for a place in the batch."""
+        """The number of rows that run or wait for a place in the batch."""
         return len(self._rows)
 
     def check(self) -> None:
-        """Raises `EngineError` if there are no more answers."""
+        """Raises `EngineError` if the engine gives no more answers."""
         if self.failure is not None:
             raise self.failure
 
     @property
     def status(self) -> int:
-        """200 while there are answers, else 503."""
+        """The HTTP status: 200 while the engine gives answers, otherwise 503."""
         return 200 if self.failure is None else 503
 
     def send(self, row: Row) -> None:
-        """Starts the row; sent again, it ends the row."""
+        """Starts the row. A second call ends it."""
         with self._sending:
             if self.failure is None:
                 self._inbox.put(row)
@@ -113,7 +113,7 @@ class Engine:
                 row.put(self.failure)
 
     def close(self, seconds: float = 10.0) -> None:
-        """Ends all rows; waits for the step that the model is at, but no longer than `seconds`."""
+        """Ends all rows. Waits until the current step of the model is done, but no longer than `seconds`."""
         self._closing = True
         self._inbox.put(None)
         self._thread.join(seconds)
@@ -126,7 +126,7 @@ class Engine:
 
     def _run(self, path: str, loaded: Future[tuple[Any, int]]) -> None:
         try:
-            model, tokenizer = self.load(path)  # here: mlx's arrays belong to the thread that made them
+            model, tokenizer = self.load(path)  # in this thread, to which mlx's arrays then belong
             context = getattr(getattr(model, "args", None), "max_position_embeddings", None) or DEFAULT_CONTEXT
             RowScanner(tokenizer)  # makes the vocabulary, which all rows share
             loaded.set_result((tokenizer, context))
@@ -140,7 +140,7 @@ class Engine:
                 loaded.set_exception(error)
 
     def _served(self, model: Any) -> bool:
-        """True when the engine was closed, False after a failure, whatever it was: this is where it is supervised."""
+        """Runs one batch until the engine is closed (returns True) or fails for any reason (returns False)."""
         generator = self.batch(model)
         try:
             with closing(generator):
@@ -152,20 +152,20 @@ class Engine:
         return True
 
     def _take(self, generator: BatchGenerator) -> bool:
-        """Takes in and out what was sent; waits while there is nothing to do. False at the end."""
+        """Starts and ends the rows that were sent. Waits while there is no row. Returns False if the engine closes."""
         while not self._inbox.empty() or not self._rows:
             row = self._inbox.get()
             if row is None:
                 return False
             if row.uid is None:
                 self._start(generator, row)
-            elif self._rows.get(row.uid) is row:  # another row may have its number, in another batch
+            elif self._rows.get(row.uid) is row:  # in a new batch, another row may have its uid
                 del self._rows[row.uid]
                 generator.remove([row.uid])
         return True
 
     def _start(self, generator: BatchGenerator, row: Row) -> None:
-        row.uid = -1  # sent, whatever happens
+        row.uid = -1  # the row counts as sent, even if the next call fails
         try:
             (row.uid,) = generator.insert(
                 [row.prompt], [row.max_tokens], samplers=[row.sampler], stop_sequences=[row.scanner]
@@ -190,7 +190,7 @@ class Engine:
         self._rows.clear()
 
     def _over(self, error: EngineError) -> None:
-        """From now on every row fails, and so do those that run or wait."""
+        """Makes the rows that run or wait fail with `error`, and all later rows."""
         with self._sending:
             self.failure = error
         self._fail(error)

@@ -1,5 +1,5 @@
-"""What requests of all APIs have in common. What is not named in a model, and not in its table of what is taken, is
-refused by its name.
+"""The fields that requests of several APIs share. A field that is neither in a model nor in the table `taken` of the
+model is refused by its name.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from stopscan.engines import Defaults, StopOptions, read_options
 
 MAX_STOPS = 64
 T = TypeVar("T")
-# One wrong item is enough: to tell of each of a thousand holds the GIL, and the loop waits.
+# Only the first wrong item is reported: to report each of a thousand holds the GIL, and the event loop waits.
 Many = Annotated[list[T], Field(fail_fast=True)]
 
 
 def listed(value: Any) -> Any:
-    """A bare string is a list of one, null an empty one."""
+    """Returns a bare string as a list of one item, and null as an empty list."""
     if value is None:
         return []
     return [value] if isinstance(value, str) else value
 
 
 def parts(value: Any) -> Any:
-    """A bare string is one part of text, null none."""
+    """Returns a bare string as a list of one part of text, and null as an empty list."""
     if value is None:
         return []
     return [{"type": "text", "text": value}] if isinstance(value, str) else value
@@ -47,8 +47,8 @@ TopP = Annotated[float, Field(gt=0, le=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 
-# What ordinary clients send: a field is taken with each of these values, or with ANY, and does nothing. With another
-# value it would change the answer, and is refused.
+# Fields that ordinary clients send and that do nothing here, with the values that are accepted; ANY accepts all. With
+# another value a field would change the answer, so it is refused.
 ANY = object()
 Taken = Mapping[str, Any]
 
@@ -61,23 +61,23 @@ SAMPLING: Taken = {"frequency_penalty": (0,), "presence_penalty": (0,), "n": (1,
 LOGPROBS: Taken = {"logprobs": (False,), "top_logprobs": (0,)}
 OPENAI: Taken = {
     **anything("metadata prompt_cache_key safety_identifier seed service_tier user"),
-    **anything("include reasoning reasoning_effort verbosity"),  # how much to think, and what to say beside text
+    **anything("include reasoning reasoning_effort verbosity"),  # how much to think, and what to send besides text
     **SAMPLING, **LOGPROBS, "best_of": (1,), "echo": (False,), "logit_bias": ({},), "modalities": (["text"],),
     "parallel_tool_calls": (True,), "response_format": ({"type": "text"},), "store": (False,), "suffix": ("",),
     "text": ({"format": {"type": "text"}}, {}), "truncation": ("disabled",),
 }  # fmt: skip
 ANTHROPIC: Taken = {**anything("metadata service_tier"), "container": (), "mcp_servers": ([],)}
 OLLAMA: Taken = {
-    **anything("keep_alive"),  # the model is always there
-    **anything("metadata num_predict"),  # Open WebUI's, which Ollama passes over as well
+    **anything("keep_alive"),  # the model always stays loaded
+    **anything("metadata num_predict"),  # Open WebUI sends these, and Ollama also ignores them
     **LOGPROBS, "context": ([],), "format": ("",), "images": ([],), "options": ({},), "suffix": ("",),
     "template": ("",), "truncate": (True,),
 }  # fmt: skip
 OLLAMA_OPTIONS: Taken = {
-    # How Ollama loads a model; the context is the model's own.
+    # How Ollama loads a model. The context length is always that of the model.
     **anything("f16_kv low_vram main_gpu num_batch num_ctx num_gpu num_keep num_thread"),
     **anything("numa use_mlock use_mmap vocab_only"),
-    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # of what is off
+    **anything("mirostat_eta mirostat_tau penalize_newline repeat_last_n seed"),  # they belong to features that are off
     **SAMPLING, "mirostat": (0,), "repeat_penalty": (1,), "tfs_z": (1,), "typical_p": (1,),
 }  # fmt: skip
 SGLANG: Taken = {**anything("rid return_text_in_logprobs"), "image_data": ([],), "return_logprob": (False,)}
@@ -99,14 +99,14 @@ class Strict(BaseModel):
             if name in cls.model_fields and (value is not None or name not in cls.taken):
                 kept[name] = value
             elif name not in cls.taken:
-                strange = strange or {name: value}  # the first alone: pydantic makes an error for each
+                strange = strange or {name: value}  # only the first: pydantic makes an error for each
             elif value is not None and cls.taken[name] is not ANY and value not in cls.taken[name]:
                 raise PydanticCustomError("taken", "{message}", {"message": refusal(name, cls.taken[name])})
         return kept | strange
 
 
 class Streamed(Strict):
-    """What a request has in each API."""
+    """The fields that a request has in every API."""
 
     model: str | None = None
     stream: bool | None = None
@@ -118,7 +118,7 @@ def refusal(name: str, values: tuple[Any, ...]) -> str:
 
 
 class Lenient(BaseModel):
-    """For what clients send back to us: it has more than we read."""
+    """An object whose further fields are ignored: what clients send back to the server has more than it reads."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
@@ -136,7 +136,7 @@ class Sampling(Strict):
 
 
 class Stopping(Sampling):
-    """The stops, and how a token is chosen. All but `stop` are extensions, with the same names in all APIs."""
+    """The options of sampling and of stops. Those of stops, except `stop`, are extensions, named alike in all APIs."""
 
     stop: Strings = []
     patterns: Strings = []
@@ -149,7 +149,7 @@ class Stopping(Sampling):
     start_protected: bool | None = None
 
     def options(self, defaults: Defaults) -> StopOptions:
-        """What is asked of the stops. Raises `ValueError` for what makes no set of stops."""
+        """Returns the options about stops. Raises `ValueError` if they do not make a valid set of stops."""
         return read_options(self.model_dump(include={*Stopping.model_fields} - {*Sampling.model_fields}), defaults)
 
 
@@ -171,7 +171,7 @@ class Function(Lenient):
     parameters: dict[str, Any] | None = None
 
     def given(self) -> dict[str, Any]:
-        """The tool as chat templates have it."""
+        """The tool in the form that chat templates expect."""
         return tool(self.name, self.description, self.parameters or {})
 
 
@@ -202,7 +202,7 @@ class Message(Lenient):
     images: Annotated[list[str], Field(max_length=0)] | None = None
 
     def given(self) -> dict[str, Any]:
-        """The message as chat templates have it."""
+        """The message in the form that chat templates expect."""
         message: dict[str, Any] = {"role": self.role, "content": joined(self.content)}
         if self.tool_calls:
             uses = [(call.function.name, call.function.arguments, call.id) for call in self.tool_calls]
@@ -213,12 +213,12 @@ class Message(Lenient):
 
 
 def given(messages: list[Message]) -> list[dict[str, Any]]:
-    """The messages as chat templates have them; what a model thought before, no template wants to see again."""
+    """The messages in the form that chat templates expect. Earlier reasoning is left out, as templates want it."""
     return [message.given() for message in messages if message.role != "thinking"]
 
 
 def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict[str, Any]:
-    """A tool as chat templates have it."""
+    """A tool in the form that chat templates expect."""
     return {
         "type": "function",
         "function": {"name": name, "description": description or "", "parameters": parameters},
@@ -226,7 +226,7 @@ def tool(name: str, description: str | None, parameters: dict[str, Any]) -> dict
 
 
 def called(name: str, arguments: dict[str, Any] | str, call_id: str | None) -> dict[str, Any]:
-    """A tool call as chat templates have it: with an object, or with what the model wrote instead."""
+    """A tool call in the form that chat templates expect. Arguments that are not JSON stay a string."""
     if isinstance(arguments, str):
         with suppress(ValueError, RecursionError):
             arguments = json.loads(arguments)

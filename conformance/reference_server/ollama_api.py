@@ -28,14 +28,14 @@ class Options(Stopping):
 
 
 class Common(Streamed):
-    """What the two requests share."""
+    """The fields that both requests share."""
 
     taken = OLLAMA
     options: Options | None = None
     think: bool | Literal["low", "medium", "high"] | None = None
 
     def asked(self, prompt: Any, tools: Sequence[dict[str, Any]] = (), **options: Any) -> Ask | None:
-        """What is asked; None for a request without a question, which is to load the model."""
+        """Returns the `Ask`, or None for a request without a prompt, which only loads the model."""
         if not prompt:
             return None
         stopping = self.options or Options()
@@ -44,7 +44,7 @@ class Common(Streamed):
             prompt,
             limit if limit is not None and limit > 0 else None,  # -1: no limit, -2: as much as there is room for
             stopping,
-            stream=self.stream is not False,  # unlike everybody else
+            stream=self.stream is not False,  # a stream is the default, unlike in the other APIs
             tools=tools,
             think=None if self.think is None else bool(self.think),
             **options,
@@ -83,7 +83,7 @@ class _Ollama(Api):
         return StreamingResponse(events, media_type="application/x-ndjson")
 
     def loaded(self, name: str) -> dict[str, Any]:
-        """The answer to a request that is only to load the model, which is always there."""
+        """The answer to a request that only loads the model, which is always loaded here."""
         return {**_head(name), **self.content([]), "done": True, "done_reason": "load"}
 
     async def whole(self, reply: Reply) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class Generate(_Ollama):
     body = GenerateBody
 
     def content(self, parts: list[Part]) -> dict[str, Any]:
-        written = "".join(map(json.dumps, _calls(parts)))  # it has no place for calls
+        written = "".join(map(json.dumps, _calls(parts)))  # /api/generate has no field for calls
         thinking = said(parts, "reasoning")
         return {"response": said(parts) + written, **({"thinking": thinking} if thinking else {})}
 
@@ -128,7 +128,7 @@ def _calls(parts: list[Part]) -> list[dict[str, Any]]:
 
 
 def about(engine: Engine) -> list[Route]:
-    """What clients ask before they ask for answers."""
+    """The routes that clients call before they ask for answers."""
     details = {"format": "safetensors", "family": "", "families": None, "parameter_size": "", "quantization_level": ""}
     about = {"modified_at": _now(), "size": 0, "digest": "", "details": details}
 

@@ -25,7 +25,7 @@ class StreamOptions(Lenient):
 
 
 class Common(Streamed, Stopping):
-    """What the two requests share."""
+    """The fields that both requests share."""
 
     taken = OPENAI
     max_tokens: Limit | None = None
@@ -48,7 +48,7 @@ class ChatBody(Common):
 
 
 def form(prompt: Any) -> str:
-    """A prompt's, of the four that there are: told by its first item, so that a long list is looked at once."""
+    """Returns which of the four forms a prompt has. Only its first item decides, so a long list is not read twice."""
     if not isinstance(prompt, list):
         return "text"
     if prompt and isinstance(prompt[0], list):
@@ -82,10 +82,10 @@ class OpenAI(Api):
 
 
 class _Choices(OpenAI):
-    """What the two have in common: one choice, whole or in chunks."""
+    """The common code of chat and completions: an answer with one choice, whole or in chunks."""
 
-    kinds: tuple[str, str]  # of the whole, and of a chunk
-    last: dict[str, Any]  # what the chunk with the reason has beside it
+    kinds: tuple[str, str]  # `object` of a whole answer, and of a chunk
+    last: dict[str, Any]  # the content of the chunk with the finish reason
 
     def content(self, parts: list[Part]) -> dict[str, Any]:
         raise NotImplementedError
@@ -148,7 +148,7 @@ class Completions(_Choices):
 
 
 def about(engine: Engine) -> list[Route]:
-    """What clients ask before they ask for answers."""
+    """The routes that clients call before they ask for answers."""
     model = {"id": engine.name, "object": "model", "created": 0, "owned_by": "stopscan"}
 
     async def models(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The parts of an answer, told apart at the markers of the model's form: text, reasoning and tool calls."""
+"""Splits an answer at the model's markers into its parts: text, reasoning and tool calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Call(NamedTuple):
 
 
 class Part(NamedTuple):
-    """`text` of the answer or the reasoning, or a `call`, with its arguments as text."""
+    """A piece of the answer or of the reasoning, or a `call`, whose arguments are JSON in `text`."""
 
     kind: Kind
     text: str
@@ -36,8 +36,8 @@ def said(parts: Iterable[Part], kind: Kind = "answer") -> str:
 
 
 class Parts:
-    """The parts of one answer, of its segments. A call comes when it is whole; what is no call in JSON is text of the
-    answer.
+    """Makes the parts of one answer from its segments. A call comes when it is complete. Text in the place of a call
+    that is not a call in JSON becomes text of the answer.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -69,7 +69,7 @@ class Parts:
 
 
 def calls(text: str) -> list[Call]:
-    """The calls in Hermes' form: JSON objects with a name and arguments. Raises `ValueError` for anything else."""
+    """Returns calls in Hermes' form: JSON objects with a name and arguments. Raises `ValueError` for anything else."""
     found, at = [], 0
     text = text.strip()
     while at < len(text):
@@ -83,5 +83,5 @@ def calls(text: str) -> list[Call]:
         if not isinstance(arguments, dict):
             raise ValueError("the arguments are no object")
         found.append(Call(data["name"], arguments, f"call_{uuid4().hex[:24]}"))
-        at = SPACE.match(text, at).end()  # type: ignore[union-attr] # it matches nothing, too
+        at = SPACE.match(text, at).end()  # type: ignore[union-attr] # it also matches the empty string
     return found

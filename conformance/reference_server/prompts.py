@@ -7,20 +7,20 @@ from typing import Any
 from jinja2 import TemplateError
 from starlette.exceptions import HTTPException
 
-TAIL = 32  # how many of the last ids may hold the marker that opens the answer
+TAIL = 32  # a marker in this many ids at the end of the prompt may open the region in which the answer begins
 
 Messages = list[dict[str, Any]]
 
 
 class Prompts:
-    """How one model's prompts are made."""
+    """Encodes the prompts of one model. The methods return the ids, and the text that the answer directly follows."""
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
         self._fast = getattr(tokenizer, "backend_tokenizer", None)
 
     def of_text(self, text: str) -> tuple[list[int], str]:
-        """The ids, and the text that the answer follows, or its end."""
+        """Returns the ids, and the text of the last ids."""
         ids = self._encoded(text, True)
         return ids, self._tokenizer.decode(ids[-TAIL:])
 
@@ -31,17 +31,17 @@ class Prompts:
         return ids, self._tokenizer.decode(ids[-TAIL:])
 
     def of_messages(self, messages: Messages, **options: Any) -> tuple[list[int], str]:
-        """The ids, and what of their end is not the user's: a user who writes `<think>` opens nothing."""
+        """Returns the ids, and the text that the template adds after the messages: a user's `<think>` opens nothing."""
         try:
             asked, whole = (
                 self._tokenizer.apply_chat_template(messages, add_generation_prompt=add, tokenize=False, **options)
                 for add in (False, True)
             )
-        except TemplateError as error:  # templates refuse what they are not made for
+        except TemplateError as error:  # a template raises it for messages that it does not support
             raise HTTPException(400, f"messages: {error}") from error
         return self._encoded(whole, False), whole[len(asked) :] if whole.startswith(asked) else ""
 
     def _encoded(self, text: str, special: bool) -> list[int]:
         if self._fast is None:
             return list(self._tokenizer.encode(text, add_special_tokens=special))
-        return list(self._fast.encode(text, add_special_tokens=special).ids)  # several threads may ask it at once
+        return list(self._fast.encode(text, add_special_tokens=special).ids)  # several threads may call it at once

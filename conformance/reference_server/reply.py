@@ -1,4 +1,4 @@
-"""What the APIs have in common: a request in, an answer out."""
+"""`Ask`, a request of any API, and `Reply`, the answer to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Step = Literal["start", "delta", "stop", "end"]
 
 
 class Model(NamedTuple):
-    """What a request is answered with, and what the server says where a request says nothing."""
+    """The engine and what it needs for an answer, and the server's defaults for options that a request leaves out."""
 
     engine: Engine
     checkpoint: Checkpoint
@@ -36,8 +36,8 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Ask:
-    """A request. `prompt` is text, token ids or messages; `apart` asks for reasoning, answer and calls apart. Stops are
-    then for the answer, unless the request says otherwise; in text that is not told apart they fire everywhere.
+    """A request. `prompt` is text, token ids or messages. With `apart`, reasoning, answer and calls are separate, and
+    stops fire only in the answer. Without it, they fire everywhere. A request may choose other regions for its stops.
     """
 
     prompt: str | list[int] | list[dict[str, Any]]
@@ -47,11 +47,11 @@ class Ask:
     apart: bool = True
     tools: Sequence[dict[str, Any]] = ()
     think: bool | None = None
-    usage: bool = False  # of a stream, where the API wants to be asked
+    usage: bool = False  # whether a stream has its usage, if the API has it only on request
 
     def start(self, model: Model) -> Reply:
-        """The reply, about to begin. Raises `HTTPException` for what cannot be answered. Takes time: compiling and
-        encoding.
+        """Returns the reply, which begins when it is iterated over. Compiles the stops and encodes the prompt, which
+        takes time. Raises `HTTPException` for a request that cannot be answered.
         """
         engine = model.engine
         ids, tail = self._encoded(model.prompts)
@@ -60,7 +60,7 @@ class Ask:
             raise HTTPException(400, "the prompt is empty: it has no tokens")
         if left < 1:
             raise HTTPException(400, f"{len(ids)} tokens do not fit into the context of {engine.context}")
-        max_tokens = min(self.max_tokens or MAX_TOKENS, left)  # clients such as Continue ask for 32,000 of any model
+        max_tokens = min(self.max_tokens or MAX_TOKENS, left)  # clients such as Continue ask any model for 32,000
         try:
             scanner = self._scanner(model, max_tokens, tail)
         except ValueError as error:
@@ -69,11 +69,11 @@ class Ask:
         return Reply(self, engine.name, row, Parts(model.checkpoint.graph))
 
     def _encoded(self, prompts: Prompts) -> tuple[list[int], str]:
-        """The prompt's ids, and what of its end is not the user's."""
+        """Returns the prompt's ids, and the text at its end in which a marker may open a region."""
         if isinstance(self.prompt, str):
             return prompts.of_text(self.prompt)
         if not self.prompt or isinstance(self.prompt[0], int):
-            return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # all of it, or the body was refused
+            return prompts.of_ids(self.prompt)  # type: ignore[arg-type] # all are ids, or the body was refused
         think = {} if self.think is None else {"enable_thinking": self.think}
         return prompts.of_messages(self.prompt, tools=self.tools or None, **think)  # type: ignore[arg-type]
 
@@ -101,7 +101,7 @@ class Reply:
     _parts: Parts
     id: str = field(default_factory=lambda: uuid4().hex)
     created: float = field(default_factory=time.time)
-    events: count[int] = field(default_factory=count)  # their numbers, where an API has them
+    events: count[int] = field(default_factory=count)  # the numbers of the events, for an API that has them
     _called: bool = False
 
     async def __aiter__(self) -> AsyncIterator[Part]:
@@ -116,7 +116,7 @@ class Reply:
         return part
 
     async def blocks(self) -> AsyncIterator[tuple[Step, int, Part]]:
-        """The same, with what belongs together between the start and the stop of a block; the last one has an end."""
+        """Yields the parts as the deltas of blocks. A block has a start and a stop; the last one ends with an end."""
         index, block = -1, Part("answer", "")
         async for part in self:
             if index < 0 or part.call is not None or part.kind != block.kind:
@@ -130,7 +130,7 @@ class Reply:
             yield "end", index, block
 
     async def whole(self) -> list[Part]:
-        """All of it. A loop is told once, unless the stop is to be included."""
+        """Returns all blocks. Of a repetition that ended the answer, one copy stays, unless the stop is included."""
         parts = [part async for step, _, part in self.blocks() if step in ("stop", "end")]
         match = self.row.scanner.match
         if match is not None and match.period is not None and parts and not self.ask.options.include_stop:
@@ -140,7 +140,7 @@ class Reply:
 
     @property
     def finish(self) -> Finish:
-        """Why it ended, once it has."""
+        """Why the answer ended. It must have ended."""
         finish = self.row.scanner.finish
         assert finish is not None
         return replace(finish, reason="tool_calls") if self._called and finish.reason == "eos" else finish
@@ -157,5 +157,5 @@ class Reply:
 
     @property
     def tokens(self) -> int:
-        """How many were generated, the one that ended it included."""
+        """The number of generated tokens, with the one that ended the answer."""
         return self.row.scanner.tokens_seen

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from stopscan.finish import to_responses
 
 STATUS = {"start": "in_progress", "delta": "in_progress", "stop": "completed"}
-# How the events of an item's text are called, and what else they have.
+# The names of the events with the text of an item, and their other fields.
 DELTAS: dict[str, tuple[str, dict[str, Any]]] = {
     "answer": ("output_text", {"content_index": 0, "logprobs": []}),
     "reasoning": ("reasoning_text", {"content_index": 0}),
@@ -52,7 +52,7 @@ class FunctionOutput(Lenient):
 
 
 class Reasoning(Lenient):
-    """An earlier answer's, which no template wants to see again."""
+    """The reasoning of an earlier answer. It is left out, as chat templates want it."""
 
     def given(self) -> None:
         return None
@@ -123,7 +123,7 @@ class Responses(OpenAI):
         async for step, index, part in reply.blocks():
             status = to_responses(reply.finish)["status"] if step == "end" else STATUS[step]
             item = _item(reply, index, part, status)
-            content = item.get("content")  # a call has none
+            content = item.get("content")  # a call has no content
             name, more = DELTAS[part.kind]
             place = {"item_id": item["id"], "output_index": index}
             if step == "start":

@@ -40,7 +40,7 @@ def checkpoint(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture(scope="session")
 def staged_url() -> Iterator[str]:
-    """The right server is at `/right` of it, the wrong ones are at their names."""
+    """Yields the URL of the staged servers: the right one is at `/right` under it, each other one at `/NAME`."""
     command = [sys.executable, "-m", "staged"]
     with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

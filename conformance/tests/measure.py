@@ -1,11 +1,11 @@
-"""What the kit's cases find of the wrong servers of `staged.wrong`, and which right ones of `staged.right` they fail.
+"""Measures which wrong servers of `staged.wrong` the kit finds, and which right servers of `staged.right` it fails.
 
     python conformance/tests/measure.py wrong [--only GLOB] [--choices default deep thorough]
     python conformance/tests/measure.py right [--only GLOB] [--loops 4]
 
-`wrong` asks each wrong server the default cases of its API until one fails, those that pass all of them `--deep`, then
-`--thorough`, and prints what failed. `right` asks each right server the default cases of its APIs, beside so many busy
-loops, and prints those that fail. Exit status 1: a wrong server passes, or a right one fails.
+`wrong` sends each wrong server the default cases of its API until one fails, and prints it. A server that passes them
+gets the `deep` cases, then the `thorough` ones. `right` sends each right server the default cases of its APIs while
+`--loops` busy loops run, and prints those that fail. Exit status 1: a wrong server passes, or a right one fails.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from stopscan_conformance import APIS, Case, Server, cases
 
 CHOICES: dict[str, dict[str, bool]] = {"default": {}, "deep": {"deep": True}, "thorough": {"thorough": True}}
 LOOP = [sys.executable, "-c", "while True: pass"]
-# On a busy machine, too, what is found is no answer that is merely late.
+# The timeout in seconds: long enough that an answer that is only late, on a busy machine, is not reported as a failure.
 PATIENT = 60
 
 
 @contextmanager
 def running(command: list[str]) -> Iterator[str]:
-    """The first line that the command prints, if it prints something; the command ends with the block."""
+    """Runs the command until the block ends. Yields the first line that it prints; LOOP prints nothing."""
     pipe = subprocess.PIPE if command is not LOOP else None
     with subprocess.Popen(command, cwd=Path(__file__).parent, stdout=pipe, text=True) as process:
         try:
@@ -46,7 +46,7 @@ def running(command: list[str]) -> Iterator[str]:
 
 @cache
 def chosen(api: str, choice: str) -> list[Case]:
-    """Cases that compare times come last: they take longest."""
+    """Returns the cases of an API. Those that compare times come last, because they take longest."""
     return sorted(cases(api, **CHOICES[choice]), key=lambda case: (case.timed, not case.single))
 
 
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def told(url: str, name: str, api: str, options: argparse.Namespace) -> bool:
-    """Whether a wrong server passes or a right one fails; prints what it fails."""
+    """Prints what a server fails. Returns whether the result is bad: a wrong server passes, or a right one fails."""
     server = Server(f"{url}/{quote(name)}", model="reciter", timeout=PATIENT)
     began = time.perf_counter()
     if options.what == "right":

@@ -1,4 +1,4 @@
-"""What each key of an answer has to be, by API and whether it is a stream; what is not named here may be anything."""
+"""The kind of each key of an answer, by API and by whether it is a stream. A key that is not named may be anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PROBES: dict[str, Any] = {
     "'?'": "?", "[]": [], "{}": {},
 }  # fmt: skip
 
-# By the kind of a key, what it may be instead of what it is.
+# By the kind of a key: the names of the PROBES that may take the place of its value in a right answer.
 KINDS = {
     "anything": {*PROBES},
     "name": {"'?'"},
@@ -31,10 +31,10 @@ KINDS = {
     "true": {"true"},
     "list": {"[]"},
     "null": {"null"},
-    "as before": {"absent"},  # as other events have it
+    "as before": {"absent"},  # the same as in earlier events
     "right if there": {"absent"},
     "object if there": {"absent", "null", "{}"},
-    "fixed": set(),  # or must agree with other keys
+    "fixed": set(),  # only its value is right, or it must agree with other keys
 }
 
 GENERATE = {
@@ -50,7 +50,7 @@ OPENAI = {"name": "id model", "integer": "created", "0": "choices.0.index", "1":
 WHOLE = {**OPENAI, "right if there": "usage", "object if there": "choices.0.logprobs"}
 OLLAMA = {"name": "model", "count if there": "prompt_eval_count eval_count"}
 
-# By the types of events, where they have some.
+# By API and stream, then by the type of an event ("" if events have no types), then by kind: the keys.
 NEEDED: dict[tuple[str, bool], dict[str, dict[str, str]]] = {
     ("openai-chat", False): {
         "": {

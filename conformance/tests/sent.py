@@ -1,4 +1,4 @@
-"""What the right server sends, and the same with something changed."""
+"""Answers of the right server, and functions that change something in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stopscan_conformance.apis import Request
 from stopscan_conformance.client import ask
 from stopscan_conformance.wire import Wire
 
-# The same route with stops stands for Responses.
+# `responses-with-stop` stands for `openai-responses`, which is the same route without stops.
 PLAIN = [name for name in APIS if not name.startswith("harmony") and name != "openai-responses"]
 each_api = pytest.mark.parametrize("name", PLAIN)
 each_way = pytest.mark.parametrize("stream", [False, True])
@@ -37,7 +37,7 @@ def of_lines(wire: Wire, lines: list[str]) -> Wire:
 
 
 def data_of(line: str) -> Any:
-    """The JSON in a line, if there is any."""
+    """Returns the JSON object in a line, or ABSENT."""
     _, brace, rest = line.partition("{")
     return json.loads(brace + rest) if brace else ABSENT
 

@@ -24,7 +24,7 @@ def script() -> str:
 
 
 def run(folder: Path, url: str, arguments: str) -> tuple[int, str, str]:
-    """The exit status, what was written and the summary."""
+    """Returns the exit status, the output and the summary."""
     summary = folder / "summary.md"
     summary.touch()
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -66,7 +66,7 @@ def test_a_quote_that_is_not_closed_fails(tmp_path: Path, staged_url: str) -> No
 
 
 def test_it_needs_nothing_but_the_kit() -> None:
-    """No compiler, and nothing of the folder above."""
+    """It installs only its own folder, so it needs no compiler, and no file outside the folder."""
     text = ACTION.read_text(encoding="utf-8")
     assert 'install --quiet "$GITHUB_ACTION_PATH"\n' in text
     assert "GITHUB_ACTION_PATH/.." not in text

@@ -1,4 +1,4 @@
-"""What the kit expects is what the oracle says, and is asked for in each API's own words."""
+"""The cases expect the answers that the oracle computes, and send requests in the words of each API."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_vectors_say_the_same(file: Path) -> None:
 
 def test_vectors_that_a_request_cannot_state_are_left_out() -> None:
     assert "mlx_lm_stop_spelled_by_other_tokens" in KNOWN
-    assert "vllm_51641_splits_the_closing_marker" not in KNOWN  # it begins in the region
+    assert "vllm_51641_splits_the_closing_marker" not in KNOWN  # its stream begins inside a protected region
 
 
 def test_names_are_unique() -> None:
@@ -98,7 +98,7 @@ def test_a_stop_token_takes_what_it_made_the_scanner_hold_along() -> None:
 
 
 def test_the_end_of_a_script_may_be_named() -> None:
-    """As sglang does."""
+    """sglang names the EOS as the stop token."""
     expected = exchange(APIS["openai-chat"], False, KNOWN["no-stop"]).expected
     assert expected.ends == (("eos", None), ("stop_token", CHECKPOINT.eos_token_id))
     tokens = len(KNOWN["no-stop"].pieces) + 1
@@ -113,7 +113,7 @@ def test_an_answer_says_each_breach_of_its_form_once() -> None:
 
 
 def test_stops_that_a_case_must_not_contain() -> None:
-    """A `<` may begin a marker of reasoning: such a text says nothing about lateness, and streams are for that."""
+    """Cases named `stream…` test when text comes. This is not judged in a text with `<`, which may begin a marker."""
     assert not [one.name for one in ALL if one.name.startswith("stream") and "<" in recite(one.asked).text]
 
 
@@ -190,7 +190,7 @@ def test_requests_of_a_pair_differ_in_one_field_alone() -> None:
 
 
 def test_a_left_answer_that_is_over_tests_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fast server had answered before its client left, and the case passed."""
+    """Once, a fast server had answered before its client left, and the case passed."""
 
     async def ask(server: Server, api: Api, request: Request, *, leave: int) -> Answer:
         return Answer(end=("length", None))

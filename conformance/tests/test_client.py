@@ -1,4 +1,4 @@
-"""One request: how it is sent, how long it may take, and what came of it; and what came over the wire."""
+"""One request: how it is sent, how long it may take, and how its answer and the bytes of the answer are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHAT = APIS["openai-chat"]
 
 
 def served(monkeypatch: pytest.MonkeyPatch, answer: Any, **options: Any) -> Server:
-    """A server that answers as `answer` says; what was sent is in its `seen`."""
+    """Returns a server that answers with what `answer` returns. The requests that were sent are in its `seen`."""
     server = Server(URL, model="reciter", **options)
     seen: list[httpx.Request] = []
 
@@ -52,7 +52,7 @@ def test_a_url_that_is_none_is_told(api: str) -> None:
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, content: Any) -> dict[str, Any]:
-    """`/v1/models` says `content`, or fails with it; and how it was asked."""
+    """Makes `/v1/models` answer with `content`, or raise it. Returns the arguments with which it was asked."""
     asked: dict[str, Any] = {}
 
     def get(url: str, **options: Any) -> httpx.Response:
@@ -149,7 +149,7 @@ def test_no_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_server_that_answers_one_after_another_has_as_many_times_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit of a request was that of one alone, and the last of many had none of its own left."""
+    """Once, each of many requests had only the time limit of a single one, and the last of them timed out."""
     lock = asyncio.Lock()
 
     async def slow() -> httpx.Response:
@@ -239,7 +239,7 @@ def test_text_after_the_end_is_a_fault(part: Part) -> None:
     assert answer.head == {"id": "1", "tokens": 3}
 
 
-# Words that only another API has are no words: a lenient reader would take them for right.
+# Each API accepts only its own finish reasons. A lenient reader would also accept those of other APIs.
 WORDS = {
     "openai-chat": '{"choices": [{"index": 0, "message": {"content": "a"}, "finish_reason": %s}]}',
     "openai-completions": '{"choices": [{"index": 0, "text": "a", "finish_reason": %s}]}',
@@ -339,7 +339,7 @@ def test_official_clients_read_the_same(staged_url: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("defect", "name", "told"),
     [
-        ("chat: an error in the stream", "openai-chat", None),  # it is told as an error
+        ("chat: an error in the stream", "openai-chat", None),  # after an error, the client does not read
         ("anthropic: no names", "anthropic", "the client anthropic reads '', not 'This is the '"),
     ],
 )

@@ -62,7 +62,7 @@ def test_missing_route_and_missing_channels(staged_url: str, capsys: pytest.Capt
 
 
 def test_a_promise_alone_counts_the_cases_that_test_it(staged_url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What does not test it counted as a pass."""
+    """Once, a case that does not test the promise counted as a pass."""
     assert run(f"{staged_url}/right", "--only", "late", "--only", "*/no-stop", "--only", "*/split") == 0
     assert "2 pass, 0 fail, 0 not supported" in capsys.readouterr().out  # the two streams
 
@@ -74,7 +74,7 @@ def test_what_is_no_url_is_a_usage_error(url: str, capsys: pytest.CaptureFixture
     assert f"error: {url} is not the URL of a server, such as http://127.0.0.1:8000" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("api", [api for api in APIS if api != "generate"])  # which names no model
+@pytest.mark.parametrize("api", [api for api in APIS if api != "generate"])  # its requests name no model
 def test_wrong_model(staged_url: str, api: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"{staged_url}/right", "--model", "gpt", api=api) == 2
     assert capsys.readouterr().err.startswith(f"stopscan-conformance: {staged_url}/right has no model 'gpt': 404: ")
@@ -105,7 +105,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     assert run(f"{staged_url}/dies", *options, api="openai-chat") == 2
     out, err = capsys.readouterr()
     assert "no end of the answer in 2 s" in out
-    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # as often as long as there are at once
+    assert "dies is slow: openai-chat did not recite 26 tokens in 1 s" in err  # alone; two at once had 2 s
     summary = json.loads((tmp_path / "out.json").read_text())["summary"]
     assert summary["pass"] >= 1
     assert summary["fail"] >= 1
@@ -116,7 +116,7 @@ def test_what_was_measured_before_the_server_died_is_printed(
     [
         (signal.SIGINT, 130, signal.SIG_DFL),
         (signal.SIGTERM, 143, signal.SIG_DFL),
-        # As of a job that a shell runs in the background.
+        # A shell starts a background job with SIGINT ignored.
         (signal.SIGTERM, 143, signal.SIG_IGN),
     ],
 )
@@ -181,7 +181,7 @@ def test_wrong_server(staged_url: str, tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
     staged_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`finish` failed OpenAI's own documented answer, which names no stop."""
+    """Once, an answer as OpenAI documents it, which names no stop, broke the promise `finish`."""
     options = ["--only", "rules", "--only", "ids", "--only", "reasoning", "--level", "documented"]
     assert run(f"{staged_url}/plain", *options, api="openai-chat") == 0
     out = capsys.readouterr().out
@@ -191,7 +191,7 @@ def test_a_plain_right_server_passes_and_what_it_cannot_is_told(
 
 
 def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
-    """Nothing was told until the end."""
+    """Once, nothing was printed until the end."""
     arguments = [f"{staged_url}/right", "--api", "openai-chat", "--model", "reciter"]
     command_line = [sys.executable, "-m", "stopscan_conformance", *arguments]
     began = time.monotonic()
@@ -204,11 +204,11 @@ def test_lines_come_as_cases_end_into_a_pipe_too(staged_url: str) -> None:
         process.stdout.read()
     assert first.startswith("openai-chat: ")
     assert all(line.startswith("pass  openai-chat-") for line in lines)
-    assert time.monotonic() - began < 30  # on a busy machine; it is told in one second on a quiet one
+    assert time.monotonic() - began < 30  # on a busy machine; on a quiet one it takes one second
 
 
 def test_the_kit_needs_httpx_alone() -> None:
-    """It needed a compiler, for the library's readers of finish reasons."""
+    """Once, it imported the library, for its readers of finish reasons, and so needed a compiler."""
     others = ["anthropic", "gguf", "numpy", "ollama", "openai", "safetensors", "stopscan", "tokenizers"]
     script = "import sys, stopscan_conformance.__main__; print(*sorted(name.partition('.')[0] for name in sys.modules))"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()

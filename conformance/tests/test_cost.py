@@ -1,4 +1,4 @@
-"""What the kit makes of times: they are given here, and no clock is asked."""
+"""How the kit judges times. The tests give the times, and no clock is read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Stands for `ask`: keeps what was asked, and gives the next of `seconds`, or of what is said instead."""
+    """Stands for `ask`: keeps the requests. Returns an answer that took the next of `seconds`, or always `answer`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *seconds: float, answer: Answer | None = None) -> None:
         self.seconds, self.answer = iter(seconds), answer
@@ -45,7 +45,7 @@ class Asks:
         self.running += 1
         try:
             await asyncio.sleep(0)
-            while request.max_tokens == cost.MANY and self.ended < 3:  # beside these is one of the three others
+            while request.max_tokens == cost.MANY and self.ended < 3:  # these run until 3 others have ended
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
             self.cancelled += 1
@@ -58,7 +58,7 @@ class Asks:
 
 
 def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) -> tuple[Findings, int]:
-    """What is found of these times, little, measured and much of each try, and how many of them were tried."""
+    """Returns the findings for these times (little, measured and much of each try), and the number of tries."""
     left = iter(times)
     tries: list[tuple[float, float, float]] = []
 
@@ -71,7 +71,7 @@ def placed(monkeypatch: pytest.MonkeyPatch, *times: tuple[float, float, float]) 
 
     asks = Asks(monkeypatch)
     found = asyncio.run(cost.Cost(STREAM, scale, measure, "cost-of-a-stop", "it goes on")(SERVER))
-    assert asks.asked == [Asked(800, True)] * len(tries)  # what earlier ones have left ends with it
+    assert asks.asked == [Asked(800, True)] * len(tries)  # it waits for the work on earlier requests
     return found, len(tries)
 
 
@@ -89,7 +89,7 @@ def goes_on(share: int) -> Findings:
         ([(1, 7.5, 10)] * 4, goes_on(72), 4),
         ([(1, 7, 10)] * 4, {"cost-of-a-stop": None}, 4),
         ([(1, 3.25, 10)] * 4, {"cost-of-a-stop": None}, 4),
-        ([(1, 10, 10), (1, 1, 10)], {"cost-of-a-stop": None}, 2),  # what disturbed the first made it longer
+        ([(1, 10, 10), (1, 1, 10)], {"cost-of-a-stop": None}, 2),  # a disturbance made the first longer
         ([(1, 10, 10)] * 3 + [(1, 1, 10)], {"cost-of-a-stop": None}, 4),
         ([(5, 10, 10), (1, 9.1, 10), (1, 9.1, 10), (1, 9.1, 10)], goes_on(90), 4),
         ([(1, 10, 10), (1, 10, 2), (1, 10, 10), (1, 10, 10)], goes_on(100), 4),

@@ -150,7 +150,7 @@ def kind_of(event: str) -> str:
     return "end" if ended else "role" if '"role": "assistant", "content": ""}, "f' in event else "text"
 
 
-# The events that may be missing, come twice, or come after such a one; the texts' are for other promises.
+# The kinds of events that may be missing, may come twice, or may change places with the next. Other rules judge texts.
 RESPONSES = {f"response.{kind}" for kind in ("content_part.added", "content_part.done", "in_progress", "created")}
 RESPONSES |= {f"response.{kind}_text.done" for kind in ("output", "reasoning")}
 FREE: dict[str, tuple[set[str], set[str], set[tuple[str, ...]]]] = {

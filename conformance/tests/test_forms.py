@@ -24,7 +24,7 @@ JSON = st.recursive(
 
 
 def broken(data: st.DataObject, value: Any) -> Any:
-    """The value with something in it that is not there, or is something else."""
+    """Returns the value with a part of it removed, or replaced by any JSON."""
     if isinstance(value, (dict, list)) and value and data.draw(st.booleans()):
         key = data.draw(st.sampled_from([*value] if isinstance(value, dict) else [*range(len(value))]))
         changed = value.copy()

@@ -1,4 +1,4 @@
-"""Each file of the kit can be read by itself: no imports go round, those for types and inside of functions included."""
+"""Each file of the kit can be read by itself: imports form no cycle, not even with those for types or in functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files(root: Path) -> dict[str, Path]:
 
 
 def imported(path: Path, known: Mapping[str, Path]) -> Iterator[str]:
-    """The modules among `known` that a file names."""
+    """Yields the modules among `known` that a file imports."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in known)

@@ -1,4 +1,4 @@
-"""What the kit says of an answer, of given answers and with no server."""
+"""How the kit judges answers. The tests make the answers themselves, without a server."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_of_a_long_text_what_is_around_the_first_difference_is_told() -> None:
     assert begun.startswith(f"text ...'!{text[:39]}' (241 characters), not ...'{text[:40]}'")
 
 
-# Its tokens bring two characters each; with the first, one of them is safe, and with the second both of these.
+# Each token brings two characters. One character is safe after the first token, two after the second, then all six.
 RECITAL = Recital("abcdef", 4, "eos", None, (2, 4, 6), (1, 2, 6, 6))
 
 

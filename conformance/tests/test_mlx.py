@@ -1,5 +1,4 @@
-"""The reciting checkpoint recites in mlx-lm and in its server, which the kit must not pass by itself and must pass with
-stopscan."""
+"""The reciting checkpoint in mlx-lm and in its server, which must fail the kit by itself and pass it with stopscan."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from stopscan_conformance.reciter import SCRIPTS, THINKING, Reciter
 pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
 
 RECITER = Reciter()
-# What else a request says beside stops is mlx-lm's own to answer.
+# Topics whose requests also ask for something besides stops, which mlx-lm's own code answers.
 OTHER_TOPICS = ("generated", "rows", "wrong")
 # The routes differ in their form alone, so a part of the cases is enough for the second.
 CASES = [
@@ -36,7 +35,7 @@ RESET = ("ConnectError", "ReadError", "RemoteProtocolError")
 EXPECTED = {
     "no-stop": (),
     "held-at-the-limit": (),
-    "one-token": (),  # it stops, and does not say at what, which is not judged
+    "one-token": (),  # it stops, and does not name the stop, which is not judged
     "three-tokens": ("text", "cost"),
     "never-in-a-run": ("text",),
     "held-at-eos": ("text",),
@@ -72,7 +71,7 @@ def test_mlx_lm_server_with_stopscan_keeps_the_promises_of_stops(tmp_path: Path)
         # mlx-lm's server queues five connections and resets others, as it would for any client.
         reset = [case for case, result in results.items() if any(error in result.detail for error in RESET)]
         results |= {case: case.run(server) for case in reset}
-    # The routes are mlx-lm's own: its streams say "chat.completion".
+    # The routes are mlx-lm's own: the chunks of its streams have the object "chat.completion".
     form = "a chunk has 'chat.completion' as object"
     wrong = {
         str(case): result

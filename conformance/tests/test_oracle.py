@@ -1,4 +1,4 @@
-"""The kit's own brute force, against the library, whose rules are the same."""
+"""Compares the oracle, which is the kit's own brute force, with the library. Their rules are the same."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stopscan_conformance.cases import named_cases
 from stopscan_conformance.oracle import Asked, Recital, recite
 from stopscan_conformance.scripts import THINKING
 
-# A marker that is one token is the tokens' rule, which a scanner of text does not have.
+# Without cases about a stop in a marker that is one token: a scanner of text does not know tokens.
 EVERY = [one for one in named_cases(vectors=True) if "of-a-marker" not in one.name]
 PIECES = st.lists(st.sampled_from(["a", "b", "ab", "abc", "c", "é", "<think>", "</think>", "k>"]), max_size=12)
 STOPS = st.lists(st.text("abcék>", min_size=1, max_size=4), max_size=3, unique=True)
@@ -25,7 +25,7 @@ def plain(recital: Recital) -> Recital:
 
 
 def scanned(asked: Asked) -> Recital:
-    """What the library makes of it, token by token."""
+    """Returns the library's answer to the request, token by token."""
     scanner = StopScanner(StopSet(asked.stops, protect=[THINKING]))
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text, tokens, reason, fires = "", 0, "eos", None

@@ -1,4 +1,4 @@
-"""When the chunks of a right text come: what is no fault, on a busy machine, too, and what is."""
+"""Which times of the chunks of a right text are a fault, and which are not, also on a busy machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def on_time(recital: Recital) -> Chunks:
 
 
 def by_a_clock(recital: Recital, seconds: float) -> Chunks:
-    """What is there when the clock ticks."""
+    """Returns the chunks of a server that sends text only when a clock ticks, every `seconds`."""
     return [((time // seconds + 1) * seconds, end) for time, end in on_time(recital)]
 
 
@@ -55,7 +55,7 @@ def after_a_hold_a_token_late(recital: Recital) -> Chunks:
 
 
 def delayed(recital: Recital, count: int) -> Chunks:
-    """Each token's text comes so many tokens later, the last with the end."""
+    """Returns chunks that come `count` tokens later, the last of them with the end."""
     chunks = on_time(recital)
     times = [time for time, _ in chunks]
     return [(times[min(at + count, len(times) - 1)], end) for at, (_, end) in enumerate(chunks)]
@@ -114,7 +114,7 @@ def test_what_was_read_late_did_not_come_late() -> None:
 
 
 def test_what_came_while_this_process_slept_is_not_counted_as_many_at_once() -> None:
-    """Of a right server on a busy machine it was said that 52 tokens come at once."""
+    """Once, a right server on a busy machine was said to send 52 tokens at once."""
     gaps = [(0.05 + step * 0.11, 0.15 + step * 0.11) for step in range(6)]
 
     def read(time: float) -> float:

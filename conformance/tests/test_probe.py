@@ -1,4 +1,4 @@
-"""What a server is found to be and to have, before its cases are sent."""
+"""What `probe` finds out about a server before its cases are sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_server_is_probed_once_by_api(monkeypatch: pytest.MonkeyPatch) -> None
         ("no counts", "ollama-chat", ["counts no prompt tokens"]),
         ("reasoning left out", "openai-chat", []),
         ("reasoning in the text", "openai-chat", ["does not tell reasoning apart"]),
-        ("a stop without its name", "anthropic", []),  # that is documented, and a failure
+        ("a stop without its name", "anthropic", []),  # Anthropic documents the name, so that is a failure
     ],
 )
 def test_what_a_server_cannot_is_told_in_one_line_each(staged_url: str, name: str, api: str, lines: list[str]) -> None:
@@ -105,7 +105,7 @@ def test_nothing_to_measure(
         answered("abc"),
         answered(f"It is {ALPHABET}."),
         answered("", body='{"abc'),
-        answered("", status=500, error="500"),  # that is for the cases to say
+        answered("", status=500, error="500"),  # the cases report that
         answered("ab", status=500),
     ],
 )
@@ -134,7 +134,7 @@ def test_trouble_is_found_afterwards_and_stays(monkeypatch: pytest.MonkeyPatch, 
     assert probed(server).missing is None
     assert asyncio.run(probe.trouble(server, CHAT)) is None
     asks.answers = [answer]
-    assert probed(server).missing is None  # it is known
+    assert probed(server).missing is None  # the first result is kept
     assert asyncio.run(probe.trouble(server, CHAT)) == f"afterwards {URL} {error}"
     with pytest.raises((OSError, RuntimeError)):
         probed(server)

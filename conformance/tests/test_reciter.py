@@ -1,4 +1,4 @@
-"""The reciting checkpoint says what it promises, read back from its files."""
+"""The reciting checkpoint, read back from its files, has the tokens, texts and weights that `Reciter` documents."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_more_layers_do_nothing_too(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def successor(checkpoint: Path) -> list[int]:
-    """The likeliest token after each, made in parts: all logits of all tokens take gigabytes."""
+    """The likeliest token after each token. It is computed in parts, because all logits together take gigabytes."""
     weights = load_file(checkpoint / "model.safetensors")
     head = weights["lm_head.weight"].T
     parts = np.split(weights["model.embed_tokens.weight"], 64)
@@ -216,7 +216,7 @@ def test_command_writes_the_default_checkpoint(checkpoint: Path, tmp_path: Path)
 
 
 def test_command_that_lacks_gguf_writes_nothing(tmp_path: Path) -> None:
-    """It wrote the checkpoint, and then ended with a traceback."""
+    """Once, it wrote the checkpoint, and then ended with a traceback."""
     without = (
         "import sys; sys.modules['gguf'] = None; from stopscan_conformance.__main__ import main; main(sys.argv[1:])"
     )

@@ -1,4 +1,4 @@
-"""What a case makes of what it finds, what is written of results, and the baseline that is read from there."""
+"""The result that a case makes of its findings, the reports of results, and the baseline that is read from a report."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def printed(found: Report) -> list[str]:
 
 
 class Staged(Server):
-    """A server that is found so when it is probed, and has such trouble afterwards."""
+    """A server with `missing` as the result of its probe. It is down: nothing listens at its URL."""
 
     def __init__(self, missing: str | None = None) -> None:
         super().__init__("http://127.0.0.1:9", model="reciter")
@@ -235,7 +235,7 @@ def test_a_run_that_ended_early_says_so(tmp_path: Path) -> None:
 def test_a_kill_while_writing_keeps_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Any
 ) -> None:
-    """The file was emptied first: a kill, or a full disk, lost the results of hours."""
+    """Once, the file was emptied first: a kill, or a full disk, lost the results of hours."""
 
     def wrote(results: dict[Case, Result]) -> None:
         write(path, reported(results))

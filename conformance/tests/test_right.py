@@ -1,6 +1,6 @@
 """The kit passes each right server, and official clients read from the unusual ones what they read from the plain one.
 
-Servers are asked a part of the cases here, and all of them with `--thorough` (ci/kit-thorough).
+A part of the cases is sent to each server, and all of them with `--thorough` (ci/kit-thorough).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EVERY = cases(*APIS, deep=True)
 BY_NAME = {str(case): case for case in EVERY}
 APART = [case for case in EVERY if not case.timed]
 PATIENT = 120  # seconds: the machine may be busy with other work for long
-# Times do not depend on the form: with one API all of them, with two others how each reads a stream.
+# Times do not depend on the API: all timed cases run for one API, and those of the pace of streams for two others.
 TIMED = [
     case
     for case in EVERY
@@ -38,7 +38,7 @@ def named(value: Right | str) -> str:
 
 
 def part(every: list[Case], listed: int, generated: int) -> list[Case]:
-    """Each so-many-th of the cases: of those that a list has, and of the generated ones, which take longer."""
+    """Returns each `listed`th of the listed cases, and each `generated`th of the generated ones, which take longer."""
     by_topic: dict[bool, list[Case]] = {False: [], True: []}
     for case in every:
         by_topic[case.topic == "generated"].append(case)
@@ -62,7 +62,7 @@ def test_right_server_passes(staged_url: str, thorough: bool) -> None:
 def test_unusual_right_server_passes(staged_url: str, thorough: bool, right: Right, api: str) -> None:
     server = Server(f"{staged_url}/{quote(right.staged.name)}", model="reciter", timeout=PATIENT)
     every = [case for case in APART if case.api == api]
-    # One has more stops than some servers take.
+    # The case that is added has more stops than some servers accept.
     results = results_of(server, every if thorough else [*part(every, 23, 80), BY_NAME[f"{api}-whole-sixty-three"]])
     may = {"pass", "not supported"} if right.lacks else {"pass"}
     assert {name: result for name, result in results.items() if result.outcome not in may} == {}
@@ -87,7 +87,7 @@ def test_only_a_refusal_is_not_a_failure(staged_url: str, status: int) -> None:
 # The official clients.
 
 STOP = ["5", "END"]
-# Certificates that nobody needs take a client 20 ms.
+# Without `verify=False`, a client takes 20 ms to load certificates that are not needed.
 HTTP = httpx.Client(verify=False, follow_redirects=True, timeout=60)
 OPTIONS: dict[str, Any] = {"api_key": "none", "max_retries": 0}
 FOR_OPENAI = openai.DefaultHttpxClient(verify=False)

@@ -1,4 +1,4 @@
-"""What the default checkpoint recites: what `named/` and `vectors/` say, in an order that no file system decides."""
+"""The default checkpoint recites the scripts of `named/` and `vectors/`, in the same order on every file system."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stopscan_conformance.scripts import FOLDER, default_scripts, made_scripts, 
 
 
 def read(folder: str) -> list[tuple[str, dict[str, Any]]]:
-    """The entries, each behind the name of its file."""
+    """Returns the entries, each after the name of its file."""
     files = sorted((FOLDER / folder).glob("*.json"))
     return [(file.stem, entry) for file in files for entry in json.loads(file.read_text(encoding="utf-8"))]
 

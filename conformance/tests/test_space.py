@@ -1,4 +1,4 @@
-"""The space of requests: what a run takes of it, and how a failure shrinks."""
+"""The space of requests: which points a run sends, and how a failing request shrinks."""
 
 from __future__ import annotations
 

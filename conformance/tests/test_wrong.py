@@ -20,11 +20,11 @@ def test_there_are_enough() -> None:
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.name)
 def test_wrong_server_fails(staged_url: str, wrong: Wrong) -> None:
     case = BY_NAME[wrong.case]
-    # What is right of an endless answer has to come before, on a busy machine, too.
+    # The right part of an endless answer has to come before the timeout, also on a busy machine.
     server = Server(f"{staged_url}/{quote(wrong.name)}", model="reciter", timeout=5 if wrong in forms.ENDLESS else 20)
     result = case.run(server, level="advice")
-    # What a request leaves for others is seen by the next. On a busy machine requests miss each other, and what takes
-    # longer than it should is lost in what all take.
+    # A second try: what a request leaves for others shows only in the next one. On a busy machine, requests may not run
+    # together as they should, and a delay may be lost among those of the machine.
     for _ in range(12):
         if result.outcome == "pass":
             result = case.run(server, level="advice")

@@ -1,7 +1,7 @@
 """Tests the stop sequences of a server end to end: compares what a client gets with what it should get.
 
-The server runs the reciting checkpoint, which `stopscan-conformance reciter DIR` writes. `stopscan-conformance URL`
-prints what is wrong. A test suite can use the same cases:
+The server runs a checkpoint that recites known texts; `stopscan-conformance reciter DIR` writes it.
+`stopscan-conformance URL` prints the rules that the server breaks. A test suite can use the same cases:
 
     SERVER = Server("http://127.0.0.1:8000")
 

@@ -1,5 +1,5 @@
 """The cases of each API, as streams and as whole answers: those of `named/`, cases of several requests, cases that
-compare times, and the points of the space."""
+compare times, and the generated cases of `space.py`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stopscan_conformance.probe import probe, trouble
 from stopscan_conformance.scripts import SCRIPTS, THINKING, made_scripts, named, plain_vectors
 from stopscan_conformance.space import Point
 
-# The named cases that are sent together.
+# Named cases whose requests are sent together, at once or in turn.
 TOGETHER = ("one-token", "three-tokens", "split", "as-encoded", "no-stop", "held-at-eos", "long", "no-stop-limit")
 ONE_PROMPT = ("one-token", "three-tokens", "first-of-three", "no-stop", "no-stop-limit", "limit-of-one")
 IN_TURN = ("no-stop", "three-tokens", "no-stop", "first-of-three", "no-stop-limit", "held-at-eos", "no-stop")
@@ -54,7 +54,7 @@ class Result(NamedTuple):
 
     @property
     def columns(self) -> Mapping[Column, str | None]:
-        """The findings by promise."""
+        """The findings by promise, which is a group of rules (`COLUMNS`)."""
         return columns_of(self.findings)
 
     @property
@@ -69,7 +69,7 @@ def counted(api: Api, level: Level) -> list[str]:
 
 
 def result_of(findings: Findings, rules: Sequence[str], more: str | None = None) -> Result:
-    """Returns the result of the findings, if these rules count."""
+    """Returns the result for these findings. Only the rules in `rules` fail it. `more` is added to a failure."""
     wrong = [fault for rule, fault in findings.items() if fault and rule in rules]
     details = [*wrong, *([more] if more and wrong else ())]
     return Result("fail" if wrong else "pass", "; ".join(details), findings)
@@ -79,7 +79,7 @@ def result_of(findings: Findings, rules: Sequence[str], more: str | None = None)
 class Case:
     """One or several requests to a server, with the answers that must come. `str(case)` is the name of the case.
 
-    `why` is what the case tests, and `topic` the kind of it.
+    `why` says what the case tests, and `topic` is the kind of the case.
     """
 
     api: str
@@ -155,15 +155,15 @@ class Case:
         return self.at(space.least_failing(self._play.point, fails))
 
     def at(self, point: Point, /) -> Case:
-        """Returns the case of another request of the space."""
+        """Returns the generated case of another point, through the same API."""
         return replace(self, stream=point.stream, name=str(point), _play=plays.Generated(APIS[self.api], point))
 
 
 def cases(*apis: str, deep: bool = False, thorough: bool = False, vectors: bool = False, seed: int = 0) -> list[Case]:
     """Returns the cases of the named APIs, by default of the APIs that are not extras.
 
-    The default are the named cases and the small cases of the space. `deep` adds long answers, and `thorough` a very
-    large number of further cases. `vectors` adds the cases of the scanner. `seed` is that of the random requests.
+    By default these are the named cases and generated cases with short answers. `deep` adds long answers, `thorough` a
+    very large number of further cases, and `vectors` the streams of stopscan's own tests. Random requests use `seed`.
 
     >>> [str(case) for case in cases("anthropic")][0]
     'anthropic-whole-line-break'
@@ -188,7 +188,7 @@ class Named(NamedTuple):
 
 
 def named_cases(*, vectors: bool = False) -> list[Named]:
-    """Returns the cases of `named/`, and those of the vectors that can be sent as a request."""
+    """Returns the cases of `named/`, and with `vectors` also the vectors that can be sent as a request."""
     found = []
     for one in named():
         for case in one["cases"]:
@@ -239,7 +239,7 @@ def _fits(api: Api, one: Named) -> bool:
     if api.harmony:
         return f"harmony-{one.asked.script}" in SCRIPTS and not one.said.options
     if api.raw and OPENING in b"".join(one.asked.pieces):
-        return False  # a server may treat reasoning as text there, so that stops fire in it
+        return False  # without a chat template, a server may treat reasoning as text, so that stops fire in it
     return not (api.lists_only and (one.asked.stop is None or isinstance(one.asked.stop, str)))
 
 
@@ -264,14 +264,14 @@ def _together(api: Api, stream: bool, made: Made) -> Iterator[Told]:
 
 
 def _requests(api: Api, stream: bool, made: Made) -> Iterator[Told]:
-    """Yields cases in which clients leave. The answers that they leave are slow, so that they are still running
-    then."""
+    """Yields cases in which clients leave, and cases that send a request twice. The answers that clients leave are
+    long, so that they still run when the clients leave."""
     left = plays.exchange_of(api, Point(script="paced", place=None, stream=True))
     after = plays.in_turn([plays.leaving(left), left.run, plays.at_once(_runs(made(TOGETHER)))])
     paced = Point(script="paced", place=None, stream=stream)
     others = [paced, replace(paced, place=250, length=12), replace(paced, among="decoys-3")]
     lasting = [plays.exchange_of(api, point).run for point in others]
-    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # after all have begun
+    beside = plays.at_once([plays.leaving(left, 4), *lasting, *_runs(made(LASTING))])  # 4: when all have begun
     yield "together", "after-leaving", "a client that goes away leaves nothing", after
     yield "together", "beside-leaving", "a client that goes away takes nothing along", beside
     (plain,) = made([PLAIN])
@@ -284,7 +284,7 @@ def _wrong(api: Api, stream: bool, made: Made) -> Iterator[Told]:
     (plain,) = made(["as-encoded"] if api.stops else [PLAIN])
     for name, change in plays.WRONG.items() if not stream else ():
         if (name == "no-content" and api.name.startswith("ollama")) or ("stop" in name and not api.stops):
-            continue  # the first loads the model
+            continue  # for Ollama, a request without content loads the model
         yield "wrong", name, "a wrong request gets a 4xx", plays.Wrong(api, plain.request, change)
     for name, odd in plays.odd_stops(plain) if api.stops else ():
         yield "wrong", name, "a stop that is none is refused, or the others count", odd
@@ -309,7 +309,7 @@ def _pairs(api: Api, stream: bool, made: Made) -> Iterator[Told]:
         both = [replace(point, stream=point.stream != stream) for point in pair]
         if not all(plays.fits(api, point) for point in both):
             continue
-        # The limit is also the same, unless the pair differs in it.
+        # Both requests have the same limit, unless it is the limit in which they differ.
         asked = [plays.asked_of(point) for point in both]
         if "limit" not in name:
             asked = [replace(one, max_tokens=LIMIT_OF_PAIRS) for one in asked]

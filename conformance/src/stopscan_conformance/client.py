@@ -75,12 +75,12 @@ class Server:
 
     @property
     def model(self) -> str:
-        # Without a list: mlx_lm.server's word for the model it was started with.
+        # If /v1/models lists nothing: the name under which mlx_lm.server serves the model it was started with.
         return self.named or next(iter(self.models), "default_model")
 
     @cached_property
     def models(self) -> list[str]:
-        """The names that `/v1/models` lists, or none if the route is missing or broken."""
+        """The names that `/v1/models` lists. The list is empty if the route is missing or broken."""
         try:
             options: dict[str, Any] = {"headers": self.headers, "timeout": self.timeout, "follow_redirects": True}
             listed: Any = httpx.get(f"{self.url}/v1/models", **options).json()
@@ -89,7 +89,7 @@ class Server:
             return []
 
     def has(self, model: Any) -> bool:
-        """Whether an answer may say that it is of `model`."""
+        """Whether an answer may have `model` as the name of its model."""
         known = (None, self.model, self.alias)
         return model in known or str(model).startswith(f"{self.model}:") or model in self.models
 
@@ -130,7 +130,7 @@ class Answer:
     error: str | None = None
     timed_out: bool = False
     faults: list[str] = field(default_factory=list)
-    read_again: bool = False  # by the official client; `unread` is what was wrong for it
+    read_again: bool = False  # the official client has also read the answer; `unread` says what went wrong there
     unread: str | None = None
     began: float = 0.0
     first: float = 0.0
@@ -167,7 +167,7 @@ class Answer:
             self.faults.append(what)
 
     def slept(self, begin: float, end: float) -> float:
-        """Returns for how much of this time this process did not run."""
+        """Returns the seconds between `begin` and `end` in which this process did not run."""
         at = bisect_left(self.gaps, (begin,)) - 1
         near = self.gaps[max(0, at) :]
         return sum(max(0.0, min(end, after) - max(begin, before)) for before, after in near)
@@ -284,7 +284,7 @@ def _tls() -> ssl.SSLContext:
 
 @dataclass
 class _Watch:
-    """Notes when the event loop did not run. All requests of a loop share one."""
+    """Notes when the event loop did not run. All requests of a loop share one watch."""
 
     users: int = 0
     gaps: list[tuple[float, float]] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""Cases that compare times: whether a server goes on after a stop or a lost client, and when the text of a stream
-comes.
+"""Cases that compare times: whether a server goes on generating after a stop or a lost client, and when the text of a
+stream comes.
 
 Times are compared only with other times of the same run. If the server has nothing left to do, a request takes about as
 long as on an idle server; if the server still generates, it takes as long as beside other requests. Chunks are compared
@@ -27,11 +27,17 @@ from stopscan_conformance.plays import TOO_FAST, Exchange, NotSupported
 from stopscan_conformance.probe import probe
 
 OTHERS = 16
+<<<<<<< HEAD
 # The tokens of an answer that is measured; of the answers beside it, which take more than twice as long; and of an
 # answer that is left or stopped before its end.
 FEW, MANY, LASTING = 100, 300, 800
+=======
+# The numbers of tokens: of a measured answer; of the answers that run beside it, which take more than twice as long;
+# and of a long answer, which a client leaves or a stop ends.
+FEW, MANY, LASTING = 100, 400, 800
+>>>>>>> pD
 TRIES = 4
-TOO_MUCH = 0.7  # on the scale from little to much to do: near 0 if the server does not go on, near 1 if it does
+TOO_MUCH = 0.7  # of `Times.share`, which is near 0 if the server does not go on generating, and near 1 if it does
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +70,10 @@ class Times(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """A play that places the time of `measure` on `scale`.
+    """A play that compares the time of `measure` with the times that `scale` returns.
 
-    Disturbances make a measurement longer, so the least or the median of several counts. If much to do takes less than
-    twice as long as little, the server is too fast to tell.
+    Disturbances make a measurement longer, so the least or the median of several counts. If the time with much to do is
+    less than twice the time with little, the server is too fast to judge.
     """
 
     load: Load
@@ -80,7 +86,7 @@ class Cost:
         tried = []
         try:
             for _ in range(TRIES):
-                # What earlier requests have left ends with this one.
+                # The server may still work on earlier requests. When this long request is answered, that work is over.
                 await _seconds(server, self.load, self.load.tokens(LASTING))
                 little, much = await self.scale(server, self.load)
                 tried.append(Times(little, await self.measure(server), much))
@@ -114,7 +120,7 @@ async def by_company(server: Server, load: Load) -> tuple[float, float]:
     many = replace(load.tokens(MANY), stream=False)
     others = [asyncio.create_task(ask(server, load.api, many)) for _ in range(OTHERS)]
     await asyncio.sleep(alone)  # until they have begun
-    beside = await _seconds(server, load, load.tokens(FEW))  # once: a second one might find no others any more
+    beside = await _seconds(server, load, load.tokens(FEW))  # only once: a second time, the others may have ended
     await asyncio.gather(*others)
     return alone, beside
 
@@ -139,13 +145,13 @@ def after_stops(load: Load) -> Cost:
 
 
 def after_leaving(load: Load, left: Request | None = None) -> Cost:
-    """Returns the cost after clients have left. `left` is their request; the default has no stops."""
+    """Returns the play for the cost after clients have left. `left` is their request; the default has no stops."""
 
     async def measure(server: Server) -> float:
         request = left or load.tokens(LASTING)
         began = perf_counter()
         await asyncio.gather(*(ask(server, load.api, load.tokens(5)) for _ in range(OTHERS)))
-        soon = perf_counter() - began  # in this time so many begin, or wait for each other, or are found to be gone
+        soon = perf_counter() - began  # enough time to begin OTHERS requests, or to notice that their clients left
         others = [asyncio.create_task(ask(server, load.api, request, leave=int(load.stream))) for _ in range(OTHERS)]
         if not load.stream:
             await asyncio.sleep(2 * soon)
@@ -177,15 +183,15 @@ async def _seconds(server: Server, load: Load, request: Request) -> float:
 FAST = 0.0005
 AT_ONCE = 0.3  # chunks within this part of a token's time came together
 PAUSE = 0.15
-# An answer of less than LEAST seconds is too fast to tell; a replay waits for more than this share of its time.
+# An answer of less than LEAST seconds is too fast to judge. A server that replays a finished answer waits first: for
+# more than the share WAITED of the whole time.
 LEAST, WAITED = 0.05, 0.25
-# More chunks at once, each time, than a step of speculative decoding gives that sends its tokens one by one.
-GATHERED = 4
-# If a token takes less time, a busy process wakes up for several tokens at a time.
+GATHERED = 4  # a right server that sends a chunk for each token of a speculative step gives at most this many at once
+# If a token takes less time, this process may wake up late and read several tokens at once.
 UNHURRIED = 0.0018
-BEHIND = 0.6  # of a token's time
+BEHIND = 0.6  # held text is late if it comes later than this part of a token's time
 # The last token may come together with the one before it, and with held text.
-MANY_MORE = 2  # tokens at the end than nine of ten times before
+MANY_MORE = 2  # the end may bring this many more tokens than nine of ten bursts before it
 ENOUGH = 12  # the least number of samples that show what is usual
 
 
@@ -202,7 +208,7 @@ class Pace:
         for _ in range(TRIES):
             answer = await ask(server, self.exchange.api, self.exchange.request)
             found = self.exchange.judged(answer, can)
-            # Without a text there was no answer to judge.
+            # The pace is judged only if the text was judged and is right.
             if found.get("text", "") is not None or self.exchange.expected.recital is None:
                 return found
             complaint = unevenness(answer, self.exchange.expected.recital)
@@ -212,7 +218,7 @@ class Pace:
 
 
 def unevenness(answer: Answer, recital: Recital, /) -> str | None:
-    """Returns what is wrong with the times of the chunks, or None. The text is right."""
+    """Returns what is wrong with the times of the chunks, or None. The text must be right."""
     steps = steps_of(recital)
     ends = [*accumulate(map(len, answer.chunks))]
     times = answer.times
@@ -269,7 +275,7 @@ def _end(bursts: list[tuple[float, int]], known: list[int], answer: Answer) -> s
 
 
 def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
-    """Returns a complaint if safe text comes only with the next token."""
+    """Returns a complaint if many bursts end within the safe text of a token, whose rest comes later."""
     safe = {*recital.safe}
     wrong = [end for _, end in bursts if end not in safe]
     if len(wrong) > len(bursts) / 4:
@@ -281,8 +287,8 @@ def _inner(bursts: list[tuple[float, int]], recital: Recital) -> str | None:
 def _gathered(
     ends: Sequence[int], bursts: Sequence[tuple[float, int]], known: Sequence[int], awake: Sequence[bool]
 ) -> str | None:
-    """Returns a complaint if chunks come many together each time. After a pause of a right server or of this process,
-    chunks also come together, but the following ones do not."""
+    """Returns a complaint if most bursts have many chunks. After a pause of a right server or of this process, chunks
+    also come together, but the following ones do not."""
     counts = []
     for (_, first), (_, last), tokens, was_awake in zip(
         bursts, bursts[1:], (after - before for before, after in pairwise(known)), awake[1:], strict=False

@@ -1,7 +1,7 @@
 """Writes the reciting checkpoint as GGUF, for llama.cpp. Needs the package gguf.
 
-llama.cpp refuses a vocabulary that has a text twice. A vocabulary of RWKV's kind is escaped, and an incomplete escape
-sequence adds nothing to the text. So equal pieces get different spellings with the same text.
+llama.cpp refuses a vocabulary that has a spelling twice. A vocabulary of RWKV's kind is escaped, and an incomplete
+escape sequence adds nothing to the text. So tokens with the same text get different spellings.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def named(name: str) -> str:
 
 
 def write_gguf(reciter: Reciter, checkpoint: Path, path: Path) -> None:
-    """Writes the checkpoint that the reciter wrote to `path`."""
+    """Writes the GGUF file `path` from the folder `checkpoint`, which the reciter wrote."""
     weights = load_file(checkpoint / "model.safetensors")
     size = len(weights["lm_head.weight"])
     unused = [f"<unused {index}>".encode() for index in range(size - len(reciter.tokens))]

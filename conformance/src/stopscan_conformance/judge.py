@@ -17,7 +17,7 @@ from stopscan_conformance.client import Answer
 from stopscan_conformance.oracle import Recital
 from stopscan_conformance.probe import Can
 
-Column = Literal["text", "finish", "form", "late", "cost"]
+Column = Literal["text", "finish", "form", "late", "cost"]  # a promise: a group of rules, and a column of the report
 COLUMNS: tuple[Column, ...] = ("text", "finish", "form", "late", "cost")
 Level = Literal["documented", "usual", "advice"]
 LEVELS: tuple[Level, ...] = ("documented", "usual", "advice")
@@ -43,8 +43,8 @@ ERRORS = {
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, its promise and its source. The default source is the page of the API. There may be another one for some
-    APIs, by the beginning of their names, or one for all."""
+    """A rule, its promise, its level and its source. The source is the page of the API, unless `sources` has another
+    page for the APIs whose names begin with a key, or one text for all APIs."""
 
     name: str
     column: Column
@@ -59,7 +59,7 @@ class Rule:
         return next((page for name, page in self.sources.items() if api.name.startswith(name)), api.source)
 
     def level_of(self, api: Api) -> Level:
-        """Returns the level of the rule for an API. The name of the stop has a higher level if the API documents it."""
+        """Returns the level of the rule for an API: that of `names-the-stop` is higher if the API documents it."""
         return "documented" if self.name == "names-the-stop" and api.names == "documented" else self.level
 
 
@@ -107,7 +107,7 @@ class Expected:
     recital: Recital | None = None  # the right answer with which chunks are compared
     text: str = "text"  # the rule about the text that this answer tests
     finish: str = "finish-reason"  # the rule about the finish reason that this answer tests
-    worded: bool = False  # the API has a finish reason only for stops
+    worded: bool = False  # the API has a finish reason that only stops have
     also: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
@@ -123,7 +123,7 @@ def judge(answer: Answer, expected: Expected, /, *, stream: bool, can: Can = Can
     wrong = None if said in expected.answers else _other_text(answer, expected)
     if lesser is not None and wrong:
         found[lesser] = wrong
-        if lesser == "stop-in-reasoning":  # everything else follows from this other end
+        if lesser == "stop-in-reasoning":  # the answer ends elsewhere, so the other rules cannot be judged
             return found
     else:
         found |= {**dict.fromkeys(expected.also if wrong is None else ()), expected.text: wrong}
@@ -189,14 +189,14 @@ def merged(found: Sequence[Findings], *, together: bool = True) -> Findings:
 
 
 def columns_of(findings: Findings) -> dict[Column, str | None]:
-    """Returns the findings by promise."""
+    """Returns the faults by promise, or None for a promise whose rules are all kept."""
     faults: dict[Column, list[str]] = {}
     for rule, fault in findings.items():
         faults.setdefault(RULES[rule].column, []).extend([fault] if fault else [])
     return {column: "; ".join(faults[column]) or None for column in COLUMNS if column in faults}
 
 
-# A stream with fewer steps is too short to judge its chunks.
+# A stream with fewer steps, which are tokens that make more text safe, is too short to judge its chunks.
 LONG = 100
 # Speculative decoding gives at most this many steps at once.
 TOO_MANY = 12
@@ -218,7 +218,7 @@ def lateness(chunks: Sequence[str], recital: Recital, /) -> str | None:
 
 
 def steps_of(recital: Recital) -> list[int]:
-    """Returns the increasing lengths of the safe text."""
+    """Returns the lengths that the safe text has in the course of the answer, each once, in increasing order."""
     return sorted({*recital.safe} - {0})
 
 
@@ -246,7 +246,7 @@ def _misplaced(ends: Sequence[int], recital: Recital) -> str | None:
     for end in ends:
         if end in safe_ends:
             continue
-        # The safe text after the first token that brought the last character of the chunk.
+        # The length of the safe text after the token that brought the last character of the chunk.
         safe = recital.safe[bisect_left(recital.said, end)]
         if abs(safe - end) > worst:
             worst = abs(safe - end)

@@ -1,8 +1,8 @@
 """Computes the right answer to a request by brute force, in code that is meant to be too simple to be wrong.
 
-Rule 1: the stop that completes first wins, and the longest of several. Rule 3: the held text is the longest end of the
-text that is a proper beginning of a stop. A stop that contains another stop, which ends before its own end, can never
-fire. No stop fires in reasoning, or across its edges.
+The stop that completes first wins; if several complete at the same character, the longest. The held text is the longest
+end of the text that is a proper beginning of a stop. If a stop contains another stop that ends before it does, it can
+never fire. No stop fires in reasoning, or across its edges.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from stopscan_conformance.scripts import THINKING
 
 OPENING, CLOSING = THINKING
 NO_LIMIT = 1_000_000
-# More than the tokens of any script that is asked for as a whole.
+# The default limit of a request. It is more than the tokens of any script that is asked for as a whole.
 MAX_TOKENS = 200
 MISSING: Any = object()  # the request has no stop
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A request without the words of an API: a script, its stops and its limit. `stop` is the value in the request, and
-    `stop_pieces` are the indexes of the pieces whose tokens are stop tokens."""
+    """A request for a script, in the words of no API. `stop` is the value in the request, and `stop_pieces` are the
+    indexes of the pieces whose tokens are stop tokens."""
 
     script: str
     pieces: tuple[bytes, ...]
@@ -89,18 +89,18 @@ def beginnings(stops: Sequence[str]) -> frozenset[str]:
 
 
 def withheld(text: str, begun: frozenset[str]) -> int:
-    """Returns the length of the longest of the beginnings at the end of `text`. The first character of each is also
-    one of them."""
+    """Returns the length of the longest end of `text` that is in `begun`. The first character of each beginning is also
+    in `begun`, so only such characters are tried as the start."""
     starts = (start for start, character in enumerate(text) if character in begun)
     return next((len(text) - start for start in starts if text[start:] in begun), 0)
 
 
 @dataclass(frozen=True)
 class Recital:
-    """The right answer: `text` from `tokens` tokens, with the token that ends it.
+    """The right answer: its `text`, and the number of its `tokens`, with the token that ends it.
 
-    After token i, `said[i]` characters are known, and `safe[i]` of them cannot become a stop any more. A chunk of a
-    stream ends at one of these.
+    After token i, `said[i]` characters are known, and the first `safe[i]` of them cannot become part of a stop any
+    more. A chunk of a stream ends at one of the lengths in `safe`.
     """
 
     text: str
@@ -149,7 +149,7 @@ def recite(asked: Asked, /, *, protected: bool = True) -> Recital:
 
 
 def _marked(pieces: Sequence[bytes], said: Sequence[int]) -> frozenset[int]:
-    """Returns the offsets inside tokens that open reasoning, without their last characters."""
+    """Returns the offsets inside the tokens that open reasoning. The end of such a token is not among them."""
     ends = [known for piece, known in zip(pieces, said, strict=True) if piece == OPENING.encode()]
     return frozenset(at for end in ends for at in range(end - len(OPENING) + 1, end))
 

@@ -1,6 +1,6 @@
 """The plays of the cases: one request, several at once or in turn, and requests that the client leaves.
 
-A play is a coroutine function of a server that returns what is wrong, by rule. `Exchange.run` is the simplest.
+A play is a coroutine function that gets a server and returns what is wrong, by rule. `Exchange.run` is the simplest.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Play = Callable[[Server], Awaitable[Findings]]
 HARMONY_PIECES = 9
 REASONING = re.compile("{}(.*?)(?:{}|$)".format(*map(re.escape, THINKING)), re.DOTALL)
 LEAVING = 4
-ENOUGH = 60  # tokens after a stop
+ENOUGH = 60  # the tokens that the limit allows after a stop
 DEFAULT_LIMIT = 500  # below mlx-lm's default limit of 512 tokens
 LOOKS = [f"looks-{name}" for name in NEAR]
 TOO_FAST = "not tested: the server answers too fast"
 
 
 class NotSupported(Exception):  # noqa: N818
-    """Raised if the server does not support the request, or if it cannot be seen whether it is right."""
+    """Raised if the server does not support the request, or if the kit cannot see whether the server is right."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def _expected(api: Api, asked: Asked, ids: Sequence[int], skipped: int, reasonin
     recital = recite(asked)
     fires = ids[recital.fires] if isinstance(recital.fires, int) else recital.fires
     end = api.told((recital.reason, fires))
-    # sglang also names the EOS.
+    # sglang names the EOS as the stop token.
     ends = (end, ("stop_token", default_checkpoint().eos_token_id)) if end[0] == "eos" else (end,)
     tokens = skipped + recital.tokens
     apart = THINKING[0] in recital.text
@@ -112,7 +112,7 @@ def _answers(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Returns the answers that break only an advice."""
+    """Returns the answers that break only a rule of the level "advice", by that rule."""
     if apart:
         return {"stop-in-reasoning": (*_answers(recite(asked, protected=False).text), *_joined(asked))}
     half = recital.text.rstrip("\N{REPLACEMENT CHARACTER}")
@@ -120,15 +120,15 @@ def _also(asked: Asked, recital: Recital, apart: bool) -> dict[str, tuple[tuple[
 
 
 def _joined(asked: Asked) -> tuple[tuple[str, str], ...]:
-    """Returns the answer of a server that removes the reasoning first and scans the rest, with the reasoning up to
-    there."""
+    """Returns the answers of a server that removes the reasoning first and then scans the rest: with the reasoning, and
+    without it."""
     whole = b"".join(asked.pieces).decode(errors="replace")
     answer, reasoning = REASONING.sub("", whole), "".join(REASONING.findall(whole))
     ends = [answer.index(stop) for stop in asked.stops if stop in answer]
     return ((answer[: min(ends)], reasoning), (answer[: min(ends)], "")) if ends else ()
 
 
-# Points of the space.
+# The generated cases: points of the space (`space.py`).
 
 
 def fits(api: Api, point: Point) -> bool:
@@ -176,7 +176,7 @@ class Generated:
 
     @property
     def alone(self) -> bool:
-        """Whether it is one request."""
+        """Whether the play sends only one request."""
         point = self.point
         return point.company == 1 and not point.kept and point.after == "nothing" and point.among != "equal-joined"
 
@@ -212,7 +212,7 @@ async def together(runs: Sequence[Awaitable[Findings]]) -> list[Findings]:
     return found
 
 
-@lru_cache(500)  # many points are also beside others, and measure.py sends all to each server
+@lru_cache(500)  # many points also run beside others, and tests/measure.py sends all points to each server
 def exchange_of(api: Api, point: Point) -> Exchange:
     """Returns the exchange of the point's own request."""
     if not api.stops:
@@ -244,7 +244,7 @@ def _limit(point: Point, whole: Asked) -> int | None:
         return fixed[point.limit]
     if point.limit == "none":
         return None
-    if point.place is None or point.among == "none":  # a part is enough of an answer that no stop ends
+    if point.place is None or point.among == "none":  # no stop ends the answer: a part of it is enough
         return min(300, point.longest + ENOUGH)
     tokens = recite(whole).tokens
     more = {"enough": tokens + ENOUGH, "at-the-stop": tokens, "one-after": tokens + 1, "one-before": tokens - 1}
@@ -252,7 +252,7 @@ def _limit(point: Point, whole: Asked) -> int | None:
 
 
 def _before(point: Point) -> Iterator[Point]:
-    """Yields the points of the requests before, on the same connection."""
+    """Yields the points of the earlier requests on the same connection."""
     plain = Point(stream=point.stream)
     if point.among == "equal-joined":
         yield replace(plain, place=point.place, skip=point.skip, length=point.length, among="later-first")
@@ -264,7 +264,7 @@ def _before(point: Point) -> Iterator[Point]:
 
 
 def _beside(point: Point) -> Iterator[Point]:
-    """Yields the points of requests at the same time: the same one, others for the same prompt, and other ones."""
+    """Yields the points of requests at the same time: the same, others for `deep`, and others for `looks-…`."""
     alone = replace(point, company=1, kept=0, after="nothing")
     for number in range(1, point.company):
         if number % 3 == 0:
@@ -279,7 +279,7 @@ def _beside(point: Point) -> Iterator[Point]:
 
 
 def at_once(every: Sequence[Play]) -> Play:
-    """Returns a play of all at the same time."""
+    """Returns a play that runs the plays at the same time."""
 
     async def play(server: Server) -> Findings:
         return merged(await together([one(server) for one in every]))
@@ -288,7 +288,7 @@ def at_once(every: Sequence[Play]) -> Play:
 
 
 def in_turn(every: Sequence[Play]) -> Play:
-    """Returns a play of one after another."""
+    """Returns a play that runs the plays one after another."""
 
     async def play(server: Server) -> Findings:
         return merged([await one(server) for one in every])
@@ -297,7 +297,7 @@ def in_turn(every: Sequence[Play]) -> Play:
 
 
 def on_one_connection(every: Sequence[Exchange]) -> Play:
-    """Returns a play of one after another, on a connection that stays open."""
+    """Returns a play of the exchanges one after another, on a connection that stays open."""
 
     async def play(server: Server) -> Findings:
         async with server.connect() as kept:
@@ -325,8 +325,8 @@ def leaving(left: Exchange, pieces: int = 1) -> Play:
 
 
 def prompted_twice(exchange: Exchange, before: str = "") -> Play:
-    """Returns a play of the request twice, the second time with `before` in front of the prompt. The answers must have
-    different ids, and the longer prompt more tokens."""
+    """Returns a play that sends the request twice, the second time with `before` in front of the prompt. The answers
+    must have different ids, and the longer prompt more tokens."""
 
     async def play(server: Server) -> Findings:
         if before and not (await probe(server, exchange.api)).count_prompt:
@@ -397,7 +397,7 @@ class Rows:
 
 # Requests that are wrong on purpose. A right server answers with a status of 4xx.
 
-Change = Callable[[Api, "dict[str, Any]"], Any]  # returns the body of a request changed
+Change = Callable[[Api, "dict[str, Any]"], Any]  # returns the changed body of a request
 
 
 def _option(name: str, value: Any) -> Change:

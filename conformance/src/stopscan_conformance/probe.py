@@ -37,7 +37,7 @@ class Can:
 
 
 async def probe(server: Server, api: Api, /) -> Can:
-    """Returns what the server can do through `api`. The first call asks it to recite.
+    """Returns what the server can do through `api`. The first call sends requests to find that out.
 
     Raises `ConnectionError`, `TimeoutError` or `RuntimeError` if there is nothing to measure.
     """

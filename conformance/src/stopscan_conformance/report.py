@@ -208,7 +208,7 @@ def _named(case: Case, glob: str) -> bool:
 
 
 def _hint(every: Iterable[Case], glob: str) -> str:
-    """Returns a hint for a glob that is the mere name of a case, or its name in reports."""
+    """Returns a hint for a glob that names a case without its API, or by its name in reports."""
     named = [
         f"{case.api}/{case.name}" for case in every if fnmatchcase(case.name, glob) or fnmatchcase(str(case), glob)
     ]

@@ -24,7 +24,7 @@ def written(file: Path) -> Any:
 
 
 def _piece(text: str) -> str | bytes:
-    """Returns a piece as bytes if it is an incomplete character, which JSON has in the form of `surrogateescape`."""
+    """Returns the piece, as bytes if a character in it is incomplete: in JSON, its bytes are lone surrogates."""
     return text if text.isascii() or text == text.encode(errors="replace").decode() else _encoded(text)
 
 
@@ -62,8 +62,8 @@ def named() -> list[dict[str, Any]]:
 
 @cache
 def plain_vectors() -> list[dict[str, Any]]:
-    """Returns the scanner's vectors that can be sent as a request, with `pieces`. They only feed the scanner, and
-    protect no regions except the reasoning."""
+    """Returns the vectors of stopscan's scanner that can be sent as a request, with `pieces`. Such a vector only feeds
+    the scanner, and protects no regions except the reasoning."""
     read = [vector for file in sorted((FOLDER / "vectors").glob("*.json")) for vector in written(file)]
     return [{**one, "pieces": tuple(text.encode() for text in _fed(one) if text)} for one in read if _is_plain(one)]
 
@@ -92,7 +92,7 @@ def _is_plain(vector: Mapping[str, Any]) -> bool:
     )
 
 
-# Texts with a stop, after a text that looks like the stop or that hides its beginning.
+# By name: a text that looks like a stop or that hides the beginning of the stop, and the stop.
 NEAR: Mapping[str, tuple[str, str]] = {
     name: (near, stop) for name, (near, stop) in written(FOLDER / "near.json").items()
 }

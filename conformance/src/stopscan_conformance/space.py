@@ -1,4 +1,4 @@
-"""The space of requests: each point is a request. Also the words of each API for it, and the points that a run takes.
+"""The space of requests: each point is a request. Also the options of each API for it, and the points that a run sends.
 
 To add a value, add it to its dimension, and define it: in `_AMONG` for stops, in `options.json` for other options of a
 request, in `plays.py` for company, connections and earlier requests.
@@ -97,8 +97,8 @@ SMALL = 700  # the most tokens of an answer in cases that are not deep
 
 
 def small(seed: int) -> list[Point]:
-    """Returns each value of each dimension by itself, the borders, and random points. Only four have long answers:
-    stops across two large borders, and one after them."""
+    """Returns points for each value of each dimension by itself, for the borders, and random points. Only four have
+    long answers: stops across two large borders, and two stops after many tokens."""
     far = (Point(place=1022, length=12), INSIDE, at_character(65533, 8, stream=True), Point(place=FAR))
     return [point for point in deep(seed) if point.longest <= SMALL or point in far]
 
@@ -347,7 +347,7 @@ PAIRS: Mapping[str, tuple[Point, Point]] = {
 # The other options of a request.
 CHATS = ("openai-chat", "anthropic", "ollama-chat")
 LONG_PROMPT = "Here is what was said before, and it is long. " * 60
-# By value: its options, the names of its limit, and the APIs that have them, if not all.
+# By value of `says`: its options, the names of its limit, and the APIs that have them, if not all.
 OPTIONS: Mapping[str, list[dict[str, Any]]] = written(FOLDER / "options.json")
 
 

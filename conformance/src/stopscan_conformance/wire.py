@@ -24,8 +24,8 @@ class Event(NamedTuple):
 
 @dataclass
 class Wire:
-    """An answer. `status` is None until the answer begins. `came` has the time of each part of the body, and the length
-    of the body up to its end."""
+    """An answer. `status` is None until the answer begins. For each part of the body, `came` has the length of the body
+    up to the end of the part, and the time at which the part came."""
 
     status: int | None = None
     media_type: str = ""

@@ -58,7 +58,7 @@ class CountingEngine(Engine):
 
 @contextmanager
 def served(engine: Engine, form: str = "hermes", **options: Any) -> Iterator[str]:
-    """The URL of the reference server."""
+    """Runs the reference server in a thread, and yields its URL."""
     app = make_app(engine, form, **options)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=5))
     thread = threading.Thread(target=server.run)
@@ -75,7 +75,7 @@ def served(engine: Engine, form: str = "hermes", **options: Any) -> Iterator[str
 
 @contextmanager
 def running(model: str, *options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The server in a process of its own, and its URL."""
+    """Runs the server in a process of its own, and yields the process and the URL."""
     command = [sys.executable, str(SERVER), model, "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

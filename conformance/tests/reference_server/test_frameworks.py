@@ -1,4 +1,4 @@
-"""LiteLLM and LangChain, which need an openai of their own, against the server that `ci/server-clients` starts."""
+"""LiteLLM and LangChain, with the version of openai that they need, on the server that `ci/server-clients` starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ URL = os.environ["STOPSCAN_SERVER_URL"]
 CHAT = [{"role": "user", "content": "[count]"}]
 SIX = "1, 2, 3 hello world 4, 5, "
 LITELLM = dict.fromkeys(("openai", "ollama_chat", "anthropic", "hosted_vllm"), SIX) | {
-    "ollama": "## Title\nText"  # to the frame that LiteLLM makes of messages there
+    "ollama": "## Title\nText"  # LiteLLM puts messages in a template there, and this is the answer to the template
 }
 
 

@@ -50,7 +50,7 @@ class FailingBatch:
 
 
 class FailingEngine(Engine):
-    """`failing` is done to the next batch; setting it ends the one that there is, once it has something to do."""
+    """`failing`, if it is set, changes the next batch that is made. A `broken_row` ends the one before."""
 
     failing: Callable[[Any], Any] | None = None
 
@@ -82,7 +82,7 @@ def serves(client: httpx.Client) -> bool:
 
 
 def empties(engine: Engine) -> bool:
-    """Whether the rows of clients that are gone are gone, too."""
+    """Waits until no row is left, such as those of clients that are gone. Returns False after 30 seconds."""
     deadline = time.monotonic() + 30
     while engine.rows and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -90,7 +90,7 @@ def empties(engine: Engine) -> bool:
 
 
 def comes_to_its_end(engine: CountingEngine) -> bool:
-    """Whether what runs ends; waits as long as the model makes steps."""
+    """Waits until no row is left, as long as the model makes steps. Returns False after 30 seconds without a step."""
     steps, deadline = 0, time.monotonic() + 30
     while engine.rows and time.monotonic() < deadline:
         if steps != (steps := len(engine.model.widths)):
@@ -105,7 +105,7 @@ def test_a_failure_reaches_who_waits_and_the_server_goes_on(model: str, method: 
     engine = FailingEngine(model)
     engine.failing = lambda batch: FailingBatch(batch, method, number)
     with served(engine) as url, httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor(8) as pool:
-        engine.send(broken_row(engine))  # which ends the first batch
+        engine.send(broken_row(engine))  # it ends the first batch
         for _ in range(3):
             with client.stream("POST", "/v1/completions", json={**COUNT, "stream": True}):
                 pass
@@ -132,7 +132,7 @@ def broken_row(engine: Engine) -> Any:
 
 @pytest.mark.parametrize("path", BODIES)
 def test_failure_in_mid_stream(client: httpx.Client, engine: CountingEngine, path: str) -> None:
-    # The model counts: a slow client would see the end before it could ask for the failure.
+    # The model itself counts the steps: a slow client would see the end before it could set the error.
     engine.model.error, engine.model.left = RuntimeError("out of memory"), 20
     try:
         with client.stream("POST", path, json={**BODIES[path], "stream": True}) as response:
@@ -242,7 +242,7 @@ NAMES = st.sampled_from(
 @given(extra=st.dictionaries(NAMES, VALUES, min_size=1, max_size=3))
 def test_malformed_bodies(client: httpx.Client, path: str, extra: dict[str, Any]) -> None:
     short = json.loads(json.dumps(BODIES[path]).replace("[long]", "[count]"))
-    answer = client.post(path, content=json.dumps({**short, **extra}))  # which writes Infinity, too
+    answer = client.post(path, content=json.dumps({**short, **extra}))  # `json.dumps` also writes Infinity
     assert answer.status_code in (200, 400, 404)
     if answer.status_code != 200:
         error = answer.json()["error"]

@@ -1,4 +1,4 @@
-"""Stops on the client's side, on a real engine: what the server's own stops give, and nothing generated beyond them."""
+"""Stops in the client, with a real engine: the text is the same as with the server's own stops, and generation ends."""
 
 from __future__ import annotations
 

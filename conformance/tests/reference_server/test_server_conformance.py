@@ -1,8 +1,8 @@
-"""The cases that the kit lists, and the vectors through one API, asked of the reference server by the official clients.
+"""Sends the cases that the kit lists, and the vectors through one API, to the reference server. Each case is a test.
 
-Generated cases take far longer: `stopscan-conformance` asks them. The cases are sent by a few threads at once, so that
-they share the batch; those that compare times come after them, for one API, because all share the engine. A model that
-speaks in channels is another server. Each case is a test.
+Generated cases take far longer: `stopscan-conformance` sends them. A few threads send the cases at once, so that the
+cases share the batch. Cases that compare times come after them, for one API only, because all APIs share the engine.
+The cases for Harmony go to another server, whose model writes in channels.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from stopscan.engines import CHAT, Defaults
 from stopscan_conformance import Case, Result, Server, cases
 from stopscan_conformance.apis import APIS
 
-# The server takes a closing marker that is left over out of the answer, as the parsers of reasoning do.
+# The server removes a closing marker that no opening marker precedes from the answer, as reasoning parsers do.
 LEFT_OVER = "closing_marker_outside_a_region"
 EVERY = [
     *(case for case in cases(*APIS) if case.topic != "generated"),
     *(case for case in cases("openai-chat", vectors=True) if case.topic == "vectors" and case.name != LEFT_OVER),
 ]
-# The kit asks for stops in the answer alone, of raw completions, too.
+# The kit expects that stops fire only in the answer, also in raw completions.
 PROTECT = Defaults(CHAT)
 HARMONY = [case for case in EVERY if case.api.startswith("harmony")]
 APART = [case for case in EVERY if not case.timed and case not in HARMONY]
-# What these ask beside stops may be refused.
+# Topics whose cases also ask for something besides stops (several rows). The server may refuse them.
 MORE = ("rows",)
 TIMED = [case for case in EVERY if case.timed and case.api == "openai-chat"]
 
@@ -52,5 +52,5 @@ def run(url: str, pool: ThreadPoolExecutor, chosen: list[Case]) -> dict[Case, Re
 
 @pytest.mark.parametrize("case", [*APART, *HARMONY, *TIMED], ids=str)
 def test_case(results: dict[Case, Result], case: Case) -> None:
-    refused = case.topic in MORE or "json" in case.name.split("-")  # it refuses `response_format` and `format`
+    refused = case.topic in MORE or "json" in case.name.split("-")  # the server refuses `response_format` and `format`
     assert results[case].outcome in {"pass", *(["not supported"] if refused else [])}, results[case].detail

@@ -1,4 +1,4 @@
-"""Bad requests get the error form of the API that they came by."""
+"""Bad requests get an error in the form of the API to which they were sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options about stops are the same on all routes; and what operators see and set."""
+"""The options about stops, which are the same on all routes, and the defaults that an operator sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def model(reciter: Reciter, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def everywhere(model: str) -> Iterator[httpx.Client]:
-    """A server whose stops sleep nowhere by default."""
+    """A client of a server whose stops fire everywhere by default, also in reasoning."""
     with served(Engine(model), defaults=Defaults(())) as url, httpx.Client(base_url=url, timeout=60) as client:
         yield client
 
@@ -56,7 +56,7 @@ def test_pairs_of_markers_are_protected_in_text(client: Any) -> None:
 
 
 def test_pairs_of_markers_are_protected_where_parts_come_apart(client: Any) -> None:
-    """They were refused on chat routes."""
+    """Once, such pairs were refused on chat routes."""
     assert chat(client, stop="END", protect=["<think>", "</think>"]) == ("It is 5 or 6 ", "END")
     assert chat(client, stop=["5", "6"], protect=["is", "or"]) == ("It is 5 or ", "6")
     assert chat(client, stop=["END", "it"], protect=["Is", "?"]) == ("It is 5 or 6 ", "END")
@@ -67,7 +67,7 @@ def test_pairs_of_markers_are_protected_where_parts_come_apart(client: Any) -> N
 
 
 def test_a_stop_that_is_a_marker_wins_on_all_routes(client: Any) -> None:
-    """Chat routes refused the request, and text routes took the stop."""
+    """Once, chat routes refused the request, while on text routes the stop fired."""
     options = {"stop": ["5", "END"], "protect": ["reasoning", "5", "6"]}
     assert chat(client, **options) == ("It is ", "5")
     assert text(client, **options) == ("<think>Is it END?</think>It is ", "5")
@@ -86,7 +86,7 @@ def looping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def test_a_loop_ends_the_answer_on_all_routes(looping: Any) -> None:
-    told = "Well. Wait,"  # the space before it is of the loop, too
+    told = "Well. Wait,"  # the space before "Wait," already belongs to the loop
     asked: Any = [{"role": "user", "content": "[loop]"}]
     (choice,) = looping.openai.chat.completions.create(model="reciter", messages=asked, extra_body=LOOPING).choices
     assert (choice.message.content, choice.finish_reason) == (told, "stop")
@@ -173,6 +173,6 @@ def test_the_operator_says_where_stops_sleep(everywhere: httpx.Client) -> None:
 
 
 def test_nothing_of_the_server_is_private() -> None:
-    """Who copies it has the library's public names alone."""
+    """A copy of the server needs only the library's public names."""
     for path in (Path(__file__).parents[2] / "reference_server").glob("*.py"):
         assert "stopscan._" not in path.read_text(encoding="utf-8")

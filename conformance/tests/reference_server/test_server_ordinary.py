@@ -1,6 +1,6 @@
-"""What ordinary clients send, recorded from their sources, is answered.
+"""What ordinary clients send, recorded from the source files that the comments name, is answered.
 
-Open WebUI's are of its repository's `backend/`, `routers/tasks.py` at 074d4883; Continue's are at d0a3c0b6.
+Open WebUI's files are in `backend/` of its repository, `routers/tasks.py` at 074d4883; Continue's are at d0a3c0b6.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "frequency_penalty": 0.0, "presence_penalty": 0.0, "reasoning_effort": "medium", "seed": 42,
          "stop": ["<end>"], "logit_bias": {}, "response_format": {"type": "text"}},
     ),
-    # The same: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
+    # The same file: apply_model_params_to_body_ollama and convert_payload_openai_to_ollama
     "Open WebUI, Ollama": (
         "/api/chat",
         {"stream": False, "messages": [{"role": "user", "content": "[count]"}], "keep_alive": "5m", "think": False,
@@ -33,7 +33,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
                      "frequency_penalty": 0.0, "stop": ["<end>"], "num_gpu": 99, "use_mmap": True,
                      "use_mlock": False, "num_thread": 4}},
     ),
-    # The same: convert_messages_openai_to_ollama, where a call has no id
+    # The same file: convert_messages_openai_to_ollama, where a call has no id
     "Open WebUI, Ollama's calls": (
         "/api/chat",
         {"stream": False, "messages": [
@@ -48,12 +48,12 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
         {"messages": CHAT, "stream": False, "max_completion_tokens": 1000,
          "metadata": {"task": "title_generation", "task_body": {"messages": CHAT}, "chat_id": None}},
     ),
-    # The same, of a model of Ollama: it has its limit at the top, where Ollama does not look
+    # The same function, for a model of Ollama: the limit is at the top of the body, where Ollama does not read it
     "Open WebUI, titles by Ollama": (
         "/api/chat",
         {"messages": CHAT, "stream": False, "num_predict": 1000, "metadata": {"task": "title_generation"}},
     ),
-    # core/llm/llms/Ollama.ts: _streamChat, where the history may have what the model thought
+    # core/llm/llms/Ollama.ts: _streamChat, where the history may have the model's reasoning
     "Continue, Ollama's chat": (
         "/api/chat",
         {"messages": [{"role": "user", "content": "Hi."}, {"role": "thinking", "content": "Hm."},
@@ -62,13 +62,13 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "options": {"temperature": 0.5, "top_p": 1, "top_k": 20, "num_predict": 500, "stop": ["<end>"],
                      "num_ctx": 8192, "mirostat": 0, "num_thread": 4, "use_mmap": True, "min_p": 0, "num_gpu": 1}},
     ),
-    # The same: _streamComplete, by core/autocomplete/generation/CompletionStreamer.ts
+    # The same file: _streamComplete, which core/autocomplete/generation/CompletionStreamer.ts calls
     "Continue, Ollama's completion": (
         "/api/generate",
         {"prompt": "[count]", "raw": True, "stream": False, "keep_alive": 1800,
          "options": {"temperature": 0.01, "num_predict": 256, "stop": ["<end>"], "num_ctx": 8192}},
     ),
-    # The same: loadModel
+    # The same file: loadModel
     "Continue, Ollama's load": ("/api/generate", {"prompt": "", "keep_alive": 1800}),
     # core/llm/openaiTypeConverters.ts: toChatBody
     "Continue, OpenAI": (
@@ -79,7 +79,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
          "presence_penalty": 0, "stop": ["<end>"],
          "tools": [{**TOOLS[0], "function": {**TOOLS[0]["function"], "strict": False}}]},
     ),
-    # The same: toCompleteBody
+    # The same file: toCompleteBody
     "Continue, OpenAI's completions": (
         "/v1/completions",
         {"prompt": "[count]", "max_tokens": 256, "temperature": 0.01, "top_p": 1, "frequency_penalty": 0,
@@ -145,7 +145,7 @@ REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def said(answer: Any) -> str:
-    """The text of an answer, in whichever API's form."""
+    """Returns the text of an answer in the form of any API."""
     match answer:
         case {"choices": [{"message": {"content": str(text)}}]} | {"choices": [{"text": str(text)}]}:
             return text

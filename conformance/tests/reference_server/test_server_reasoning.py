@@ -30,7 +30,7 @@ def speaker(request: pytest.FixtureRequest) -> tuple[Any, str]:
 
 
 def ask(client: Any, script: str, **options: Any) -> tuple[str, str | None, str]:
-    """Answer, reasoning, and the stop that ended them."""
+    """Returns the answer, the reasoning, and the stop that fired."""
     reply = client.openai.chat.completions.create(
         model=client.model, messages=[{"role": "user", "content": f"[{script}]"}], extra_body=options
     )
@@ -80,13 +80,13 @@ def test_a_request_opens_it_too(client: Any) -> None:
 
 def test_reasoning_tokens_are_counted(client: Any) -> None:
     reply = client.openai.responses.create(model=client.model, input="[think]")
-    assert reply.usage.output_tokens_details.reasoning_tokens == 6  # without its markers
+    assert reply.usage.output_tokens_details.reasoning_tokens == 6  # the markers do not count
     reply = client.openai.responses.create(model=client.model, input="[count]")
     assert reply.usage.output_tokens_details.reasoning_tokens == 0
     asked: Any = [{"role": "user", "content": "[think]"}]
     options = {"protect": ["Is", "?"]}
     reply = client.openai.chat.completions.create(model=client.model, messages=asked, extra_body=options)
-    assert reply.usage.completion_tokens_details.reasoning_tokens == 4  # nor those of a pair in the reasoning
+    assert reply.usage.completion_tokens_details.reasoning_tokens == 4  # nor do those of a pair within the reasoning
     message = client.anthropic.messages.create(model=client.model, messages=asked, max_tokens=99)
     assert message.usage.output_tokens_details.thinking_tokens == 6
 

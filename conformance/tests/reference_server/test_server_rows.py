@@ -16,7 +16,7 @@ LONG = 1_500
 
 
 def steps_after(engine: CountingEngine) -> int:
-    """How many steps the model has made once it makes no more."""
+    """Waits until the model makes no more steps, and returns the number of all its steps."""
     before = -1
     while before != len(engine.model.widths):
         before = len(engine.model.widths)
@@ -55,7 +55,7 @@ def test_stop_ends_its_row_at_once(client: httpx.Client, long: CountingEngine) -
     before = steps_after(long)
     reply = client.post("/v1/completions", json={"prompt": "[long]", "stop": "word word word"}).json()
     assert reply["usage"]["completion_tokens"] == 3
-    # mlx-lm begins the step after the one that it reads.
+    # mlx-lm begins a further step before it reads the result of a step.
     assert steps_after(long) - before == 4
 
 

@@ -1,4 +1,4 @@
-"""`python -m staged`: prints its port and serves all of them."""
+"""`python -m staged`: serves all staged servers, and prints their port."""
 
 from __future__ import annotations
 

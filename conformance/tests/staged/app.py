@@ -1,4 +1,4 @@
-"""The server: one ASGI application for all of them, each under its own name."""
+"""One ASGI application for all staged servers, each under its own name in the path."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ class Staged:
 
     name: str = "right"
     model: str = "reciter"
-    told_model: str | None = None  # by answers, if it is another name
-    mark: bytes = b""  # before all of a stream
-    body: Callable[[Any], Any] = lambda body: body  # what is read of a request
-    stops: Callable[[Any], list[str]] = right_stops  # of the request's value
-    ask: Callable[[Ask], Ask] = lambda ask: ask  # and of all of the request
+    told_model: str | None = None  # the name of the model in answers, if it is another one
+    mark: bytes = b""  # bytes before a stream
+    body: Callable[[Any], Any] = lambda body: body  # changes the body of a request before it is read
+    stops: Callable[[Any], list[str]] = right_stops  # returns the stops for the value in the request
+    ask: Callable[[Ask], Ask] = lambda ask: ask  # changes the request that was read
     status: int = 200
     dumps: Callable[[Any], str] = json.dumps
     encoded: Callable[[str], bytes] = str.encode
-    unreadable: int = 400  # what a body that is no JSON object gets
+    unreadable: int = 400  # the status for a body that is not a JSON object
     scanner: Callable[[list[str]], Any] = Scanner
     decoder: Callable[[], Any] = right_decoder
     generation: type[Generation] = Generation
     chunks: Callable[[Generation], AsyncIterator[tuple[str, str]]] = lambda made: made.texts()
     told: Callable[[Generation], tuple[str, Any]] = lambda made: made.end
     counted: Callable[[Generation], int] = lambda made: made.tokens
-    whole_answer: Callable[[Any], Any] = lambda data: data  # the last touch on an answer
-    events: Callable[[AsyncIterator[Any]], AsyncIterator[Any]] = lambda events: events  # and on a stream's events
+    whole_answer: Callable[[Any], Any] = lambda data: data  # changes a whole answer before it is sent
+    events: Callable[[AsyncIterator[Any]], AsyncIterator[Any]] = lambda events: events  # changes a stream's events
     frame: Callable[[str | None, str], str] | None = None  # how an event is written
     media: str | None = None
-    key: str | None = None  # which clients have to send
-    on_leaving: str = "cancel"  # or "go on"
-    around: Callable[[Any], Any] = lambda app: app  # what stands before it, as ASGI
-    memory: dict[str, Any] = field(default_factory=dict)  # what one request leaves for others: nothing
+    key: str | None = None  # the API key that clients have to send
+    on_leaving: str = "cancel"  # what the work on an answer does if its client leaves; or "go on"
+    around: Callable[[Any], Any] = lambda app: app  # wraps the server, as an ASGI application
+    memory: dict[str, Any] = field(default_factory=dict)  # left for other requests; if right, nothing
 
     async def answer(self, form: Form, body: Any, receive: Receive, send: Send, client: Any = None) -> None:
         try:
@@ -129,7 +129,7 @@ async def _left(receive: Receive) -> None:
 
 
 def application(every: Iterable[Staged]) -> Any:
-    """All of them, the first part of the path being the name."""
+    """Returns one application for all servers. The first part of a path is the name of a server."""
     servers = {staged.name: staged for staged in every}
 
     async def app(scope: Any, receive: Receive, send: Send) -> None:

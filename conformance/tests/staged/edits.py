@@ -1,4 +1,4 @@
-"""Changes of what is sent: of a whole answer, or of the events of a stream."""
+"""Changes to what a staged server sends: to a whole answer, or to the events of a stream."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Callable
 from copy import deepcopy
 from typing import Any
 
-Edit = Callable[[Any], Any]  # the data, changed; None: it is not sent; a list: these are
+Edit = Callable[[Any], Any]  # returns the changed data, None to send nothing, or a list to send all its items
 Events = Callable[[AsyncIterator[Any]], AsyncIterator[Any]]
 Which = Callable[[Any], bool]
 
 
 def put(value: Any, *path: Any) -> Edit:
-    """Another value; one that can be called makes it of the old."""
+    """Returns the edit that puts `value` at `path`. If `value` is a function, it gets the old value."""
 
     def edit(data: Any) -> Any:
         data = deepcopy(data)
@@ -26,7 +26,7 @@ def put(value: Any, *path: Any) -> Edit:
 
 
 def lose(*path: Any) -> Edit:
-    """Without a key, where it is."""
+    """Returns the edit that removes the key at `path`, if it is there."""
 
     def edit(data: Any) -> Any:
         data = deepcopy(data)
@@ -80,7 +80,7 @@ def done(data: Any) -> bool:
 
 
 def every(which: Which, edit: Edit) -> Events:
-    """Changes each of these."""
+    """Changes each event for which `which` is true."""
 
     async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
         async for data in source:
@@ -91,7 +91,7 @@ def every(which: Which, edit: Edit) -> Events:
 
 
 def first(which: Which, edit: Edit) -> Events:
-    """Changes the first of these."""
+    """Changes the first event for which `which` is true."""
 
     async def events(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
         seen = False

@@ -1,4 +1,4 @@
-"""How each API says it: a request read, an answer written whole or as events."""
+"""The forms of the APIs. Each form reads a request, and writes an answer whole or as events."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Form:
 
 
 def text_of(content: Any) -> str:
-    """What a message says, also in parts."""
+    """Returns the text of a message, whose content may be a list of parts."""
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
 async def joined(made: Generation) -> tuple[str, str]:
-    """The answer and the reasoning."""
+    """Returns the whole answer and the whole reasoning."""
     parts = [part async for part in made]
     return tuple("".join(text for kind, text in parts if kind == one) for one in ("answer", "reasoning"))  # type: ignore[return-value]
 

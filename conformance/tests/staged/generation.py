@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT = Reciter()
 STEP_SECONDS = 30e-6
-PACE_SECONDS = 2e-3  # where a stream is compared with its own pace
-LONG_STEP_SECONDS = 60e-6  # where times are compared
+PACE_SECONDS = 2e-3  # in the script for streams that are compared with their own pace
+LONG_STEP_SECONDS = 60e-6  # in scripts of cases that compare the times of requests
 PART_OF = {b"<think>": "reasoning", b"</think>": "answer", b"<|message|>": "", b"<|channel|>": "header",
            b"<|start|>": "header", b"<|end|>": "header"}  # fmt: skip
 EOS = b""
@@ -32,7 +32,7 @@ Piece = tuple[int, bytes]
 
 
 class Scanner:
-    """What a generation needs of a scanner: the stop that fired, and the text that is safe."""
+    """The right scanner, with only what a generation needs: the text that is safe, and the stop that fired."""
 
     def __init__(self, stops: list[str]) -> None:
         self._scanner = StopScanner(StopSet(stops, protect=[THINKING]))
@@ -49,7 +49,7 @@ class Scanner:
 
 
 class Generation:
-    """Iterate over its parts, `(kind, text)`; then it knows its `end` and how many `tokens` it took."""
+    """One answer. Iterate over its parts, `(kind, text)`; after that, `end` and the number of `tokens` are known."""
 
     def __init__(self, staged: Staged, ask: Ask) -> None:
         self.staged = staged
@@ -65,7 +65,7 @@ class Generation:
 
     @cached_property
     def rows(self) -> list[Generation]:
-        """One for each prompt, as often as the request says; the first is this one."""
+        """All generations of the request: `ask.rows` for each of its prompts. The first is this one."""
         asks = [replace(self.ask, prompt=prompt) for prompt in self.ask.prompts or [self.ask.prompt]]
         asks = [ask for ask in asks for _ in range(ask.rows)]
         return [self, *(type(self)(self.staged, ask) for ask in asks[1:])]
@@ -84,7 +84,7 @@ class Generation:
         return chain(script, repeat((CHECKPOINT.eos_token_id, EOS)))
 
     async def steps(self) -> AsyncIterator[Piece]:
-        """The model's tokens. Each costs time, which all that generate at the moment share."""
+        """The model's tokens. Each blocks the event loop for a while, so simultaneous answers slow each other down."""
         timed = "stream" in self.script or self.script == "thought"
         step = LONG_STEP_SECONDS if timed else STEP_SECONDS
         for piece in self.pieces():
@@ -96,7 +96,7 @@ class Generation:
             yield piece
 
     async def texts(self) -> AsyncIterator[tuple[str, str]]:
-        """The text as it is decoded, and of which part of the answer; sets `end`."""
+        """Yields the kind of each piece of text ("answer" or "reasoning") and the text. Sets `end`."""
         decoder = self.staged.decoder()
         kind, header = "answer", ""
         async for token, piece in self.steps():
@@ -122,7 +122,7 @@ class Generation:
         yield kind, self.scanner.feed(decoder.decode(b"", True)) + self.scanner.flush()
 
     def answer(self, token: int, text: str) -> Iterator[str]:
-        """What a token adds to the answer."""
+        """Yields the text that a token adds to the answer. Sets `end` if the token ends it."""
         stops_here = token in self.ask.stop_token_ids
         before = deepcopy(self.scanner) if stops_here else self.scanner
         out = self.scanner.feed(text)
@@ -144,7 +144,7 @@ def right_decoder() -> codecs.IncrementalDecoder:
 
 
 def joined_bursts(count: int) -> Callable[[Generation], AsyncIterator[tuple[str, str]]]:
-    """Several tokens in a chunk, as of speculative decoding, or of a server that is faster than its connection."""
+    """Puts `count` tokens in a chunk, as speculative decoding does, or a server that is faster than its connection."""
 
     async def chunks(made: Generation) -> AsyncIterator[tuple[str, str]]:
         waiting: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""What is asked, the same for all APIs, and what is refused."""
+"""A request in a form that is the same for all APIs, and the checks that refuse a wrong one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Refusal(Exception):  # noqa: N818
-    """An error that says why; by default a 400."""
+    """Raised for a request that is refused. `status` is the status of the answer."""
 
     def __init__(self, why: str, status: int = 400) -> None:
         super().__init__(why)
@@ -23,9 +23,9 @@ class Ask:
     stops: list[str]
     stop_token_ids: list[int]
     usage: bool = True
-    apart: bool = True  # reasoning and answer
+    apart: bool = True  # whether reasoning and answer are separate
     rows: int = 1
-    prompts: list[str] = field(default_factory=list)  # of a list of them
+    prompts: list[str] = field(default_factory=list)  # all prompts, if the request has a list of them
     body: Mapping[str, Any] = field(default_factory=dict)
     client: Any = None  # the connection
 
@@ -40,7 +40,7 @@ def right_limit(given: Any) -> int:
 
 
 def right_options(body: Mapping[str, Any]) -> None:
-    """Refuses what cannot be an option."""
+    """Refuses a temperature or `top_p` that is not a number."""
     for name in ("temperature", "top_p"):
         if body.get(name) is not None and type(body[name]) not in (int, float):
             raise Refusal(f"{name} must be a number, not {body[name]!r}")

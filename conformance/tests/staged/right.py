@@ -25,8 +25,8 @@ App = Callable[[Any, Any, Any], Any]
 
 
 class Right(NamedTuple):
-    """A right server, the APIs that show what it does, and whether it lacks something, which is not judged. `alike`: a
-    client reads from it what it reads from the plain right one."""
+    """A right server, the APIs that show what it does, and whether it lacks something, which is not judged. `alike`:
+    official clients read the same from it as from the plain right server."""
 
     staged: Staged
     apis: tuple[str, ...]
@@ -40,11 +40,11 @@ def unusual(
     return Right(Staged(name, **changes), (apis,) if isinstance(apis, str) else apis, lacks, alike)
 
 
-# What stands before the server.
+# Wrappers of the server, which change its HTTP.
 
 
 def redirects(status: int) -> Callable[[App], App]:
-    """To another path, which the client is to ask in the same way."""
+    """Redirects each request to another path, to which the client sends the same request again."""
 
     def around(app: App) -> App:
         async def moved(scope: Any, receive: Any, send: Any) -> None:
@@ -63,7 +63,7 @@ def redirects(status: int) -> Callable[[App], App]:
 
 
 def one_at_a_time(app: App) -> App:
-    """As a server with one thread: who comes meanwhile waits until the answer before is sent."""
+    """As a server with one thread: a request waits until the answer to the one before is sent."""
     locks: list[asyncio.Lock] = []
 
     async def alone(scope: Any, receive: Any, send: Any) -> None:
@@ -75,7 +75,7 @@ def one_at_a_time(app: App) -> App:
 
 
 def sending(change: Callable[[Any, dict[str, Any]], Any]) -> Callable[[App], App]:
-    """Changes the messages of an answer: `change` gets one and what is known of the answer, and gives a list."""
+    """Changes ASGI messages: `change` gets a message and what is known of the answer, and returns several messages."""
 
     def around(app: App) -> App:
         async def changed(scope: Any, receive: Any, send: Any) -> None:
@@ -109,7 +109,7 @@ def part(body: bytes) -> Any:
 
 
 def torn(message: Any, known: Any) -> Any:
-    """Into pieces of one to five bytes, which end within characters, line ends and names."""
+    """Cuts the body into pieces of one to five bytes, which end within characters, line ends and names."""
     body = message.get("body", b"")
     if is_start(message) or len(body) < 2:
         return [message]
@@ -127,12 +127,12 @@ def with_charset(message: Any, known: Any) -> Any:
 
 
 def closing(message: Any, known: Any) -> Any:
-    """The connection after each answer."""
+    """Closes the connection after each answer."""
     return [with_headers(message, (b"connection", b"close")) if is_start(message) else message]
 
 
 def whole_body(message: Any, known: Any, change: Callable[[Any, bytes], tuple[Any, bytes]]) -> Any:
-    """A whole answer at once, changed; streams as they are."""
+    """Changes a whole answer and sends it at once. Streams stay as they are."""
     if known["type"] != b"application/json":
         return [message]
     if is_start(message):
@@ -155,13 +155,13 @@ def zipped(message: Any, known: Any) -> Any:
 
 
 def measured(message: Any, known: Any) -> Any:
-    """With its length, where the others are sent in chunks."""
+    """Sends a whole answer with its content-length. The other servers send it in chunks."""
     return whole_body(message, known, lambda start, body: (
         with_headers(start, (b"content-length", str(len(body)).encode())), body))  # fmt: skip
 
 
 def blanks_first(message: Any, known: Any) -> Any:
-    """As a server does that keeps a slow connection alive."""
+    """Sends blanks before the JSON, as a server does that keeps a slow connection alive."""
     return whole_body(message, known, lambda start, body: (start, b" \n \r\n" + body))
 
 
@@ -173,7 +173,7 @@ def comment_last(message: Any, known: Any) -> Any:
 
 
 def opening_at_once(message: Any, known: Any) -> Any:
-    """What comes before the first text is sent with it."""
+    """Sends the events before the first text together with it."""
     if is_start(message) or known.get("begun"):
         return [message]
     known["waiting"] = known.get("waiting", b"") + message.get("body", b"")
@@ -205,11 +205,11 @@ def solidus(data: Any) -> str:
     return json.dumps(data).replace("/", "\\/")
 
 
-# What an answer says beside what it has to.
+# What an answer may say in addition to what it must say.
 
 
 def more(data: Any) -> Any:
-    """Fields that nobody documented."""
+    """Adds fields that no API documents."""
     choices = [{**choice, "provider_fields": {"a": [1]}} for choice in data.get("choices", [])]
     return {**data, "x_provider": {"name": "staged"}, "timings": None, **({"choices": choices} if choices else {})}
 
@@ -242,7 +242,7 @@ def with_an_empty_one(data: Any) -> Any:
 
 
 async def reason_in_the_last(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """sglang's last event has the last text, too."""
+    """Sends the last text and the finish reason in one event, as sglang does."""
     held: Any = None
     async for data in source:
         ended = isinstance(data, dict) and data["meta_info"]["finish_reason"] is not None
@@ -261,7 +261,7 @@ def full_usage(data: Any) -> Any:
 
 
 async def signed(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """A block of reasoning ends with its signature."""
+    """Sends a signature at the end of each block of reasoning."""
     thinking = False
     async for data in source:
         if data["type"] == "content_block_start":
@@ -280,7 +280,7 @@ def pinged(data: Any) -> Any:
 
 
 async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """A response that waited first."""
+    """Says that the response is queued before it begins."""
     number = 0
     async for data in source:
         yield {**data, "sequence_number": number}
@@ -291,7 +291,7 @@ async def queued(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
             number += 1
 
 
-# What a response says again of its request.
+# The fields of its request that a response repeats.
 ECHO = {
     "instructions": None, "metadata": {}, "temperature": 1.0, "top_p": 1.0, "error": None, "user": None,
     "max_output_tokens": None, "previous_response_id": None, "reasoning": {"effort": None, "summary": None},
@@ -312,7 +312,7 @@ def empty_thinking(data: Any) -> Any:
 
 
 async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
-    """As after a long prompt, or where a model is loaded."""
+    """Waits before the first text, as after a long prompt, or while a model is loaded."""
     await asyncio.sleep(0.3)
     async for one in made.texts():
         yield one
@@ -322,12 +322,12 @@ async def slowly_begun(made: Generation) -> AsyncIterator[tuple[str, str]]:
 
 
 def unnamed(made: Generation) -> tuple[str, Any]:
-    """A stop ends a turn as an EOS does: OpenAI's answers have no field that names it."""
+    """Reports a stop as an EOS: OpenAI's answers have no field that names the stop."""
     return ("eos", None) if made.end[0] in ("stop_sequence", "stop_token") else made.end
 
 
 def without_ids(ask: Ask) -> Ask:
-    """A field that the API does not have is passed over."""
+    """Ignores `stop_token_ids`, a field that the API does not have."""
     return replace(ask, stop_token_ids=[])
 
 
@@ -337,12 +337,12 @@ def together(ask: Ask) -> Ask:
 
 
 def plain(ask: Ask) -> Ask:
-    """What OpenAI documents and nothing else: no stop tokens, no reasoning apart."""
+    """Does only what OpenAI documents: no stop tokens, and no separate reasoning."""
     return replace(ask, apart=False, stop_token_ids=[])
 
 
 def refuses_ids(ask: Ask) -> Ask:
-    """Or it is refused, as OpenAI does."""
+    """Refuses `stop_token_ids`, as OpenAI does."""
     if "stop_token_ids" in ask.body:
         raise Refusal("Unrecognized request argument supplied: stop_token_ids")
     return ask
@@ -382,14 +382,14 @@ async def joins_the_end(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 class Anywhere(Scanner):
-    """Finds stops in reasoning, too."""
+    """Also finds stops in reasoning."""
 
     def __init__(self, stops: list[str]) -> None:
         self._scanner = StopScanner(StopSet(stops))
 
 
 def summarized(data: Any) -> Any:
-    """Reasoning is told as a summary, as OpenAI's own models do."""
+    """Sends the reasoning as a summary, as OpenAI's own models do."""
     text = json.dumps(data)
     text = text.replace("reasoning_text", "reasoning_summary_text")
     data = json.loads(text)
@@ -421,7 +421,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def none_at_all(status: int) -> Callable[[Any], list[str]]:
-    """For a server that has no stops and says so; frameworks validate requests with different codes."""
+    """Refuses all stops with `status`: frameworks refuse a request that is not valid with different statuses."""
 
     def stops(given: Any) -> list[str]:
         if given:
@@ -436,7 +436,7 @@ def passes_empty_over(given: Any) -> list[str]:
 
 
 class WithoutChannels(Generation):
-    """As an engine that knows no channels, and leaves special tokens out."""
+    """As an engine that does not know Harmony's channels, and leaves special tokens out."""
 
     def pieces(self) -> Iterator[Piece]:
         return (step for step in super().pieces() if step[1].decode(errors="ignore") not in HARMONY)
@@ -448,7 +448,7 @@ class OtherModel(Generation):
 
 
 class Dies(Generation):
-    """At the fourth stop: the first is that of the kit's look at what the server can."""
+    """Hangs from the fourth request with stops on. The first of these comes from the kit's `probe`."""
 
     stopped = 0
 
@@ -459,11 +459,11 @@ class Dies(Generation):
             yield part
 
 
-# What says that a request is not understood, and what says that the server failed.
+# The statuses of a refused request, and those of a server that failed.
 REFUSALS = (400, 404, 405, 413, 415, 422, 501)
 FAILURES = (409, 500, 503)
 
-# For what the command says of them.
+# Servers for tests of what the command prints.
 OTHERS = [
     *(Staged(f"stops are a {status}", stops=none_at_all(status)) for status in REFUSALS + FAILURES),
     Staged("locked", key="secret"),
@@ -474,7 +474,7 @@ OTHERS = [
 
 
 def as_vllm(data: Any) -> Any:
-    """Names the stop, and the reasoning, in other fields."""
+    """Sends the stop and the reasoning in the fields that vLLM uses."""
     text = json.dumps(data).replace('"matched_stop"', '"stop_reason"').replace('"reasoning_content"', '"reasoning"')
     return json.loads(text)
 

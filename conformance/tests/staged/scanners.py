@@ -1,4 +1,4 @@
-"""Scanners to be wrong in one place: a slow and simple one, and one around the right one."""
+"""Bases for scanners that are wrong in one place: a slow and simple scanner, and one that wraps the right one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Found = tuple[int, str]  # where a stop begins, and the stop
 
 
 class Simple:
-    """Right; others override what they do wrong."""
+    """A right scanner. Wrong ones override what they do wrong."""
 
     def __init__(self, stops: list[str]) -> None:
         self.stops = stops
@@ -43,32 +43,32 @@ class Simple:
         return [(at, stop) for stop in self.stops for at in range(len(text)) if text.startswith(stop, at)]
 
     def find(self, before: int) -> Found | None:
-        """The stop that completes first, of several the longest."""
+        """Returns the stop that completes first. If several complete there, the longest."""
         return min(self.found(), key=lambda one: (one[0] + len(one[1]), one[0]), default=None)
 
     def hold(self) -> int:
-        """How many characters may begin a stop."""
+        """Returns the number of characters at the end of the text that may begin a stop."""
         return max((n for stop in self.stops for n in range(len(stop)) if self.text.endswith(stop[:n])), default=0)
 
 
 def holding(hold: Callable[[Simple], int]) -> type[Simple]:
-    """Right, but for how many characters are held."""
+    """Returns a scanner that is right except for the number of held characters."""
     return type("Holding", (Simple,), {"hold": hold})
 
 
 def finding(find: Callable[[Simple, int], Found | None]) -> type[Simple]:
-    """Right, but for which stop fires and where."""
+    """Returns a scanner that is right except for which stop fires and where."""
     return type("Finding", (Simple,), {"find": find})
 
 
 def ordered(key: Callable[[int, str], Any]) -> type[Simple]:
-    """Of several stops, the first in another order."""
+    """Returns a scanner in which the stop with the least `key`, which gets its start and the stop, fires."""
     return finding(lambda one, _: min(one.found(), key=lambda found: key(*found), default=None))
 
 
 def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
-    """Only some of the stops fire: `which` gets the text, where the stop begins and ends in it, and where the tokens
-    begin."""
+    """Returns a scanner in which a stop fires only if `which` is true. `which` gets the text, where the stop begins and
+    ends in it, and where the tokens begin."""
 
     class Only(Simple):
         def __init__(self, stops: list[str]) -> None:
@@ -84,7 +84,7 @@ def only(which: Callable[[str, int, int, list[int]], Any]) -> type[Simple]:
 
 
 def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
-    """Right, but for where the text is cut: `at` gets where the stop begins, and the stop."""
+    """Returns a scanner that is right except that it cuts the text at `at`, which gets the stop and where it begins."""
 
     def find(one: Simple, before: int) -> Found | None:
         found = Simple.find(one, before)
@@ -94,7 +94,7 @@ def cutting(at: Callable[[Simple, int, str], int]) -> type[Simple]:
 
 
 class Around:
-    """A right scanner, around which others are wrong; `tokens` and `characters` were read."""
+    """A right scanner, from which wrong ones derive. It counts the `tokens` and `characters` that it has read."""
 
     def __init__(self, stops: list[str]) -> None:
         self.stops = stops
@@ -119,7 +119,7 @@ class Around:
         return self.inner.match
 
     def restart(self) -> str:
-        """What was held; what began before does not count any more."""
+        """Returns the held text, and begins anew: no stop fires that began before."""
         held = self.inner.flush()
         self.inner = Scanner(self.stops)
         return held
@@ -129,5 +129,5 @@ Make = Callable[[list[str]], Around]
 
 
 def with_stops(change: Callable[[list[str]], list[str]]) -> Make:
-    """A right scanner of other stops."""
+    """Makes right scanners, but of changed stops."""
     return lambda stops: Around(change(stops))

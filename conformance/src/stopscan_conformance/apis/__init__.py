@@ -1,4 +1,4 @@
-"""The APIs by name. Harmony's APIs are the same routes, with a model that writes in channels."""
+"""The APIs by name. The Harmony APIs have the same routes as others, but their model writes in Harmony's channels."""
 
 from collections.abc import Mapping
 from dataclasses import replace

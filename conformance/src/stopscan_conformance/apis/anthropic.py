@@ -19,13 +19,13 @@ BLOCKS: dict[str, Data] = {
     "text": {"text": str},
     "thinking": {"thinking": str, "signature": str},
 }
-# "messages: text content blocks must be non-empty": an empty block in a history makes every later request a 400.
+# If a client sends an empty block back, Anthropic answers 400: "messages: text content blocks must be non-empty".
 EMPTY = "an empty text block; if there is no text, there is no block"
 DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
 
 
 def body(model: str, request: Request) -> Data:
-    """Returns the body: the turns, with the system's turn as a field of its own, and the limit."""
+    """Returns the body. It always has a limit, and system turns are in a field of their own."""
     system = [turn["content"] for turn in request.messages if turn["role"] == "system"]
     turns = [turn for turn in request.messages if turn["role"] != "system"]
     content = {"messages": turns, "max_tokens": request.max_tokens or MOST_TOKENS}

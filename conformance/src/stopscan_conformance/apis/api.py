@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from stopscan_conformance.wire import Event, Wire
 
-# The reason of an end and its stop: "stop_sequence" and the string, "stop_token" and the id, or "eos" or "length" and
-# None. A word that the API does not define is ("unknown", the word).
+# Why an answer ended, and the stop: ("stop_sequence", the string), ("stop_token", the id), ("eos", None) or
+# ("length", None). A word that the API does not define is ("unknown", the word).
 End = tuple[str, Any]
 Turn = tuple[str, str]  # a role and a text
 Data = dict[str, Any]
 
-# Further kinds of values, besides the types.
+# Kinds of values for `lacks`.
 NAME = "a string that is not empty"
 COUNT = "a whole number"
 NULL = type(None)
@@ -35,13 +35,13 @@ class Said:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """A request without the words of an API."""
+    """A request that does not depend on the field names of an API."""
 
     prompt: str
     stream: bool = False
     stops: Mapping[str, Any] = field(default_factory=dict)  # the options about stops, by their names in OpenAI's APIs
     max_tokens: int | None = 64  # None if the request has no limit
-    usage: bool | None = True  # asks a stream for its usage, if the API needs that; None says that it is not wanted
+    usage: bool | None = True  # True asks for the usage of a stream, None says that it is not wanted, False is silent
     said: Said = field(default_factory=Said)
 
     @property
@@ -67,7 +67,7 @@ class Request:
 
 
 class Part(NamedTuple):
-    """The content of one event or of a whole answer, and the time at which it came. `head` has "id" and "model", and
+    """A piece of an event or of a whole answer, and the time at which it came. `head` has "id" and "model", and
     from the usage "prompt" and "tokens"; missing values are left out or None. `row` is the index of the choice."""
 
     text: str = ""
@@ -82,7 +82,7 @@ class Part(NamedTuple):
 class Api:
     """An API: it writes requests, reads answers, and checks their form.
 
-    `read` takes what it finds, and leaves all checks to `form`. `told` returns the part of an end that an answer can
+    `read` skips values of a wrong type, and `form` reports them. `told` returns the part of an end that an answer can
     express. `names` says how the API names a stop: "documented", "usual" (an extension of the engines) or "" (not at
     all).
     """
@@ -98,16 +98,16 @@ class Api:
     stop: str = "stop"
     limit: str = "max_tokens"
     content: str = "messages"
-    holder: str = ""  # the object with the options, if they are not at the top
+    holder: str = ""  # the field that holds the options, if they are not at the top of the body
     lists_only: bool = False  # stops must be a list, not a string or null
     asks_for_usage: bool = False  # a stream has a usage only if the request asks for it
-    stops: bool = True  # the reference of the API has stops
+    stops: bool = True  # a request may have stops
     harmony: bool = False
-    raw: bool = False  # the prompt is the model's, without a chat template: a stop may fire in the reasoning
+    raw: bool = False  # the prompt has no chat template, so a stop may fire in the reasoning
     extra: bool = False  # tested only if it is named
 
     def with_option(self, body: Mapping[str, Any], name: str, value: Any) -> Data:
-        """Returns the body with an option at the place of the API. A `value` of None removes it."""
+        """Returns the body with an option, put where the API has its options. A `value` of None removes the option."""
         options = {**(body[self.holder] if self.holder else body), name: value}
         if value is None:
             del options[name]
@@ -120,7 +120,7 @@ def unnamed(end: End) -> End:
 
 
 def lacks(what: str, data: Any, **needs: Any) -> Iterator[str]:
-    """Yields what is wrong with `data`. A need is a type, one of the kinds, a tuple of these, or a set of values."""
+    """Yields what is wrong with `data`. A need is a type, NAME or COUNT, a tuple of these, or a set of values."""
     if not isinstance(data, dict):
         yield f"{what} is {short(data)}, not an object"
         return
@@ -152,7 +152,7 @@ def inner(value: Any, *keys: str) -> Any:
 
 
 def string(value: Any) -> str:
-    """Returns the value if it is a string, otherwise an empty one. `form` reports the wrong type."""
+    """Returns the value if it is a string, otherwise an empty string. `form` reports the wrong type."""
     return value if isinstance(value, str) else ""
 
 
@@ -163,7 +163,7 @@ def sent_as(wire: Wire, media_type: str) -> Iterator[str]:
 
 
 def in_seconds(what: str, key: str, holder: Any) -> Iterator[str]:
-    """Yields a complaint if a time is not in seconds: milliseconds would be a year after 5000."""
+    """Yields a complaint if a time is in milliseconds: as seconds, such a number is after the year 5000."""
     value = inner(holder, key)
     if isinstance(value, (int, float)) and value > 10**11:
         yield f"{what} has {value} as {key}, which are no seconds"

@@ -10,10 +10,10 @@ from stopscan_conformance.apis.api import NAME, NULL, Api, Data, End, Part, Requ
 from stopscan_conformance.wire import Event, Wire
 
 DONE = "[DONE]"
-# The second name is used by vLLM and mlx-lm, the first by all others.
+# The fields of the reasoning and of the stop. vLLM uses the second names; mlx-lm uses the second for the reasoning.
 REASONING = ("reasoning_content", "reasoning")
 MATCHED = ("matched_stop", "stop_reason")
-# The words of the reference, and those that an answer to the kit may have.
+# The finish reasons in OpenAI's API reference; and in ENDS, those that an answer to a request of this kit may have.
 CHAT_WORDS = {"stop", "length", "tool_calls", "content_filter", "function_call"}
 COMPLETION_WORDS = {"stop", "length", "content_filter"}
 ENDS = {"stop": "eos", "length": "length"}
@@ -147,7 +147,7 @@ def _stream_form(wire: Wire, request: Request, kind: str, words: set[str], **con
 
 
 def _usage_form(chunks: list[Any], request: Request) -> Iterator[str]:
-    """ "An additional chunk will be streamed before the data: [DONE] message", and it has no choices."""
+    """Checks the usage: "An additional chunk will be streamed before the data: [DONE] message", without choices."""
     bare = [chunk for chunk in chunks if inner(chunk, "choices") == []]
     told = [chunk for chunk in chunks if inner(chunk, "usage") is not None]
     if not request.usage:

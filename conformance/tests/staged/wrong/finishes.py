@@ -1,4 +1,4 @@
-"""The right text, and the wrong word for why it ended."""
+"""Wrong servers that send the right text with a wrong finish reason, or that name the stop wrongly."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ REASON = ("choices", 0, "finish_reason")  # where it stands in an answer of Open
 
 
 def at(reason: str, change: Callable[[Generation], End]) -> Callable[[Generation], End]:
-    """Another end where this is the reason."""
+    """Returns another end if the right one has this reason."""
     return lambda made: change(made) if made.end[0] == reason else made.end
 
 
 def says(word: Any, instead: Any, *place: Any) -> Edit:
-    """Another word instead of a right one."""
+    """Returns the edit that writes `instead` for the right word at `place`."""
     return put(lambda said: instead if said == word else said, *place)
 
 
@@ -34,7 +34,7 @@ def only_the_limit(data: Any) -> Any:
 
 
 def sorted_names(made: Any) -> Any:
-    """The stops were sorted when they were compiled, and the name is looked up by the number in the request."""
+    """Names a wrong stop: uses the index of the stop in the sorted stops as an index into those of the request."""
     reason, stop = made.end
     if reason != "stop_sequence":
         return made.end

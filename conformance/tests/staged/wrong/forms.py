@@ -1,6 +1,6 @@
-"""Answers in a wrong form, or without an end, and what a wrong request gets.
+"""Wrong servers whose answers have a wrong form or no end, or that answer a wrong request wrongly.
 
-`test_forms.py` and `test_events.py` change single keys and single events one by one; here is what takes more.
+`test_forms.py` and `test_events.py` change single keys and single events; the defects here need more than that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def prompts_counted_together(usage: dict[str, int]) -> dict[str, int]:
 
 
 def one_token(usage: dict[str, int]) -> dict[str, int]:
-    """For every prompt."""
+    """Counts one token for every prompt."""
     return {**usage, "prompt_tokens": 1, "total_tokens": 1 + usage["completion_tokens"]}
 
 
@@ -70,7 +70,7 @@ def as_delta(choice: Any) -> Any:
 
 
 def in_lines(name: str | None, data: str) -> str:
-    """At any separator."""
+    """Ends a line of data at any line separator of Unicode."""
     lines = data.encode().decode("unicode_escape").splitlines()
     return "".join(f"data: {line}\n" for line in lines) + "\n"
 
@@ -80,7 +80,7 @@ def nameless(name: str | None, data: str) -> str:
 
 
 async def deltas(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Only what is new, as other APIs have it."""
+    """Sends only the new text in each event, as other APIs do."""
     said = ""
     async for data in source:
         yield {**data, "text": data["text"][len(said) :]} if isinstance(data, dict) else data
@@ -127,12 +127,12 @@ async def breaks_off(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 def nan(data: Any) -> str:
-    """A number that JSON does not have."""
+    """Adds a number that JSON does not have."""
     return json.dumps({**data, "score": float("nan")}) if isinstance(data, dict) else json.dumps(data)
 
 
 def cut_utf8(text: str) -> bytes:
-    """The first byte of each character beyond ASCII is lost, now and then."""
+    """Loses the first byte 0xC3 of each event, with which é and other letters begin."""
     return text.encode().replace(b"\xc3", b"", 1)
 
 
@@ -141,7 +141,7 @@ def unescaped(data: Any) -> str:
 
 
 def takes_all(given: Any) -> list[str]:
-    """Whatever it is."""
+    """Accepts any value, and ignores what is not a stop."""
     stops = given if isinstance(given, list) else [given]
     return [stop for stop in stops if isinstance(stop, str) and stop]
 
@@ -168,7 +168,7 @@ def without_number_check(body: Any) -> Any:
 
 
 def items(status: str) -> Any:
-    """Of a response that is incomplete."""
+    """Gives the items of an incomplete response this status."""
 
     def change(response: Any) -> Any:
         if response["status"] != "incomplete":
@@ -179,7 +179,7 @@ def items(status: str) -> Any:
 
 
 def complete_details(response: Any) -> Any:
-    """A status that says that it was cut, and nothing that says by what."""
+    """The status says that the response is incomplete, but nothing says why."""
     return {**response, "incomplete_details": None} if response["status"] == "incomplete" else response
 
 
@@ -198,7 +198,7 @@ async def empty_block_in_a_stream(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Counts that stand before the last text, and so before the end."""
+    """Sends the usage before the text, and so before the end."""
     kept = [data async for data in source]
     counts = [data for data in kept if isinstance(data, dict) and data.get("usage")]
     for data in [*counts, *(one for one in kept if one not in counts)]:
@@ -206,7 +206,7 @@ async def usage_before_the_reason(source: AsyncIterator[Any]) -> AsyncIterator[A
 
 
 async def two_answers_of_a_block(source: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Each delta is a block of its own, as if it began anew."""
+    """Puts each delta in a block of its own, but with the index 0."""
     index = -1
     async for data in source:
         if data["type"] == "content_block_delta":

@@ -1,4 +1,4 @@
-"""Stops that a request names, and a server reads wrongly, or forgets beside what else the request says."""
+"""Wrong servers that read the stops of a request wrongly, or forget them if the request has certain other options."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def at_most_four(given: Any) -> list[str]:
 
 
 def forgets(name: str, which: Callable[[Any], Any]) -> Callable[[Ask], Ask]:
-    """The stops, or the ids, of some bodies."""
+    """Drops the field `name` (the stops or the ids) of requests whose body `which` chooses."""
     return lambda ask: replace(ask, **{name: []}) if which(ask.body) else ask
 
 
@@ -98,7 +98,7 @@ def reads_messages_of(role: str) -> type[Generation]:
 
 
 class BeginsInThePrompt(Generation):
-    """The scanner has read the prompt's end."""
+    """The scanner also reads the end of the prompt, so that a stop may begin there."""
 
     def __init__(self, staged: Staged, ask: Ask) -> None:
         super().__init__(staged, ask)
@@ -114,7 +114,7 @@ class BeginsInThePrompt(Generation):
 
 
 class OnlyTheFirstRow(Generation):
-    """Has stops."""
+    """Only the first row has stops."""
 
     @property
     def rows(self) -> list[Generation]:  # type: ignore[override]
@@ -198,7 +198,7 @@ def asks_json(body: Any) -> bool:
 
 
 async def closes_the_object(made: Generation) -> Parts:
-    """Of an answer in JSON that a stop cut."""
+    """Adds a closing brace to an answer in JSON that a stop cut."""
     async for part in made.texts():
         yield part
     if made.end[0] == "stop_sequence" and asks_json(made.ask.body):
@@ -212,7 +212,7 @@ class OnlyTheFirstId(Generation):
 
 
 class IdsInReasoning(Generation):
-    """End the answer, which has not begun."""
+    """A stop token in the reasoning ends the answer, which has not begun."""
 
     async def steps(self) -> Any:
         async for token, piece in super().steps():
@@ -224,7 +224,7 @@ class IdsInReasoning(Generation):
 
 
 class IdsBeforeStops(Generation):
-    """A token that ends the answer is looked for before the text, also of a token that was several steps ago."""
+    """Reports a stop string as the first of the request's stop tokens, although that token did not come."""
 
     def answer(self, token: int, text: str) -> Iterator[str]:
         found = list(super().answer(token, text))
@@ -234,7 +234,7 @@ class IdsBeforeStops(Generation):
 
 
 def nulls_are(word: str) -> Callable[[Any], list[str]]:
-    """What a language makes of null, also among stops."""
+    """Reads null, also among stops, as the word that a programming language prints for it."""
     return lambda given: right_stops([word if one is None else one for one in listed(given)])
 
 

@@ -1,4 +1,4 @@
-"""The wrong stop, or none, or one where there is none: how stops are compared, chosen and kept."""
+"""Wrong servers that compare, choose or keep stops wrongly: a wrong stop fires, or none, or one that is not there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def first_but_longest(one: Simple, before: int) -> Found | None:
 
 
 def without_fallback(*, looks_again: bool) -> type[Simple]:
-    """After a mismatch a stop begins anew, behind the character or with it: overlapping beginnings are missed."""
+    """After a mismatch the search begins anew after the character, or with `looks_again` at it, and misses overlaps."""
 
     def find(one: Simple, before: int) -> Found | None:
         for stop in one.stops:
@@ -55,7 +55,7 @@ class Patterns(Simple):
 
 
 def alike(change: Callable[[str], str]) -> type[Simple]:
-    """Finds what is only like a stop: character by character, the same after `change`."""
+    """Also finds text that is not a stop, but is the same as one after `change`."""
 
     class Alike(Simple):
         def found(self) -> list[Found]:
@@ -72,7 +72,7 @@ def alike(change: Callable[[str], str]) -> type[Simple]:
 
 
 def of_stops(change: Callable[[str], str]) -> type[Simple]:
-    """Looks for something else than it was given, and reports what it was given."""
+    """Looks for the changed stops, and reports the stops that were given."""
 
     class Changed(Simple):
         def __init__(self, stops: list[str]) -> None:
@@ -104,7 +104,7 @@ def bare(text: str) -> str:
 
 
 class OnlyTheFirstTokenId(Around):
-    """The stop's tokens are compared, but only the first: here a token is a byte."""
+    """Compares only the first token of each stop. The tokenizer makes one token of each byte of a stop."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)

@@ -1,4 +1,4 @@
-"""Right for one request; wrong for several at once, one after another, or after one whose client went away."""
+"""Wrong servers that are right for one request, but wrong for several at once or in turn, or after a client left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Key = Callable[[Ask], Any]
 
 @dataclass
 class Shared:
-    """What all requests of a server find."""
+    """The state that all requests of a server share."""
 
     running: int = 0
     stopped: int = 0
@@ -37,7 +37,7 @@ def shared(made: Generation) -> Shared:
 
 
 def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = False) -> Callable[[Ask], Ask]:
-    """A field of a request is made of its own value and of the one before, of all requests or of a connection's."""
+    """Makes a field of a request from its value in the request before (on the connection, or on any) and its own."""
     known: dict[Any, Any] = {}
 
     def ask(ask: Ask) -> Ask:
@@ -49,12 +49,12 @@ def kept(name: str, then: Callable[[Any, Any], Any], *, by_connection: bool = Fa
 
 
 def or_before(before: Any, mine: Any) -> Any:
-    """What the request before had, if this one has none."""
+    """Returns the value of the request before if this one has none."""
     return mine or before
 
 
 class OneScanner:
-    """For all requests."""
+    """One scanner for all requests."""
 
     def __init__(self) -> None:
         self.current = Simple([])
@@ -65,7 +65,7 @@ class OneScanner:
 
 
 class OneListOfStops:
-    """For all requests: that of the newest one."""
+    """One list of stops for all requests: that of the newest request."""
 
     def __init__(self) -> None:
         self.stops: list[str] = []
@@ -89,7 +89,7 @@ class NullIsTheLast:
 
 
 class AfterARefusal:
-    """What the next request has for stops when stops were refused: `then` gets those and its own."""
+    """Changes the stops of the request after one whose stops were refused: `then` gets those stops and its own."""
 
     def __init__(self, then: Callable[[Any, list[str]], list[str]]) -> None:
         self.then = then
@@ -126,11 +126,11 @@ class LeftByARefusal:
         return body if body.get(self.name) or not owed else {**body, self.name: owed}
 
 
-# What happens to some of the requests.
+# Defects in only some of the requests.
 
 
 def beyond(count: int, then: Chunks) -> Chunks:
-    """To those beside more than so many others."""
+    """Answers with `then` while more than `count` requests run."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -145,7 +145,7 @@ def beyond(count: int, then: Chunks) -> Chunks:
 
 
 def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = False) -> Chunks:
-    """To those with such a number, of all requests or of a connection's."""
+    """Answers with `then` the requests whose number, among all requests or those of a connection, `which` chooses."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -158,7 +158,7 @@ def nth(which: Callable[[int], bool], then: Chunks, *, by_connection: bool = Fal
 
 
 def after_leaving(then: Chunks, *, held: bool = False) -> Chunks:
-    """What happens to the request after one whose client went away; with `held`, while text was held."""
+    """Answers with `then` the request after one whose client left; with `held`, only if it left while text was held."""
 
     async def chunks(made: Generation) -> Parts:
         here = shared(made)
@@ -263,24 +263,24 @@ def counts_all(made: Generation) -> int:
 
 
 def names_the_last(made: Generation) -> tuple[str, Any]:
-    """An end of the turn has the name of the stop before it."""
+    """Reports an EOS as the stop that fired last, in an earlier answer."""
     here = shared(made)
     if made.end[0] == "stop_sequence":
         here.last = made.end
     return here.last if made.end[0] == "eos" and here.last[1] is not None else made.end
 
 
-# Answers that are given again.
+# Answers that are used again for other requests.
 
 
 def but(*names: str) -> Key:
-    """What tells requests apart, without these."""
+    """Returns the key of a cache: the fields of a request, without these."""
     fields = [name for name in ("prompt", "stops", "stop_token_ids", "max_tokens", "stream") if name not in names]
     return lambda ask: str([getattr(ask, name) for name in fields])
 
 
 def cached(key: Key, *, partial: bool = False, end: bool = True) -> Chunks:
-    """Answers are cached by `key`; if `partial`, also those whose client went away; without their end, if not `end`."""
+    """Caches answers by `key`; with `partial`, also those whose client left. Without `end`, they end as at an EOS."""
 
     async def chunks(made: Generation) -> Parts:
         answers: dict[Any, Any] = made.staged.memory.setdefault("answers", {})
@@ -312,7 +312,7 @@ class Flight:
 
 
 def merged(key: Key, *, late: bool = False) -> Chunks:
-    """A request with the key of one that is running gets its answer; if `late`, the rest of it."""
+    """Gives a request the answer of a running one with the same key; with `late`, only the rest of that answer."""
 
     async def chunks(made: Generation) -> Parts:
         flying: dict[Any, Flight] = made.staged.memory.setdefault("flying", {})
@@ -340,7 +340,7 @@ def merged(key: Key, *, late: bool = False) -> Chunks:
 
 
 async def leaves_what_the_limit_held(made: Generation) -> Parts:
-    """To the next request."""
+    """Sends the text that was held at the limit with the next answer."""
     yield "answer", made.staged.memory.pop("held", "")
     last = ""
     async for kind, last in made.texts():

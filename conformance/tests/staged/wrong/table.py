@@ -11,7 +11,7 @@ Parts = AsyncIterator[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Wrong:
-    """A server that does one thing wrong, and the case and the promises by which the kit finds it."""
+    """A server that does one thing wrong, the case that finds it, and the promises (groups of rules) that it breaks."""
 
     name: str
     case: str

@@ -1,5 +1,5 @@
-"""The right stop and the wrong text: lost, doubled, leaked, cut at the wrong place or decoded wrongly, everywhere or
-from some place of the text on."""
+"""Wrong servers with the right stop and the wrong text: it is lost, doubled, leaked, cut at the wrong place or decoded
+wrongly, everywhere or from some place of the text on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stopscan_conformance.reciter import EOS as EOS_TEXT
 
 
 def without_the_stop(one: Simple, before: int) -> Found | None:
-    """What follows the stop in its token leaks."""
+    """Sends the text that follows the stop in its token."""
     found = Simple.find(one, before)
     if found:
         one.text = one.text[: found[0]] + one.text[found[0] + len(found[1]) :]
@@ -26,7 +26,7 @@ def without_the_stop(one: Simple, before: int) -> Found | None:
 
 
 class DeletesTheStop(Simple):
-    """And goes on."""
+    """Removes the stop from the text, and goes on."""
 
     def find(self, before: int) -> Found | None:
         if found := super().find(before):
@@ -53,7 +53,7 @@ class ReadsAgainWhatWasHeld(Simple):
 
 
 class CountsBytes(Simple):
-    """Searches the characters, and cuts the bytes."""
+    """Counts the place of the stop in characters, and cuts the text after that number of bytes."""
 
     def find(self, before: int) -> Found | None:
         found = super().find(before)
@@ -77,7 +77,7 @@ class Latin(EachTokenAlone):
 
 
 async def stops_in_reasoning(made: Generation) -> Parts:
-    """Without a notion of reasoning, but for the field that it is in."""
+    """Lets stops fire in the reasoning, which is still in a field of its own."""
     thought = ""
     async for kind, text in made.texts():
         if kind == "reasoning":
@@ -126,7 +126,7 @@ class NoStopAfterReasoning(Generation):
 
 
 class AcrossTheEdge(Generation):
-    """The scanner reads the reasoning, too, and only what it finds there does not count."""
+    """The scanner also reads the reasoning, so that a stop may begin there and end in the answer."""
 
     async def texts(self) -> Parts:
         kind, text = "answer", ""
@@ -151,7 +151,7 @@ class ScansThePrompt(Simple):
 
 
 def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """The text of each part changed."""
+    """Changes the text of each part."""
 
     async def changed(made: Generation) -> Parts:
         async for kind, text in made.texts():
@@ -161,7 +161,7 @@ def parts(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
 
 
 def joined(change: Callable[[str], str]) -> Callable[[Generation], Parts]:
-    """The text of the whole answer changed."""
+    """Changes the text of the whole answer."""
 
     async def changed(made: Generation) -> Parts:
         yield "answer", change("".join([text async for kind, text in made.texts() if kind == "answer"]))
@@ -176,7 +176,7 @@ async def echoes(made: Generation) -> Parts:
 
 
 def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """What comes later is not scanned."""
+    """Scans only the first tokens or characters."""
 
     class OnlyFirst(Around):
         def read(self, text: str) -> str:
@@ -188,7 +188,7 @@ def only_first(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> Make:
-    """A stop across a border is not found; with `loses`, what was held there is gone."""
+    """Scans anew after each border, so a stop across it is not found; with `loses`, the text held there is lost."""
 
     class AnewEvery(Around):
         def read(self, text: str) -> str:
@@ -208,7 +208,7 @@ def anew_every(*, tokens: int = 0, characters: int = 0, loses: bool = False) -> 
 
 
 def decoded_anew_every(count: int) -> type:
-    """Half a character across a border is lost."""
+    """Decodes anew every `count` tokens, so a character that is split there is lost."""
 
     class Anew(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
         number = 0
@@ -228,7 +228,7 @@ def decoded_anew_every(count: int) -> type:
 
 
 def at(which: Callable[[Generation], Any], then: Callable[[Generation, int, str], Iterator[str]]) -> type[Generation]:
-    """What happens to some of the tokens of an answer."""
+    """Handles with `then` the tokens of an answer that `which` chooses."""
 
     class At(Generation):
         def answer(self, token: int, text: str) -> Iterator[str]:
@@ -242,7 +242,7 @@ def unscanned(made: Generation, token: int, text: str) -> Iterator[str]:
 
 
 def sent_first(made: Generation, token: int, text: str) -> Iterator[str]:
-    """And scanned then."""
+    """Sends all of the token's text, and scans it only then."""
     for _ in Generation.answer(made, token, text):
         yield text
 
@@ -268,7 +268,7 @@ def first_after_reasoning(made: Generation) -> bool:
 
 
 def first_of_a_long_prompt(made: Generation) -> bool:
-    """Which another kernel computes."""
+    """Engines may compute this token with another kernel."""
     return made.tokens == 1 and len(made.ask.prompt) > 400
 
 
@@ -280,7 +280,7 @@ THINK, UNTHINK = b"<think>", b"</think>"
 
 
 class JoinsAcrossTheEdge(Around):
-    """What was held before the reasoning may go on after it."""
+    """Text that is held before the reasoning may become a stop with the text after the reasoning."""
 
     at_edge = False
 
@@ -296,7 +296,7 @@ class TellsTheEdge(Generation):
 
 
 def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
-    """From there on a stop is looked for where tokens meet: one within a token, with text around it, is missed."""
+    """From there on, looks for stops only where tokens meet: misses a stop within a token that has text around it."""
 
     class FarInside(Around):
         def read(self, text: str) -> str:
@@ -309,7 +309,7 @@ def far_inside(*, tokens: int = 10**9, characters: int = 10**9) -> Make:
 
 
 def far_cut(tokens: int) -> Make:
-    """From there on the text is cut where the token begins in which the stop completes."""
+    """From there on, cuts the text at the beginning of the token in which the stop completes."""
 
     class FarCut(Around):
         def read(self, text: str) -> str:
@@ -320,7 +320,7 @@ def far_cut(tokens: int) -> Make:
 
 
 class EqualHold(Around):
-    """If as much is held after a token as before, nothing seems to be new: what became safe is lost."""
+    """If as much text is held after a token as before, takes it that nothing is new, and loses the safe text."""
 
     held = 0
 
@@ -331,17 +331,17 @@ class EqualHold(Around):
 
 
 def without_mark() -> Any:
-    """U+FEFF at the beginning is taken for a byte order mark."""
+    """Reads U+FEFF at the beginning as a byte order mark, so it is lost."""
     return codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
 
 
 def limit_on_the_eos(made: Generation) -> tuple[str, Any]:
-    """An EOS that is the last token of the limit is not seen."""
+    """Reports an EOS in the last token that the limit allows as the limit."""
     return ("length", None) if made.end[0] == "eos" and made.tokens == made.ask.max_tokens else made.end
 
 
 class EndTokenIsScanned(Generation):
-    """The text of the EOS is scanned as well; with `leaks`, what stands in it before the stop is text."""
+    """Also scans the text of the EOS; with `leaks`, also sends the part of it that is before the stop."""
 
     leaks = False
 
@@ -375,7 +375,7 @@ def marker_is_scanned(marker: bytes) -> type[Generation]:
 
 
 class StopsTakeThePlaceOfEos(Generation):
-    """With stops of its own, a request has no EOS: the generation goes on to the limit."""
+    """If a request has stops, the EOS is ordinary text, and the generation goes on to the limit."""
 
     async def steps(self) -> AsyncIterator[Piece]:
         self.ask.max_tokens = min(self.ask.max_tokens, 2000)
@@ -384,7 +384,7 @@ class StopsTakeThePlaceOfEos(Generation):
 
 
 class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[misc]
-    """An ideograph beside half a character comes again with the next token."""
+    """An ideograph before half a character comes again with the next token."""
 
     def __init__(self) -> None:
         super().__init__(errors="replace")
@@ -399,14 +399,14 @@ class IdeographTwice(codecs.getincrementaldecoder("utf-8")):  # type: ignore[mis
 
 
 async def no_half_in_whole_answers(made: Generation) -> Parts:
-    """The replacement of half a character at the end comes in streams alone."""
+    """Sends U+FFFD for half a character at the end only in streams."""
     text = ""
     async for kind, text in made.texts():
         yield kind, text if made.ask.stream else text.removesuffix("\ufffd")
 
 
 async def short_answers_are_lost(made: Generation) -> Parts:
-    """24 characters are held before the first are sent, and nobody asks for them at the end."""
+    """Holds the first 24 characters, and never sends them if no more follow."""
     waiting = ""
     begun = False
     async for kind, text in made.texts():
@@ -417,7 +417,7 @@ async def short_answers_are_lost(made: Generation) -> Parts:
 
 
 async def open_reasoning_is_said_again(made: Generation) -> Parts:
-    """Reasoning that never ends is the answer, too."""
+    """Sends reasoning that never ends again as the answer."""
     thought, last = "", ""
     async for kind, text in made.texts():
         yield kind, text
@@ -428,7 +428,7 @@ async def open_reasoning_is_said_again(made: Generation) -> Parts:
 
 
 async def cut_reasoning_is_the_answer(made: Generation) -> Parts:
-    """Reasoning that the limit cuts."""
+    """Sends reasoning that the limit cuts as the answer."""
     parts = [part async for part in made.texts()]
     for kind, text in parts:
         cut = made.end[0] == "length" and all(one == "reasoning" or not said for one, said in parts)
@@ -436,7 +436,7 @@ async def cut_reasoning_is_the_answer(made: Generation) -> Parts:
 
 
 class HoldsIdsBack(Generation):
-    """A token that ends the answer takes with it what was held."""
+    """Loses the held text if a stop token ends the answer."""
 
     def answer(self, token: int, text: str) -> Iterator[str]:
         out = list(super().answer(token, text))

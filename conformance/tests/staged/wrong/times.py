@@ -1,4 +1,5 @@
-"""The right text too late or too early, and work that nobody reads; or a wrong count of the work."""
+"""Wrong servers that send the right text too late or too early, go on generating when nobody reads it, or count the
+tokens wrongly."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def before_a_first_letter(one: Simple) -> int:
 
 
 def cut(at: Callable[[str], int]) -> Chunks:
-    """Sends what comes before `at` of the text that waits, and the rest at the end."""
+    """Sends the first `at(text)` characters of the waiting text each time, and the rest at the end."""
 
     async def chunks(made: Generation) -> Parts:
         waiting, last = "", "answer"
@@ -43,7 +44,7 @@ TASKS: set[asyncio.Task[None]] = set()
 
 
 def go_on(made: Generation, lock: AbstractAsyncContextManager[Any] = nullcontext()) -> None:  # noqa: B008
-    """Generates the same answer for nobody."""
+    """Generates the same answer again in the background. Nobody reads it."""
 
     async def rest() -> None:
         async with lock:
@@ -57,7 +58,7 @@ def go_on(made: Generation, lock: AbstractAsyncContextManager[Any] = nullcontext
 
 
 class GoesOn(Generation):
-    """To EOS or the limit, and counts it."""
+    """Goes on generating after a stop, to EOS or the limit, and counts these tokens."""
 
     limit = 2000
 
@@ -93,7 +94,7 @@ class LooksEveryEight(GoesOn):
 
 
 async def all_first(made: Generation) -> Parts:
-    """All is generated, then sent as if it came just now."""
+    """Generates the whole answer first, and then sends its parts as if they came just then."""
     for part in [part async for part in made.texts()]:
         await asyncio.sleep(0)
         yield part
@@ -109,7 +110,7 @@ async def replayed_slowly(made: Generation) -> Parts:
 
 
 def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
-    """Sends what waits when there is enough of it, or it has waited long enough."""
+    """Sends the waiting parts when `full` is true: there are enough, or they have waited long enough."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -127,7 +128,7 @@ def bursts(full: Callable[[list[tuple[str, str]], float], bool]) -> Chunks:
 
 
 def rest_at_once(after: int) -> Chunks:
-    """What follows so many pieces comes as one, at the end."""
+    """Sends the text after the first `after` pieces as one piece, at the end."""
 
     async def chunks(made: Generation) -> Parts:
         number, rest = 0, ""
@@ -143,7 +144,7 @@ def rest_at_once(after: int) -> Chunks:
 
 
 def delayed(count: int) -> Chunks:
-    """Each token's text comes so many tokens later."""
+    """Sends each token's text `count` tokens later."""
 
     async def chunks(made: Generation) -> Parts:
         waiting: list[tuple[str, str]] = []
@@ -158,7 +159,7 @@ def delayed(count: int) -> Chunks:
 
 
 def gives_up(limit: int) -> Make:
-    """What was held for so many tokens is sent, although it may become a stop."""
+    """Sends text that was held for more than `limit` tokens, although it may become a stop."""
 
     class GivesUp(Around):
         waiting = 0
@@ -172,7 +173,7 @@ def gives_up(limit: int) -> Make:
 
 
 class LateAfterAHold(Around):
-    """What turns out to be no stop comes with the next token."""
+    """Sends held text that turns out not to be a stop one token late."""
 
     def __init__(self, stops: list[str]) -> None:
         super().__init__(stops)
@@ -192,7 +193,7 @@ class LateAfterAHold(Around):
 
 
 class GoesOnAfterTheSecond(GoesOnUncounted):
-    """Stop of the list; the first ends the generation."""
+    """Goes on generating unless it was the first stop of the list that fired."""
 
     async def rest(self) -> None:
         if self.end[1] != self.ask.stops[0]:
@@ -200,7 +201,7 @@ class GoesOnAfterTheSecond(GoesOnUncounted):
 
 
 def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
-    """For clients that went away, by the generation and the kind of the last text."""
+    """Goes on generating for a client that left, if `which` is true of the generation and the kind of its last text."""
 
     async def chunks(made: Generation) -> Parts:
         ended, last = False, ""
@@ -217,7 +218,7 @@ def goes_on_if(which: Callable[[Generation, str], Any]) -> Chunks:
 
 
 async def who_left_the_queue_is_answered(made: Generation) -> Parts:
-    """One at a time; a request whose client leaves while it waits is answered all the same."""
+    """Answers one request at a time, also if the client of a request has left while it waited."""
     lock: asyncio.Lock = made.staged.memory.setdefault("lock", asyncio.Lock())
     try:
         await lock.acquire()
@@ -232,7 +233,7 @@ async def who_left_the_queue_is_answered(made: Generation) -> Parts:
 
 
 async def late_end(made: Generation) -> Parts:
-    """The last part waits."""
+    """Sends the last part after a pause."""
     before = None
     async for part in made.texts():
         if before:
