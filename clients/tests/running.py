@@ -75,9 +75,8 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
-    """Starts a server that answers a connection when no data has come for ``seconds`` (0: for 0.2 seconds).
-
-    Returns its URL, a list of the data of each connection, and an event that is set when a client has left."""
+    """Starts a server that answers a connection when no data has come for ``seconds`` (0: for 0.2 seconds). Returns its
+    URL, a list of the data of each connection, and an event that is set when a client has left."""
     listening = socket.create_server(("127.0.0.1", 0))
     read: list[bytes] = []
     gone = threading.Event()

@@ -1,4 +1,4 @@
-"""What is sent beside the text in each API: reasoning, calls, refusals, usage, and the peculiarities of some servers."""
+"""What is sent beside the text in each API: reasoning, calls, refusals and usage; and peculiarities of some servers."""
 
 from __future__ import annotations
 

@@ -51,8 +51,7 @@ class Oracle:
 
 
 def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[Any, list[Any]]:
-    """Returns the machine, and a list of the output for each event. The last element is the output at the end of the
-    source, unless a stop has ended the stream."""
+    """Returns the machine, and a list: the output for each event, and at the end of a source that no stop has ended."""
     machine = machine_for(events[0], Options(StopSet(stop), **options))
     out = []
     for event in events:

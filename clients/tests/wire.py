@@ -11,7 +11,7 @@ from typing import Any
 Event = dict[str, Any]
 Deltas = Sequence[str]
 
-TOKENS = 4711  # what the usage of every stream counts
+TOKENS = 4711  # the number of output tokens in the usage of every stream
 
 
 def chat_chunk(choices: list[Event], **fields: Any) -> Event:
@@ -126,7 +126,7 @@ class ResponsesStream:
         self.events.append({"type": kind, "sequence_number": len(self.events), **fields})
 
     def item(self, item: Event) -> None:
-        """An item that comes at once: reasoning, a call."""
+        """Adds an item that is complete at once, such as reasoning or a call."""
         index = len(self.output)
         self.add("response.output_item.added", output_index=index, item={**item, "status": "in_progress"})
         self.add("response.output_item.done", output_index=index, item=item)
@@ -247,5 +247,5 @@ WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "bedrock": bedrock,
 }
 
-# One for each row of the table, but for Gemini's other spelling.
+# A stream for each row of the table of APIs, except the row for the other spelling of Gemini's keys.
 ROWS = {**WIRES, "cohere": cohere, "llama": llama}
