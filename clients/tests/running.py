@@ -30,8 +30,7 @@ class Running:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def wait(self, seconds: float = 120) -> None:
-        """Returns when the proxy answers. Limits the total time and not the number of tries, because one try may take
-        as long as its timeout."""
+        """Returns when the proxy answers. Limits the total time, because one try may take as long as its timeout."""
         end = time.monotonic() + seconds
         with httpx.Client(base_url=self.url, trust_env=False) as client:  # one client, because a new one takes long
             while (left := end - time.monotonic()) > 0:

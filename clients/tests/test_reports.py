@@ -17,7 +17,7 @@ CHAT, MESSAGES, GEMINI = "/v1/chat/completions", "/v1/messages", "/v1beta/models
 
 
 class Answer:
-    """Sends a request through a transport to a server with a fixed answer, and keeps what came out and what was sent."""
+    """Sends a request through a transport to a server with a fixed answer. Keeps what came out and what was sent."""
 
     def __init__(
         self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any
