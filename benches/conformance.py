@@ -3,9 +3,9 @@
     python benches/conformance.py NAME [--python PYTHON] [--proxied]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables again. Without a NAME it only makes the tables. With --proxied, the kit runs on `stopscan-proxy
---api none` in front of the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the
-servers. For llama.cpp, this environment also needs gguf.
+and makes the tables again. Without a NAME it only makes the tables. With --proxied, `stopscan-proxy --api none` is in
+front of the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
+llama.cpp, this environment also needs gguf.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def report(limits: Limits) -> Iterator[str]:
     sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
     head = ("case", "ns per delta", "times `feed`")
     for language in ("english", "cjk"):
-        # After a stop `feed` does other work, so take only streams in which no setting finds a loop or a stop.
+        # After a match `feed` does other work, so take only streams in which no setting finds a loop.
         streams = [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)]
         times = net(cases, streams[:16], 15)
         yield f"## {language}\n\n" + markdown([head, *times.rows(FEED)])

@@ -91,8 +91,8 @@ def resident() -> int:
 
 
 def measured(job: str, of: str = "") -> tuple[float, int]:
-    """Returns the seconds that a job takes, and by how many bytes it raises the peak of its process. With ``of``, a
-    vocabulary, the memory is compared instead: loading its tokenizer has raised the peak."""
+    """Returns the seconds that a job takes, and by how many bytes it raises the peak memory of its process. For the
+    vocabulary ``of``, the current memory is compared instead, because loading the tokenizer has raised the peak."""
     answer = subprocess.run([sys.executable, __file__, job, of], check=True, capture_output=True, text=True)
     seconds, size = json.loads(answer.stdout)
     return seconds, size

@@ -270,7 +270,7 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """Also if a delta is sent with as much text as it had, but held text, and if held text is sent in its own event."""
+    """Also if a delta is sent with other text of the same length, and if held text is sent in an event of its own."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]

@@ -49,7 +49,7 @@ ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  
 def test_a_stream_that_ends_without_its_last_events(
     api: str, deltas: Any, stop: StopSet, length: int, include_stop: bool
 ) -> None:
-    """A pattern such as `E\\b` matches at the end of the events only if the API has ended the text."""
+    """A pattern that needs the end of the text matches only if the API has sent an event that ends the text."""
     events = WIRES[api](deltas)[:length]
     brought = "".join(text_of(api, event) or "" for event in events)
     machine, outs = run(api, events, stop, include_stop=include_stop)

@@ -107,7 +107,7 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
         out = list(scan_events(source, "END", include_stop=True))
         assert "more" not in repr(out)
         assert "more" in repr(list(source)), api
-        if api in ("anthropic", "bedrock", "responses"):  # in other APIs, an event has more fields than the text
+        if api in ("anthropic", "bedrock", "responses"):  # in other APIs, a stop may change other fields of the event
             at = next(number for number, event in enumerate(events) if "one END" in repr(event))
             assert out[at] is events[at]
 

@@ -24,7 +24,7 @@ from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
 
 CASES = [
     ("aENENDb", ["END"]),
-    ("xabcy", ["abc", "b"]),  # the client lm15 cuts "abcy" to "" in one event, and to "a" in three
+    ("xabcy", ["abc", "b"]),  # the package lm15 gives "" for this text in one event, and "a" in three
     ("é\nEN", ["END"]),  # nothing fires, and text is held at the end
     ("a\n\nb", ["\n\n", "\nb"]),
 ]
@@ -173,7 +173,7 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """A scan of the client's events would not read them to the end, and the client would forget the turn."""
+    """Once, the client's events were scanned: the client never read its stream to the end, and forgot the turn."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}
