@@ -100,7 +100,7 @@ def test_a_request_can_have_another_repeat_than_the_transport_or_none() -> None:
 
 
 REGIONS: list[tuple[Any, str]] = [
-    ({"regions": THINKING}, "<think>"),  # stops live in all regions
+    ({"regions": THINKING}, "<think>"),  # stops fire in all regions
     ({"regions": THINKING, "stop_in": ["answer"]}, "<think>END</think>"),
     ({"regions": THINKING, "stop_in": ["reasoning"]}, "END <think>"),
     ({"regions": THINKING, "protect": ["reasoning"]}, "<think>END</think>"),

@@ -118,7 +118,7 @@ def checker(api: str) -> Callable[[Any], Any]:
     else:
         raise AssertionError(api)
     validate = TypeAdapter(Event).validate_python
-    return lambda event: event if event.get("type") == "ping" else validate(event)  # pings are in no client's types
+    return lambda event: event if event.get("type") == "ping" else validate(event)  # no client has a type for pings
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_stream_of_events_that_no_table_knows(package: Any) -> None:
     body = [b'data: {"tokens": "END"}\n\n']
     client = package.Client(transport=StopTransport("END", transport=Server(package, body)))
     with (
-        client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer,  # no error before the body
+        client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer,  # no error before `read`
         pytest.raises(TypeError, match="'tokens'"),
     ):
         answer.read()

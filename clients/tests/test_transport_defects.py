@@ -82,7 +82,7 @@ def ask_anthropic(transport: StopTransport) -> Any:
 def test_a_whole_answer_that_failed_here_was_generated_again(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """The clients repeat a request that fails, but not after a 502 with ``x-should-retry: false``."""
+    """The clients repeat failed requests, but not after a 502 with ``x-should-retry: false``. No answer is kept."""
     told = []
 
     def on_match(choice: int, match: StopMatch) -> None:

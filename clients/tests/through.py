@@ -1,4 +1,4 @@
-"""The official clients over the transports, each asked in the same way."""
+"""Functions that ask the official clients over the transports, each in the same way."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def bedrock_whole(content: list[Event]) -> Event:
 
 
 def cohere(deltas: Deltas) -> list[Event]:
-    """https://docs.cohere.com/v2/docs/streaming"""
+    """A stream as in https://docs.cohere.com/v2/docs/streaming."""
 
     def content(kind: str, **fields: Any) -> Event:
         return {"type": kind, "index": 0, "delta": {"message": {"content": fields}}}
@@ -230,7 +230,7 @@ def cohere(deltas: Deltas) -> list[Event]:
 
 
 def llama(deltas: Deltas) -> list[Event]:
-    """llama.cpp's own `/completion`."""
+    """A stream of llama.cpp's own `/completion`."""
     events: list[Event] = [{"index": 0, "content": delta, "tokens": [1], "stop": False} for delta in deltas]
     end = {"stop_type": "eos", "stopping_word": "", "tokens_predicted": TOKENS}
     return [*events, {"index": 0, "content": "", "tokens": [], "stop": True, **end}]
