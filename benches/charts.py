@@ -1,4 +1,4 @@
-"""The charts of the pages, readable on a light and on a dark page."""
+"""Draws the charts of the pages, in colours that are readable on a light and on a dark page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def time_over_stops(curves: dict[str, dict[int, float]], title: str, file: str) 
 
 
 def label_ends(axes: Axes, curves: dict[str, dict[int, float]]) -> None:
-    """Names each curve at its right end, in the curve's colour, no two of them over each other."""
+    """Writes the name of each curve at its right end, in the curve's colour. Moves names up that would overlap."""
     step = 1.75
     last = 0.0
     lines = sorted(
@@ -66,7 +66,7 @@ def label_ends(axes: Axes, curves: dict[str, dict[int, float]]) -> None:
 
 
 def withheld(deltas: list[str], stop: list[str]) -> None:
-    """Characters that have arrived and are not emitted, after each delta."""
+    """Draws how many characters have arrived and are not emitted yet, after each delta."""
     deltas = deltas[:400]
     read = [0, *accumulate(map(len, deltas))]
     curves = [
@@ -94,7 +94,7 @@ def withheld(deltas: list[str], stop: list[str]) -> None:
 def withheld_by(
     emitting: Callable[[Iterator[str], list[str]], Iterable[str]], deltas: list[str], stop: list[str]
 ) -> list[int]:
-    """How many characters of the text so far were not emitted when the next delta was asked for."""
+    """Returns, for each delta, how many characters had arrived but were not emitted when the next was requested."""
     read = emitted = 0
     counts = []
 

@@ -1,10 +1,10 @@
-"""The measured tables of docs/conformance.md.
+"""Measures servers with the conformance kit, and makes the tables of docs/conformance.md.
 
     python benches/conformance.py NAME [--python PYTHON] [--proxied]
 
 starts the server NAME in the environment of PYTHON, runs the conformance kit on it, writes docs/conformance/NAME.json
-and makes the tables anew; without a NAME it only makes the tables. With --proxied, `stopscan-proxy --api none` stands
-before the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
+and makes the tables again. Without a NAME it only makes the tables. With --proxied, `stopscan-proxy --api none` is in
+front of the server, and the file is docs/conformance/proxied/NAME.json. `conformance_servers.py` has the servers. For
 llama.cpp, this environment also needs gguf.
 """
 
@@ -42,7 +42,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENT = ROOT / "docs" / "conformance.md"
 RESULTS = ROOT / "docs" / "conformance"
 PROXIED = RESULTS / "proxied"
-DEAD = "generation thread died"  # mlx_lm.server says so to each request that comes later, with a 404
+DEAD = "generation thread died"  # the message of mlx_lm.server, with a 404, to every request after that
 CLIENTS = ("openai", "anthropic", "ollama", "httpx")
 
 
@@ -82,7 +82,7 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
                     run(Server(proxy.url if proxy else upstream, model=named, timeout=120), left, found)
             results |= found
             dead = [case for case in left if DEAD in found[case].detail]
-            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # one of the first ends the server
+            left = dead if len(dead) < len(left) else dead[AT_ONCE:]  # all dead: one of the first ends the server
     measured = {
         "title": column.title,
         "command": command_to_read(column),
@@ -91,13 +91,13 @@ def measure(column: Column, python: str, apis: Sequence[str], *, proxied: bool) 
         "date": date.today().isoformat(),
         "apis": {api: summary({case: one for case, one in results.items() if case.api == api}) for api in apis},
     }
-    # What servers say of the model has the path of a folder that is gone.
+    # The answers of servers may contain the path of the model in the temporary folder, which is deleted.
     without_folder: dict[str, Any] = json.loads(json.dumps(measured).replace(f"{folder}/", ""))
     return without_folder
 
 
 def with_earlier(path: Path, measured: dict[str, Any]) -> dict[str, Any]:
-    """What was measured, with the other APIs of the same server that were measured on the same day."""
+    """Returns what was measured, together with earlier results of the same day for other APIs of the same server."""
     earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if any(earlier.get(name) != measured[name] for name in ("command", "versions", "clients", "date")):
         return measured
@@ -145,7 +145,7 @@ def versions(python: str, packages: Sequence[str]) -> dict[str, str]:
 
 
 def summary(results: dict[Case, Result]) -> dict[str, Any]:
-    """What is shown of an API: promises kept of those judged, cases passed of those sent by topic, and the faults."""
+    """Returns the results of an API: the promises kept of those judged, the cases passed of each topic, the faults."""
     judged = {case: one for case, one in results.items() if one.outcome != "not supported"}
     faults = Counter((column, one.columns[column]) for one in judged.values() for column in one.wrong)
     refused = Counter(one.detail for one in results.values() if one.outcome == "not supported")
@@ -175,7 +175,7 @@ def summary(results: dict[Case, Result]) -> dict[str, Any]:
 
 
 def written(measured: dict[str, Any]) -> str:
-    """A line for each API."""
+    """Returns the measurement as JSON, with a line for each API."""
     apis = ",\n".join(
         f"{json.dumps(api)}: {json.dumps(found, ensure_ascii=False)}" for api, found in measured["apis"].items()
     )
@@ -184,7 +184,7 @@ def written(measured: dict[str, Any]) -> str:
 
 
 def make_tables() -> None:
-    """Replaces what is between the document's markers."""
+    """Replaces the tables between the markers of the document."""
     found = {name: RESULTS / f"{name}.json" for name in SERVERS}
     measured = [json.loads(path.read_text()) for path in found.values() if path.exists()]
     text = DOCUMENT.read_text(encoding="utf-8")
@@ -200,7 +200,7 @@ def make_tables() -> None:
 
 
 def by_server(measured: list[dict[str, Any]]) -> Iterator[str]:
-    """The first API of each server; the files have all of them."""
+    """Yields the lines of a table with the first API of each server. The files have all APIs."""
     yield f"| server | measured | API | {' | '.join(COLUMNS)} | not supported |"
     yield "|---|---|---|" + "---:|" * len(COLUMNS) + "---:|"
     for one in measured:

@@ -1,4 +1,4 @@
-"""The servers of docs/conformance.md: how each is started. A server is added with an entry in `SERVERS`."""
+"""The servers of docs/conformance.md, and how each is started. To add a server, add an entry to `SERVERS`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLAIN = tuple(api for api in APIS if not api.startswith("harmony"))
 
 @dataclass(frozen=True)
 class Column:
-    """`command` has `{python}`, `{bin}` (its folder), `{model}`, `{gguf}` and `{port}`."""
+    """A server. `command` may contain `{python}`, `{bin}` (the folder of Python), `{model}`, `{gguf}` and `{port}`."""
 
     title: str
     command: str
@@ -20,7 +20,7 @@ class Column:
     model: str | None = None
     apis: Sequence[str] = PLAIN
     environment: dict[str, str] = field(default_factory=dict)
-    proxy: Sequence[str] = ()  # what else the proxy is told
+    proxy: Sequence[str] = ()  # more options for the proxy
 
 
 VLLM = (
@@ -34,9 +34,9 @@ SGLANG = (
 )
 SGLANG_PROTECT = {"STOPSCAN_SGLANG": "1", "STOPSCAN_SGLANG_PROTECT": '["<think>", "</think>"]'}
 PROTECT = {"STOPSCAN_VLLM": "1", "STOPSCAN_VLLM_PROTECT": '["<think>", "</think>"]'}
-# Of servers that write the reasoning into the answer.
+# Options of the proxy for servers that write the reasoning into the answer.
 THOUGHTS = ("--protect", "<think>", "</think>")
-# The wheel has no command. On a busy machine its threads, which wait for each other, take 30 times as long as one.
+# The wheel has no command. On a busy machine its threads wait for each other, and take 30 times as long as one thread.
 LLAMA_CPP = (
     "import threading, xllamacpp as x; p = x.CommonParams(); "
     'p.model.path, p.model_alias, p.port, p.n_ctx, p.n_parallel = "{gguf}", ["reciter"], {port}, 32768, 4; '
@@ -69,7 +69,7 @@ SERVERS = {
     "sglang": Column("sglang", SGLANG, ("sglang", "torch"), proxy=THOUGHTS),
     "llama-cpp-python": Column(
         "llama-cpp-python",
-        # Else a request ends the stream of the one before.
+        # Without `--interrupt_requests False`, a request ends the stream of the request before it.
         "{python} -m llama_cpp.server --model {gguf} --model_alias reciter --n_ctx 8192 --interrupt_requests False "
         "--port {port}",
         ("llama-cpp-python",),

@@ -1,4 +1,4 @@
-//! The core, beside the other one that was considered: the automata of the aho-corasick crate, driven state by state
+//! The core, beside the alternative that was considered: the automata of the aho-corasick crate, driven state by state
 //! with a table of hold lengths.
 
 use std::alloc::System;
@@ -27,7 +27,7 @@ const CHINESE: &str = "停止序列告诉模型在哪里结束回答。文本是
 const REALISTIC: [&str; 4] = ["END", "</s>", "<|im_end|>", "\n\nHuman:"];
 const LONG: usize = 2_000_000;
 
-/// Stops of one kind, as templates have them.
+/// Stops that differ only in their number, like the special tokens of chat templates.
 fn numbered(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("<|stop_{number:04}|>")).collect()
 }
@@ -46,13 +46,13 @@ fn realistic() -> Vec<String> {
     REALISTIC.map(String::from).to_vec()
 }
 
-/// Without the lines in which a stop would fire.
+/// The English text without the lines in which a stop would fire.
 fn english() -> String {
     let lines = ENGLISH.split_inclusive('\n');
     lines.filter(|line| !REALISTIC.iter().any(|stop| line.contains(stop))).collect()
 }
 
-/// Much like a tokenizer's: a word with the character before it, in pieces of at most eight characters.
+/// Deltas like those of a tokenizer: a word with the character before it, in pieces of at most eight characters.
 fn deltas(text: &str) -> Vec<&str> {
     let mut deltas = Vec::new();
     let (mut start, mut count) = (0, 0);
@@ -101,7 +101,7 @@ struct Driven<A> {
 }
 
 impl<A: Automaton> Driven<A> {
-    /// A state is known only by its number, so the table is filled by walking every proper prefix of every stop.
+    /// The crate knows a state only by its number, so the table is filled by walking every proper prefix of every stop.
     fn new(automaton: A, stops: &[String]) -> Driven<A> {
         let start = automaton.start_state(Anchored::No).unwrap();
         let mut prefixes = Vec::new();
@@ -166,7 +166,7 @@ fn nfa(stops: &[String]) -> NFA {
     NFA::builder().match_kind(MatchKind::Standard).build(stops).unwrap()
 }
 
-/// How many bytes of `deltas` were safe to emit.
+/// Feeds all `deltas`, and returns how many of their bytes were safe to emit.
 fn feed_all(scanner: &mut impl Feed, deltas: &[&str]) -> usize {
     scanner.reset();
     let safe: usize = deltas.iter().map(|delta| black_box(scanner.feed(black_box(delta))).len()).sum();
@@ -254,7 +254,7 @@ fn compile(criterion: &mut Criterion) {
     }
 }
 
-/// Prints what 100,000 stops take of the heap. The peak is that of the process, so the smallest comes first.
+/// Prints how much heap 100,000 stops take. The peak is that of the whole process, so the smallest is measured first.
 fn heap() {
     let stops = scattered(100_000);
     report("stopscan", || StopSet::new(&stops).unwrap());

@@ -1,6 +1,6 @@
-"""Instructions that a call takes, with the loop around it, as callgrind counts them.
+"""Counts the instructions of a call, and of the loop around it, with callgrind.
 
-They do not depend on what else the machine does.
+The count does not depend on what else the machine does.
 
     python benches/instructions.py
 

@@ -1,7 +1,7 @@
-//! How often loops are found in texts that are none, by kind of text and setting.
+//! How often `Repeat` finds a loop in ordinary texts, which do not loop, by kind of text and setting.
 //!
 //! `cargo bench --bench loop_counts -- FOLDER…` reads all text files of the folders, each text once, and the texts of
-//! `model_texts.rs`. After a loop the rest of it is passed over, so that each counts once.
+//! `model_texts.rs`. After a loop is found, the rest of it is skipped, so that each loop counts once.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};
@@ -14,7 +14,7 @@ use stopscan::{Loops, Repeat};
 
 mod model_texts;
 
-/// Count, longest period and least length.
+/// The settings of `Repeat`: count, longest period and least length.
 const SETTINGS: [(usize, usize, usize); 9] = [
     (4, 1024, 32),
     (4, 1024, 64),
@@ -28,7 +28,7 @@ const SETTINGS: [(usize, usize, usize); 9] = [
 ];
 const DEFAULT: usize = 4;
 
-/// More of one kind would only say what that kind does.
+/// The most characters that are read of a kind. With more, the total would only show what that kind does.
 const MOST_OF_A_KIND: usize = 60_000_000;
 const MOST_OF_A_FILE: u64 = 4_000_000;
 
@@ -40,7 +40,7 @@ struct Kind {
     files_with_any: usize,
 }
 
-/// How many loops `text` has. What goes on with the same period is the same loop.
+/// Counts the loops in `text`. Text that goes on with the same period belongs to the same loop.
 fn loops(repeat: &Repeat, text: &str) -> usize {
     let (mut loops, mut rest, mut count) = (Loops::new(repeat), text, 0);
     while let Some(found) = loops.feed(rest, true) {
@@ -53,7 +53,7 @@ fn loops(repeat: &Repeat, text: &str) -> usize {
     count
 }
 
-/// What kind of text a file is, if it is one.
+/// Returns the kind of text in a file, or `None` if the file is of no kind that is counted.
 fn kind(path: &Path) -> Option<&'static str> {
     if path.to_string_lossy().contains("/man/") {
         return Some("manuals (man)");

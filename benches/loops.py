@@ -1,6 +1,6 @@
 """What `Repeat` adds to `feed`, and, where vLLM is installed, what vLLM's own check of the token ids costs.
 
-`cargo bench --bench loops` has what the core takes, and the worst texts.
+`cargo bench --bench loops` measures the core alone, and the worst texts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def report(limits: Limits) -> Iterator[str]:
     sets = [StopSet(repeat=repeat) for repeat in SETTINGS.values()]
     head = ("case", "ns per delta", "times `feed`")
     for language in ("english", "cjk"):
-        # After a stop `feed` does other work, so no setting may end a stream.
+        # After a match `feed` does other work, so take only streams in which no setting finds a loop.
         streams = [deltas for deltas in windows(language) if not any(stops.find("".join(deltas)) for stops in sets)]
         times = net(cases, streams[:16], 15)
         yield f"## {language}\n\n" + markdown([head, *times.rows(FEED)])
@@ -47,7 +47,7 @@ def report(limits: Limits) -> Iterator[str]:
 
 
 def beside_vllm() -> str:
-    """A stream of random words, each of them one token."""
+    """Returns a table for a stream of random words, each of which is one token."""
     from vllm.sampling_params import RepetitionDetectionParams
     from vllm.v1.core.sched.utils import check_sequence_repetition
 

@@ -1,5 +1,5 @@
-//! What the detection of loops costs on top of `feed`, in one run with it: by kind of text and setting, and on the texts
-//! that cost it most. `cargo bench --bench loops [-- PART OF A TEXT'S NAME]`
+//! What the detection of loops costs in addition to `feed`, both measured in one run: by kind of text and setting, and
+//! on the texts that cost most. `cargo bench --bench loops [-- PART OF A TEXT'S NAME]`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ impl Random {
         (self.0 >> 33) as usize % limit
     }
 
-    /// Characters of `alphabet`, the first ones more often.
+    /// A text of random characters of `alphabet`. If `skewed`, the first characters are more frequent.
     fn text(&mut self, alphabet: &str, skewed: bool) -> String {
         let letters: Vec<char> = alphabet.chars().collect();
         let mut place = || match skewed {
@@ -48,7 +48,7 @@ impl Random {
     }
 }
 
-/// As long as tokens are: 4.6 characters on average, 1.5 of Chinese.
+/// Deltas as long as tokens: 4.6 characters on average, 1.5 in Chinese.
 fn deltas(text: &str) -> Vec<&str> {
     let (mut random, mut deltas, mut rest) = (Random(7), Vec::new(), text);
     while !rest.is_empty() {
@@ -61,8 +61,8 @@ fn deltas(text: &str) -> Vec<&str> {
     deltas
 }
 
-/// The least time that `round` makes of `read` for each part of the deltas, over all rounds, added up: what else the
-/// machine does falls into few parts of a round. In nanoseconds a delta.
+/// Nanoseconds per delta. `round` returns a fresh reader. The deltas are timed in parts, and the least times of the
+/// parts over all rounds are added, because other work on the machine disturbs only a few parts of a round.
 fn time<R: FnMut(&str)>(deltas: &[&str], round: impl Fn() -> R) -> f64 {
     let mut least = vec![Duration::MAX; deltas.len().div_ceil(PART)];
     for _ in 0..ROUNDS {
@@ -110,7 +110,7 @@ fn measure(name: &str, text: &str, repeats: &[Repeat]) {
     for repeat in repeats {
         let a_delta = time(&deltas, || {
             let mut loops = Loops::new(repeat);
-            // Unarmed, so that what loops costs what it costs and does not fire.
+            // `false` keeps the detection from firing, so that a text that loops is read to its end.
             move |delta: &str| _ = black_box(loops.feed(delta, false))
         }) - empty;
         print!(" | {a_delta:.1}, {:.2}", a_delta * deltas.len() as f64 / characters);

@@ -1,4 +1,4 @@
-"""Timing of cases in turn, so that other work on the machine disturbs all of them alike."""
+"""Times cases in turn, so that other work on the machine disturbs all of them equally."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOP, EMPTY = "loop over a list", "empty Python method"
 
 @dataclass(frozen=True)
 class Case:
-    """`prepare` makes fresh objects of the input, `run` is timed, `check` asserts the result for the input."""
+    """`prepare` makes a fresh object from an input, `run` takes it and is timed, `check` asserts the result."""
 
     name: str
     prepare: Callable[[Any], Any]
@@ -43,12 +43,12 @@ def exhaust(stream: Iterable[Any]) -> None:
 
 
 def own(function: Callable[[Any], object]) -> Callable[[Any], object]:
-    """A copy with code of its own: CPython specializes a loop's bytecode for the types that it sees in it."""
+    """Returns a copy with its own bytecode, because CPython specializes bytecode for the types that it has seen."""
     return FunctionType(function.__code__.replace(), function.__globals__)
 
 
 def fresh_all(pieces: list[Any]) -> list[Any]:
-    """New strings, which have no cached UTF-8 yet, as a decoder's strings have none. Token ids stay as they are."""
+    """Returns new strings, which have no cached UTF-8, like the strings of a decoder. Token ids stay as they are."""
     return [fresh(piece) if isinstance(piece, str) else piece for piece in pieces]
 
 
@@ -57,7 +57,7 @@ def generated(deltas: list[str]) -> Iterator[str]:
 
 
 def yardsticks() -> list[Case]:
-    """The bare loop, which is subtracted, and the empty method, with which the rest is compared."""
+    """Returns the bare loop, whose time is subtracted, and the empty method, with which the others are compared."""
     return [
         Case(LOOP, fresh_all, own(exhaust)),
         Case(EMPTY, lambda pieces: (Empty(), fresh_all(pieces)), own(feed_each)),
@@ -65,7 +65,7 @@ def yardsticks() -> list[Case]:
 
 
 def feeding(name: str, make: Callable[[], Any]) -> Case:
-    """`feed` of what `make` returns, piece by piece. No stop fires, and nothing is lost."""
+    """Feeds each piece to the object that `make` returns. Checks that no text is cut or lost."""
 
     def check(pieces: list[Any]) -> None:
         target = make()
@@ -77,7 +77,7 @@ def feeding(name: str, make: Callable[[], Any]) -> Case:
 
 
 def streaming(name: str, stream: Callable[[list[str]], Iterable[str]]) -> Case:
-    """An iterator of safe text over deltas, read to its end."""
+    """Reads an iterator of safe text to its end. Checks that no text is cut or lost."""
 
     def check(deltas: list[str]) -> None:
         assert "".join(stream(deltas)) == "".join(deltas)
@@ -100,7 +100,7 @@ class Net:
 
 
 def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
-    """The cases beside the yardsticks."""
+    """Returns the times of the cases and of the empty method."""
     total = sum(map(len, inputs))
     times = {name: time / total for name, time in interleaved([*yardsticks(), *cases], inputs, passes).items()}
     loop = times.pop(LOOP)
@@ -108,8 +108,8 @@ def net(cases: list[Case], inputs: list[list[Any]], passes: int) -> Net:
 
 
 def interleaved(cases: list[Case], inputs: list[Any], passes: int) -> dict[str, float]:
-    """Nanoseconds for all inputs together, by case: the fastest run of each input. Each case runs on an input before
-    the next input's turn."""
+    """Returns the nanoseconds of each case: the sum of its fastest run on each input. All cases run on an input before
+    the next input, ``passes`` times."""
     for case in cases:
         case.check(inputs[0])
     fastest = {case.name: [float("inf")] * len(inputs) for case in cases}

@@ -1,4 +1,4 @@
-"""The memory of one job in a process of its own: `measured(JOB)`."""
+"""`measured(JOB)`: the time and memory of one job in a process of its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from workload import scattered, tokenizer, vocabularies
 
 import stopscan
 
-SCANNERS = 100_000  # streams of a server's front process
+SCANNERS = 100_000  # the number of streams in a server's front process
 
 
 def scanners() -> Callable[[], object]:
-    """As servers make them, each in mid-stream with nothing held."""
+    """Makes scanners as servers do. Each is in the middle of its stream and holds no text."""
     stops, kept = stopscan.StopSet(["END", "</s>"]), []
 
     def job() -> None:
@@ -34,7 +34,7 @@ def scanners() -> Callable[[], object]:
 
 
 def token_scanners() -> Callable[[], object]:
-    """The same over token ids, with an EOS and a limit."""
+    """Makes token scanners, each with an EOS and a limit of tokens, in the middle of its stream."""
     from stopscan.tokens import TokenScanner, Vocabulary
 
     vocabulary, stops = Vocabulary(tokenizer()), stopscan.StopSet(["END", "</s>"])
@@ -78,7 +78,7 @@ def too_many() -> Callable[[], object]:
 def peak() -> int:
     """The most memory this process ever had, in bytes."""
     status = Path("/proc/self/status")
-    if status.exists():  # on Linux, what getrusage says includes the parent
+    if status.exists():  # on Linux, the number of getrusage includes the memory of the parent process
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -91,8 +91,8 @@ def resident() -> int:
 
 
 def measured(job: str, of: str = "") -> tuple[float, int]:
-    """The seconds that a job takes, and by how many bytes it raises the peak of its process (for a vocabulary, whose
-    tokenizer took much to load: the memory)."""
+    """Returns the seconds that a job takes, and by how many bytes it raises the peak memory of its process. For the
+    vocabulary ``of``, the current memory is compared instead, because loading the tokenizer has raised the peak."""
     answer = subprocess.run([sys.executable, __file__, job, of], check=True, capture_output=True, text=True)
     seconds, size = json.loads(answer.stdout)
     return seconds, size

@@ -1,4 +1,4 @@
-"""A token of a row: `RowScanner.advance` and `text`, beside mlx-lm's own detokenizer alone."""
+"""The time for a token of a row: `RowScanner.advance` and `text`, beside mlx-lm's own detokenizer alone."""
 
 from __future__ import annotations
 

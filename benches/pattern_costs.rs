@@ -1,8 +1,8 @@
-//! What it takes to compile the slowest sets of patterns that a server's user could send:
+//! The time to compile the slowest sets of patterns that a server's user could send.
 //! `cargo bench --bench pattern_costs` (a minute), `cargo bench --bench pattern_costs -- 5000` tries 5,000 random sets.
 //!
-//! A set is taken within 5 ms or refused within 3 ms. The sets are of the shapes that were slowest so far, in many sizes;
-//! random ones; and sets as people write them. Each is compiled until the time is sure, and the fastest time counts.
+//! A set must be accepted within 5 ms or refused within 3 ms. The sets have the shapes that were slowest so far, in
+//! many sizes, or are random, or as people write them. Each is compiled a few times, and the fastest time counts.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use arbitrary::{Arbitrary, Unstructured};
 
 #[path = "../tests/rust/random.rs"]
 mod random;
-#[allow(dead_code)] // of the tests
+#[allow(dead_code)] // the rest of the file is for the tests
 #[path = "../tests/rust/case/user_patterns.rs"]
 mod user_patterns;
 
@@ -30,7 +30,7 @@ const LARGE: [&str; 8] = [
     r"[a-z ]{1100}!",
     r"(?:[a-z]{1,30} ){20}!",
 ];
-/// What takes the parser long.
+/// Parts of patterns that take the parser long.
 const PARSED: [&str; 15] = [
     "a.",
     "(?i)k",
@@ -65,7 +65,7 @@ const ATOMS: [&str; 14] = [
     "(foo|fob|bar)+",
 ];
 
-/// Sets, with their names.
+/// All sets to compile, with their names.
 fn sets(random_sets: u64) -> Vec<(String, UserSet)> {
     let set = |patterns| UserSet { patterns, regions: 1, ..UserSet::default() };
     let numbered =
@@ -110,10 +110,10 @@ fn sets(random_sets: u64) -> Vec<(String, UserSet)> {
     sets
 }
 
-/// The processor time of this thread so far. Elsewhere than on Linux, the time.
+/// The processor time of this thread so far. On systems other than Linux, the elapsed time.
 fn now() -> Duration {
     static BEGUN: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
-    std::thread::yield_now(); // brings the file up to date
+    std::thread::yield_now(); // makes the kernel update the file
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     match times.split(' ').next().and_then(|nanoseconds| nanoseconds.parse().ok()) {
         Some(nanoseconds) => Duration::from_nanos(nanoseconds),
@@ -121,7 +121,7 @@ fn now() -> Duration {
     }
 }
 
-/// The fastest time, and the error if the set is refused.
+/// Compiles a set `times` times. Returns the fastest time, and the error if the set is refused.
 fn cost(set: &UserSet, times: usize) -> (Duration, Option<String>) {
     let measure = |_| {
         let begun = now();

@@ -1,4 +1,4 @@
-"""Regular expressions in streams, beside `re`, `regex` and sglang's way; what patterns cost to compile and at worst."""
+"""Regular expressions in streams, beside sglang's way (with `re`) and the package `regex`; and the worst texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan import StopScanner, StopSet
 CHAT = r"\n(User|Human|Assistant) ?\d*:"
 OFTEN = r"\b[Tt][a-z]+ {2}"  # every word that begins with t is held until it ends
 STRINGS = ["\nUser:", "\nHuman:", "\nAssistant:"]
-TAIL = 64  # characters that the rivals look at again and again
+TAIL = 64  # characters of the text that sglang's way searches again after each delta
 
 
 def chat_turns(count: int) -> list[str]:
@@ -41,7 +41,7 @@ def sglang(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
 
 
 def regex_partial(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
-    """The package `regex`, which tells where a match may have begun."""
+    """Uses the package `regex`, whose partial matches show where a match may have begun."""
     pattern = regex.compile("|".join(f"(?:{pattern})" for pattern in patterns))
     held = ""
     for delta in deltas:
@@ -57,7 +57,7 @@ def regex_partial(deltas: Iterable[str], patterns: list[str]) -> Iterator[str]:
 
 
 def processor_time(run: Callable[[], object], times: int) -> float:
-    """The least nanoseconds of the processor that a run takes: other processes do not count."""
+    """Returns the least processor time of a run in nanoseconds. The time of other processes does not count."""
 
     def once() -> int:
         start = time.process_time_ns()

@@ -1,9 +1,9 @@
-"""A thousand streams at once through the proxy, beside the same from the upstream server alone, and the proxy's memory.
+"""Times a thousand streams at once, through the proxy and from the server alone, and measures the proxy's memory.
 
     python benches/proxy.py [STREAMS]
 
-Upstream server and proxy are processes of their own. A stream is 50 events of chat, one a second, and would go
-on: the stop comes in the 40th. Of three rounds each, the memory of the proxy must not grow from the second on.
+The server and the proxy are processes of their own. A stream has 50 events of chat, one a second, and a stop in the
+40th. There are three rounds through the proxy: its memory must not grow after the first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from running import free_port, running
 from wire import chat_choice, chat_chunk
 
 EVENTS, STOP_AT, PAUSE = 50, 40, 1.0
-BEGIN = 10  # seconds within which all have begun
+BEGIN = 10  # the seconds over which the beginnings of the streams are spread
 TEXTS = [f"word {number} " if number != STOP_AT else "END" for number in range(1, EVENTS + 1)]
 PIECES = [sse(chat_chunk([chat_choice(content=text)])) for text in TEXTS]
 BODY = json.dumps({"stream": True, "stop": "END"}).encode()
@@ -54,7 +54,7 @@ async def serve(port: int) -> None:
 
 
 async def ask(port: int, wait: float) -> tuple[float, float, bytes]:
-    """How long it took to the first text and to the last, and what came."""
+    """Sends a request after ``wait`` seconds. Returns the seconds to the first text and to the end, and the answer."""
     await asyncio.sleep(wait)
     begun = time.monotonic()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

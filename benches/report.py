@@ -1,4 +1,4 @@
-"""What the benchmarks write: tables, and on which machine they were measured."""
+"""Writes the reports of the benchmarks: tables, and the machine on which they were measured."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def markdown(table: Table) -> str:
 
 
 def machine(packages: Sequence[str]) -> str:
-    """The machine, its load now, and the versions of what is measured."""
+    """Describes the machine, its current load, and the versions of the packages that are measured."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
@@ -53,7 +53,7 @@ def installed(package: str) -> str | None:
 
 
 class Limits:
-    """The rows that compare what was measured with what the project promises itself."""
+    """A table that compares what was measured with the limits that the project has set for itself."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, ...]] = [("measure", "limit", "measured", "holds")]

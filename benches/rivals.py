@@ -1,7 +1,7 @@
-"""What people and projects do instead: each is an iterator of safe text over deltas, written from a description.
+"""How people and other projects find stops: each way takes deltas and yields safe text. All but `mlx_lm` imitate code.
 
-They take hidden stops and end at the first that fires. The time of a method is not the time of the program it comes
-from: llama.cpp is C++, and vLLM's front end does more around each step.
+They take hidden stops and end at the first that fires. The time of a way is not the time of the program that it
+imitates: llama.cpp is written in C++, and vLLM's front end does more in each step.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 
 def buffer_loop(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """The loop that most people write: search a buffer, keep back as much as the longest stop could need."""
+    """The loop that most people write: search a buffer, and hold as many characters as the longest stop may need."""
     keep = max(map(len, stop)) - 1
     buffer = ""
     for delta in deltas:
@@ -44,7 +44,7 @@ def vllm(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def vllm_check(text: str, new: int, stop: list[str]) -> tuple[str, int] | None:
-    """The stop that ends first in the last `new` characters, and where it begins."""
+    """Returns the stop that ends first in the last `new` characters, and the place where it begins."""
     if not new or not stop:
         return None
     best = None
@@ -59,7 +59,7 @@ def vllm_check(text: str, new: int, stop: list[str]) -> tuple[str, int] | None:
 
 
 def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """llama.cpp: search a window of the whole text; send nothing while its end begins a stop."""
+    """llama.cpp: search a window at the end of the text; send nothing while the text ends with the start of a stop."""
     text = ""
     sent = 0
     for delta in deltas:
@@ -79,7 +79,7 @@ def llama_cpp(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
 
 
 def pending_from_last(text: str, sequence: str) -> bool:
-    """Whether `text` ends with the start of `sequence`; compared only where the last character stands."""
+    """Whether `text` ends with the start of `sequence`. Compares only starts that end with the last character."""
     last = text[-1]
     return any(
         sequence[index] == last and text.endswith(sequence[: index + 1]) for index in range(len(sequence) - 2, -1, -1)
@@ -87,7 +87,7 @@ def pending_from_last(text: str, sequence: str) -> bool:
 
 
 def mlx_lm(deltas: Iterable[str], stop: list[str]) -> Iterator[str]:
-    """The `TextStateMachine` of the mlx-lm that is installed."""
+    """mlx-lm: the `TextStateMachine` of the installed version."""
     from mlx_lm.generate import TextStateMachine
 
     state = TextStateMachine({"normal": [(sequence, None) for sequence in stop]}).make_state()

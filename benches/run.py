@@ -1,8 +1,8 @@
-"""Measures the library, and writes benches/results/NAME.md for each NAME; without names, all of them.
+"""Runs the benchmarks NAME, or all of them without a NAME, and writes benches/results/NAME.md for each.
 
     pip install '.[bench]' ./clients && python benches/run.py [NAME ...]
 
-benches/README.md says what each one proves and what else it needs. A benchmark whose package is missing is left out.
+benches/README.md says what each measures and what else it needs. A benchmark whose package is missing is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from report import Limits, heading, markdown, options
 
 RESULTS = Path(__file__).parent / "results"
-# The packages whose versions matter, by benchmark.
+# The packages whose versions are written into the report of each benchmark.
 NAMES: dict[str, list[str]] = {
     "text": ["tokenizers", "mlx-lm", "ahocorasick_rs", "pyahocorasick", "hyperscan"],
     "tokens": ["tokenizers", "tiktoken", "mistral-common"],

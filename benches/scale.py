@@ -17,7 +17,7 @@ from stopscan import StopScanner, StopSet
 from stopscan.tokens import TokenScanner, Vocabulary
 
 LOOP, ALL, SHUFFLED, IDLE = "loop", f"{SCANNERS:,}", "shuffled in memory", "of an empty method, shuffled in memory"
-PART = 2_000  # streams that are timed together: a busy machine rarely interrupts them
+PART = 2_000  # streams that are timed together: few enough that a busy machine rarely interrupts them
 
 
 def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
@@ -26,20 +26,20 @@ def feed_in_turn(pairs: Iterable[tuple[Any, Any]]) -> None:
 
 
 def shuffled(objects: list[Any]) -> list[Any]:
-    """As streams that come and go lie in memory: no prefetcher guesses the next one."""
+    """Shuffles the objects. Streams that come and go are in any order in memory, so no prefetcher guesses the next."""
     return random.Random(1).sample(objects, len(objects))
 
 
 def taking_turns(name: str, make: Callable[[], Any], pieces: list[Any], limits: Limits, most: float) -> str:
-    """A piece for each of the streams in turn, by how many streams there are."""
+    """Returns a table of the time to feed a piece to each stream in turn, by the number of streams."""
     streams, objects = ([new() for _ in range(SCANNERS)] for new in (make, Empty))
 
     def case(title: str, targets: list[Any], run: Callable[[Any], object] = feed_in_turn) -> Case:
         def prepare(start: int) -> Iterable[tuple[Any, Any]]:
             part, warm = pieces[start : start + PART], make()
-            for piece in part:  # the first row is not to fetch the vocabulary for the others
+            for piece in part:  # brings the vocabulary into the cache, which the first case would do for the others
                 warm.feed(piece)
-            # Nothing touches a scanner before its turn: it comes from memory as after 100,000 others.
+            # Nothing touches a scanner before its turn, so it is out of the cache, as after 100,000 other streams.
             turn = [number % len(targets) for number in range(start, start + PART)]
             return zip(map(targets.__getitem__, turn), fresh_all(part), strict=True)
 
@@ -66,7 +66,7 @@ def split_at_each(text: str, stop: list[str]) -> str:
 
 
 def texts_table() -> str:
-    """Whole texts of about 2,000 characters, without a stop: what `examples/dataset.py` does with a row."""
+    """Times whole texts of about 2,000 characters without a stop, such as the rows of `examples/dataset.py`."""
     texts = ["".join(window[start : start + 460]) for window in windows("english") for start in range(0, 4000, 500)]
     rows: Table = [("stops", "`str.split` at each", "`truncate`", "times faster")]
     for stop in (REALISTIC, numbered(64)):

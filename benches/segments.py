@@ -1,4 +1,4 @@
-"""`Segmenter.feed` and `split`, beside what cuts streams in vLLM and mlx-lm."""
+"""`Segmenter.feed` and `split`, beside vLLM's lexer and mlx-lm's state machine, which also divide streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stopscan.segments import Segmenter, SegmentSet, split
 
 
 def think(kinds: int) -> dict[str, dict[str, str]]:
-    """The markers of an answer with this many kinds of regions, each with a marker at either end."""
+    """Returns the markers of an answer with this many kinds of regions, each with a marker at its begin and end."""
     names = [f"part_{number:02}" for number in range(kinds)]
     return {"answer": {f"<{name}>": name for name in names}} | {name: {f"</{name}>": "answer"} for name in names}
 

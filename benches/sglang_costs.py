@@ -1,10 +1,10 @@
-"""What stops cost in sglang's scheduler and detokenizer, without and with stopscan, in one run.
+"""Times stops in sglang's scheduler and detokenizer, without and with stopscan, in one run.
 
     "$(ci/sglang-env)/bin/python" benches/sglang_costs.py
 
-sglang's own functions run in this process, over a tokenizer made on the spot; no model, no server. A line is the CPU
-time of one token of one request. The scheduler's is net of a request without stops; the detokenizer's is for all of its
-work, in messages of 32 requests with a token each.
+sglang's own functions run in this process, with a tokenizer that is made here, without a model or a server. A line has
+the CPU time of one token of one request. For the scheduler, the time of a request without stops is subtracted. For the
+detokenizer, it is the time for all of its work, in messages of 32 requests with one token each.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def main() -> None:
     print(f"{date.today()}, Python {platform.python_version()}, sglang {sglang.__version__}; CPU ns a token")
     for what, measured in (("scheduler", scheduler), ("detokenizer", detokenizer)):
         times = {(name, way): float("inf") for name in CASES for way in ways}
-        # Round by round, so that a machine that is busy for a while spoils no single line.
+        # All cases in each round, so that other work on the machine for a while does not disturb only one line.
         for _ in range(ROUNDS):
             for name, way in times:
                 with ways[way]():
-                    # A server installs once: CPython adapts its bytecode to the classes as they are from then on.
+                    # A first run, not counted: CPython adapts its bytecode to the classes, which `installed` changes.
                     measured(host, ids, CASES[name])
                     times[name, way] = min(times[name, way], measured(host, ids, CASES[name]))
         print(f"\n| {what} | sglang | with stopscan | times |\n|---|---:|---:|---:|")
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
-    """A token of a request: its id is appended, and the request asked whether it is at its end."""
+    """Times a token of a request: its id is appended, and the request checks whether it is finished."""
     req = host._request("r", {"max_new_tokens": 1 << 20, **params})
     gc.collect()
     began = thread_time_ns()
@@ -72,7 +72,7 @@ def scheduler(host: Host, ids: list[int], params: dict[str, Any]) -> float:
 
 
 def detokenizer(host: Host, ids: list[int], params: dict[str, Any]) -> float:
-    """A token of a request, of the messages of a batch."""
+    """Times a token of a request in the messages of a batch."""
     reqs = [host._request(str(row), {"max_new_tokens": 1 << 20, **params}) for row in range(ROWS)]
     times = []
     for token_id in ids[:30]:

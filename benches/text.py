@@ -1,4 +1,4 @@
-"""Streams and texts beside what people and projects do instead; sets, their memory, and the wheel."""
+"""Streams and whole texts beside the ways and packages of others; sets of stops, their memory, and the wheel."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def per_delta(limits: Limits, language: str) -> str:
 
 
 def beside_others(limits: Limits) -> str:
-    """By number of stops, loops included. The others get only the first deltas of each stream, as they take long."""
+    """Times by number of stops, loops included. The others get only the first deltas, because they take long."""
     curves: dict[str, dict[int, float]] = {}
     streams = windows("english")[:16]
     for count, length in [(1, 512), (4, 256), (16, 128), (64, 64), (256, 16), (1000, 16)]:
@@ -115,7 +115,7 @@ def held_each_time(limits: Limits) -> str:
 
 
 def searches(stop: list[str]) -> list[Case]:
-    """`truncate`, and the searches of the multi-pattern packages that are installed; nothing is found."""
+    """`truncate`, and the searches of installed packages that find several strings. The text contains none of them."""
     ways: dict[str, Callable[[str], Any]] = {"stopscan": StopSet(stop).truncate}
     if find_spec("ahocorasick_rs"):
         import ahocorasick_rs
@@ -139,7 +139,7 @@ def searches(stop: list[str]) -> list[Case]:
 
 
 def hyperscan_search(stop: list[str]) -> Callable[[str], list[int]]:
-    """hyperscan takes bytes, so it encodes what the others read as it is or encode themselves."""
+    """hyperscan takes bytes, so its time includes `str.encode`. The others take a string."""
     import hyperscan
 
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -202,7 +202,7 @@ def sizes(limits: Limits) -> None:
     for job, name in [("many", "100,000 stops of 20 bytes"), ("nested", "3,000 nested stops")]:
         seconds, peak = measured(job)
         limits.most(f"compile {name}", 512, peak / 1e6, " MB", f" in {seconds:.2f} s")
-    measured("too_many")  # a ValueError, or this fails
+    measured("too_many")  # fails unless the set is refused with a ValueError
     wheel = subprocess.check_output(["bash", Path(__file__).parents[1] / "ci" / "wheel"], text=True).strip()
     limits.most("wheel", 1, Path(wheel).stat().st_size / 1e6, " MB")
     program = "import time; b = time.perf_counter(); import stopscan; print(time.perf_counter() - b)"

@@ -21,7 +21,7 @@ from stopscan import StopSet
 from stopscan.segments import SegmentSet
 from stopscan.tokens import TokenScanner, TokenSegmenter, Vocabulary
 
-IN_A_ROW = 40_000  # ids of one text: more than a core's cache has of their strings
+IN_A_ROW = 40_000  # ids of one text: their strings do not fit in a core's cache
 COUNTS = [1, 4, 16, 64, 256, 1000]
 BARE = "`DecodeStream.step`"
 ROLES = ["\n\nHuman:", "### Instruction", "<|im_end|>", "</s>"]
@@ -30,14 +30,14 @@ THINKING = {"answer": {"<think>": "reasoning"}, "reasoning": {"</think>": "answe
 
 @cache
 def ids(language: str) -> list[int]:
-    """Token ids of English prose and code, or of Chinese and Japanese, where some tokens are half characters."""
+    """Token ids of English prose and code, or of Chinese and Japanese, in which some tokens are parts of characters."""
     text = cjk() if language == "cjk" else prose()[:200_000] + code()[:200_000]
     found: list[int] = tokenizer().encode(text).ids[:IN_A_ROW]
     return found
 
 
 def scanner(name: str, stop: Sequence[str]) -> Case:
-    """As servers make one: with an EOS and a limit."""
+    """Feeds a scanner as servers make it: with an EOS and a limit of tokens."""
     stops, vocabulary = StopSet(stop), Vocabulary(tokenizer())
 
     def make() -> TokenScanner:
@@ -69,7 +69,7 @@ def decode_each(subject: tuple[Any, Any, Sequence[int]]) -> None:
 
 
 def vllm(name: str, stop: list[str]) -> Case:
-    """The decoder, `check_stop_strings` and the slice; without the calls between vLLM's classes."""
+    """vLLM's way: decode, `check_stop_strings`, and slice the text. Leaves out the calls between vLLM's classes."""
     return Case(name, lambda token_ids: rivals.vllm(decoded(token_ids), stop), own(exhaust))
 
 

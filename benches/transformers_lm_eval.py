@@ -1,9 +1,9 @@
-"""The time for a sample of an lm-evaluation-harness task, with its model ``hf`` and with ``hf-stopscan``.
+"""Times a sample of a task of lm-evaluation-harness, with its model ``hf`` and with ``hf-stopscan``.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_lm_eval.py
 
-after `pip install --no-deps litellm` there, which has a real vocabulary. The model is tiny, so most of the time is what
-stops cost.
+Needs `pip install --no-deps litellm` in that environment, for a real vocabulary. The model is tiny, so that most of the
+time is the cost of the stops.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tiny(tokenizer: Any) -> Any:
 
 
 def milliseconds(lm: Any, stops: list[str]) -> float:
-    """The time for a sample of ``TOKENS`` tokens in which no stop comes."""
+    """Returns the milliseconds for a sample of ``TOKENS`` tokens in which no stop fires."""
     generation = {"until": stops, "max_gen_toks": TOKENS, "do_sample": False}
     arguments = [(f"Question: how much is {number}?", dict(generation)) for number in range(SAMPLES)]
     requests = [Instance("generate_until", {}, each, number) for number, each in enumerate(arguments)]

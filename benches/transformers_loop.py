@@ -1,9 +1,9 @@
-"""A step of a generation, for each row: `Stops` beside the criteria and streamers of transformers and of
+"""Times a step of a generation, for each row: `Stops` beside the criteria and streamers of transformers and
 lm-evaluation-harness.
 
     "$(ci/transformers-env)/bin/python" benches/transformers_loop.py
 
-after `pip install --no-deps litellm` there, which has a real vocabulary.
+Needs `pip install --no-deps litellm` in that environment, for a real vocabulary.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ WAYS = [empty_method, stopscan, stop_string_criteria, multi_token_eos_criteria, 
 
 
 def microseconds(make: Callable[..., Any], tokenizer: Any, sequences: list[Any]) -> float:
-    """The time for a step of all rows, those of a generation in which no stop comes."""
+    """Returns the microseconds for a step of all rows, on average over a generation in which no stop fires."""
     step = make(tokenizer, sequences[0])
     begun = perf_counter_ns()
     for ids in sequences[1:]:
@@ -105,7 +105,7 @@ def main() -> None:
     print(f"{len(tokenizer)} tokens; the first Stops of the process, with the vocabulary: {first:.0f} ms\n")
     print("| | a row and step, us: batch 1 | 8 | 64 | to build, ms |\n| --- | ---: | ---: | ---: | ---: |")
     for make in WAYS:
-        # It takes one row only.
+        # A TextIteratorStreamer takes only one row.
         batches = [1] if make is text_iterator_streamer else [1, 8, 64]
         best = [min(microseconds(make, tokenizer, sequences[n]) for _ in range(ROUNDS)) / n for n in batches]
         built = min(building(make, tokenizer, sequences[1][0]) for _ in range(3))

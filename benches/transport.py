@@ -22,7 +22,7 @@ from wire import WIRES
 
 
 class Served(httpx.BaseTransport, httpx.SyncByteStream):
-    """A server in memory, whose answer has these pieces."""
+    """A server in memory, which answers with the events of an API for these deltas."""
 
     def __init__(self, api: str, deltas: list[str]) -> None:
         form, self.media = FORMS.get(api, (sse, "text/event-stream"))
@@ -51,7 +51,7 @@ ROUTES = {
 }
 
 
-# The APIs whose events differ from the one before in their text alone have a fast path.
+# The most microseconds per event. APIs whose events differ only in their text have a fast path.
 LIMITS = {**dict.fromkeys(ROUTES, 20), "anthropic": 4, "ollama": 4, "generate": 4}
 EVENTS = 300
 STOPS = {"4 stops": numbered(4), "4 that hold now and then": ["END", "</s>", "\n\nHuman:", "Observation result:"]}

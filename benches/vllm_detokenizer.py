@@ -1,4 +1,4 @@
-"""vLLM with its own stops and with stopscan's: `process_outputs` as a whole and the detokenizer alone, a token.
+"""Times a token in vLLM, with its own stops and with stopscan's: `process_outputs` as a whole, the detokenizer alone.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_detokenizer.py
 """
@@ -23,19 +23,19 @@ from stopscan.vllm import install, uninstall
 from stopscan_conformance.reciter import Reciter
 
 WORDS = [" the", " cat", " sat", " on", " a", " mat", " and", " read", " some", " code", " late", " night", " room"]
-# Processor time, because other processes may run: the best of these rounds of each.
+# The processor time is measured, because other processes may run. The best of this many rounds counts.
 ROUNDS = 15
 
 
 def stops(count: int) -> list[str]:
-    """Stops that begin as the text does now and then, and never come."""
+    """Returns stops whose beginnings occur in the text now and then, but which never fire."""
     return ["<|end_of_document|>", " night owl", "\n\nUser:", " mat!", *(f" room {number}" for number in range(60))][
         :count
     ]
 
 
 def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcessor, dict[str, Any]]:
-    """vLLM's output processor with some requests, and their queues."""
+    """Returns vLLM's output processor with some requests, and the queues of the requests."""
     processor, queues = OutputProcessor(tokenizer, log_stats=False), {}
     for name in map(str, range(requests)):
         params = SamplingParams(stop=stop, output_kind=RequestOutputKind.DELTA)
@@ -49,7 +49,7 @@ def added(tokenizer: Any, stop: list[str], requests: int) -> tuple[OutputProcess
 
 
 def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """The processor time of a token in `process_outputs`, in nanoseconds, with 8 requests; the text of one."""
+    """Returns the nanoseconds of processor time of a token in `process_outputs` with 8 requests, and one text."""
     processor, queues = added(tokenizer, stop, 8)
     steps = [[EngineCoreOutput(request_id=name, new_token_ids=[token]) for name in queues] for token in tokens]
     pieces, took = [], 0
@@ -62,7 +62,7 @@ def whole(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, st
 
 
 def alone(tokenizer: Any, tokens: list[int], stop: list[str]) -> tuple[float, str]:
-    """The processor time of a token in the detokenizer alone: `update` and `get_next_output_text`."""
+    """Returns the same for the detokenizer alone (`update` and `get_next_output_text`), with one request."""
     processor, _ = added(tokenizer, stop, 1)
     detokenizer, pieces = processor.request_states["0"].detokenizer, []
     start = thread_time_ns()

@@ -1,4 +1,4 @@
-"""A running vLLM server with stopscan: what many patterns cost others, faults in every request, and a loop.
+"""A running vLLM server with stopscan: how many patterns delay other requests, faults in every request, and a loop.
 
 "$(ci/vllm-env)/bin/python" benches/vllm_server.py
 """
@@ -28,13 +28,13 @@ from stopscan_conformance.reciter import Reciter
 
 RECITER = Reciter({"split": ["This", " is", " the", " E", "ND", " of", " it"], "loop": ["round ", "and "] * 200})
 PATTERNS = [f"TURN {number}[!?]" for number in range(300)]
-# Where a request's fault is: when its detokenizer is made, at one of its tokens, or at its end.
+# Where stopscan fails in a request: when the detokenizer is made, at a token by number, at the end, or at the match.
 FAULTS = ["making", 1, 2, 3, 4, 5, "end", "match"]
 REQUESTS = 500
 
 
 def serve_with_faults() -> None:
-    """`vllm serve`, in which stopscan fails in each request that says where, and never turns itself off."""
+    """Runs `vllm serve` with injected faults: stopscan fails where a request's ``fault`` says, but never turns off."""
     from vllm.entrypoints.cli.main import main
 
     from stopscan.engines import Failures
@@ -56,7 +56,7 @@ def serve_with_faults() -> None:
 
 
 class Failing:
-    """A scanner that fails at one of its tokens, or if one of its parts is asked for."""
+    """A scanner that deliberately fails at the token number ``at``, or when its attribute ``at`` is read."""
 
     def __init__(self, scanner: Any, at: int | str) -> None:
         self._scanner, self._at = scanner, {"end": "flush"}.get(at, at) if isinstance(at, str) else at
@@ -105,7 +105,7 @@ def healthy(client: httpx.Client) -> bool:
 
 
 def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
-    """How long `/health` was silent at most, in seconds, while a chat of 50 answers was under way."""
+    """Returns the longest time in seconds that `/health` took to answer while a chat with 50 answers was running."""
     body = {"model": "m", "messages": [{"role": "user", "content": "[loop]"}], "n": 50, "temperature": 1}
     body |= {"max_tokens": 20, "vllm_xargs": {"stopscan_patterns": patterns} if patterns else {}}
     gaps, done = [0.0], threading.Event()
@@ -127,7 +127,7 @@ def longest_gap(client: httpx.Client, patterns: list[str]) -> float:
 
 
 def faulty_request(client: httpx.Client, number: int) -> str:
-    """How one request with a fault ended: each third one has a pattern, which vLLM cannot keep."""
+    """Sends a request with a fault. Returns how it ended. Each third request has a pattern, which vLLM cannot keep."""
     extra: dict[str, Any] = {"fault": FAULTS[number % len(FAULTS)]}
     body: dict[str, Any] = {"model": "m", "prompt": "[split]", "temperature": 0, "max_tokens": 40, "vllm_xargs": extra}
     if number % 3:

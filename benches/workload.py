@@ -18,7 +18,7 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
-WINDOW = 4096  # deltas of one stream: a long answer, which stays in a core's cache as a live stream does
+WINDOW = 4096  # deltas of one stream: a long answer that fits in a core's cache, as a live stream does
 LONG = 2_000_000  # bytes of a long text
 
 REALISTIC = ["END", "</s>", "<|im_end|>", "\n\nHuman:"]
@@ -35,7 +35,7 @@ CJK = [
 
 
 def numbered(count: int) -> list[str]:
-    """`count` stops of one kind, as templates have them."""
+    """`count` stops that differ only in their number, like the special tokens of chat templates."""
     return [f"<|stop_{number:04}|>" for number in range(count)]
 
 
@@ -103,14 +103,14 @@ def fresh(text: str) -> str:
 
 
 def long_text(language: str) -> str:
-    """`LONG` bytes or a little less, without a stop."""
+    """A text of `LONG` bytes or a little less, without a stop."""
     text = cjk() if language == "cjk" else prose() + code()
     characters = LONG * len(text) // len(text.encode())
     return (text * (characters // len(text) + 1))[:characters]
 
 
 def vocabularies() -> dict[str, Callable[[], Any]]:
-    """Fresh tokenizers with real vocabularies, by name, from what is installed; litellm carries tiktoken's files."""
+    """Functions that make tokenizers with real vocabularies, by name. litellm, if installed, has tiktoken's files."""
     made: dict[str, Callable[[], Any]] = {"claude (tokenizers)": lambda: Tokenizer.from_str(tokenizer().to_str())}
     spec = importlib.util.find_spec("litellm")
     if importlib.util.find_spec("tiktoken") and spec is not None and spec.submodule_search_locations:

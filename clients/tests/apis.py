@@ -1,4 +1,4 @@
-"""The official clients, each asked for a stream in the same way, and what a user reads of its events."""
+"""A table of the official clients: how to ask each for a stream, and how to read the text and end of its events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Api:
     name: str
     open: Callable[[str, str], Iterable[Any]]  # server, model
     aopen: Callable[[str, str], Awaitable[AsyncIterable[Any]]] | None
-    text: Callable[[Any], str | None]  # of one event
+    text: Callable[[Any], str | None]  # the text of one event
     finish: Callable[[Any], finish.Finish | None]
     usage: Callable[[Any], Any] = lambda event: None
 
@@ -98,7 +98,7 @@ def awaited(open_: Callable[..., Any], cls: Any) -> Callable[[str, str], Any]:
 
 
 def run(function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-    """What the coroutine function returns, in an event loop of its own: an async client's connections belong to one."""
+    """Runs a coroutine function in a new event loop. Drops cached clients, whose connections belong to an old loop."""
     client.cache_clear()
     return asyncio.run(function(*args))
 

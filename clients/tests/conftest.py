@@ -1,5 +1,5 @@
-"""What the tests share: one hypothesis profile, with the same examples in every run and no database in the working
-tree, one certificate for all clients, and a server that replays streams."""
+"""Shared by the tests: a hypothesis profile with the same examples in every run and no database in the working tree,
+one certificate for all clients, and a server that replays streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # or its import looks for a list of prices on the network
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise the import of litellm downloads a list of prices
 
 from replay import Replay, replaying
 
@@ -25,7 +25,7 @@ settings.load_profile("stopscan")
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Lets clients trust one authority instead of 140, which each new client reads in 20 ms; no test needs any."""
+    """Lets clients trust one authority, because each new client takes 20 ms to read all 140. No test needs any."""
     first, end, _ = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
     one = tmp_path_factory.mktemp("certificates") / "one.pem"
     one.write_text(first + end)

@@ -1,4 +1,4 @@
-"""What events say, whatever they are: dicts, or objects of the official clients; and a machine for a stream."""
+"""Helpers that read events, which may be dicts or objects of the official clients, and that feed them to a machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stopscan_clients.rows import api_of_event
 
 
 def field(obj: Any, *names: str | int) -> Any:
-    """What is at the end of a path; None where it breaks off."""
+    """Returns the value at the end of a path, or None if the path does not exist."""
     for name in names:
         if isinstance(name, int):
             obj = obj[name] if obj and len(obj) > name else None
@@ -19,7 +19,7 @@ def field(obj: Any, *names: str | int) -> Any:
 
 
 def text_of(api: str, event: Any) -> str | None:
-    """The text that an event brings; None for an event that is of another kind."""
+    """Returns the text of an event, or None for an event of another kind."""
     if api == "chat":
         return field(event, "choices", 0, "delta", "content")
     if api == "completions":
@@ -43,12 +43,12 @@ def text_of(api: str, event: Any) -> str | None:
 
 
 def machine_for(event: Any, options: Options) -> Machine:
-    """The machine for a stream that begins with this event."""
+    """Returns the machine for a stream that begins with this event."""
     api = api_of_event(event)
     assert api is not None
     return machine_of(api, options)
 
 
 def fed(machine: Machine, event: Any) -> list[Any]:
-    """What the machine gives for an event, without where it comes from."""
+    """Feeds an event to the machine, and returns the events that come out, without the source event of each."""
     return [out for out, _ in machine.feed(event)]

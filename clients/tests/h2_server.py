@@ -1,4 +1,4 @@
-"""A server of HTTP/2 without TLS that streams for ever, and notes the resets of its streams."""
+"""An HTTP/2 server without TLS that streams the given pieces and records whether a client has reset a stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class H2Server:
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
-        # Closed alone, it would take one more connection: of whoever has the port next.
+        # Without the shutdown, the waiting `accept` would take one more connection: one for the next user of the port.
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
 

@@ -1,9 +1,9 @@
-"""Streams of random chunks through the official clients over the transports, each held against brute force.
+"""Sends random streams through the official clients and the transports, and checks each against brute force.
 
     python clients/tests/many_streams.py 10000 [SEED]
 
-A line for each form: how many streams, how many of them a stop has ended, how many were wrong. A server that knows no
-stops sends each; after the event that completes a stop it waits for its client to leave, and must send nothing more.
+Prints a line for each API and way to read: how many streams, how many of them a stop has ended, how many were wrong.
+The server ignores stops. It waits after the event that completes a stop; the client must leave before it sends more.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NAMED: dict[str, Callable[[Any], Any]] = {
 
 
 class Stream:
-    """A random text in random pieces, random stops, and what must come of them."""
+    """A random text in random pieces, random stops, and the text and match that must come out."""
 
     def __init__(self, api: str, rng: random.Random) -> None:
         self.api = api
@@ -59,7 +59,7 @@ class Stream:
         self.expected = expected + oracle.flush()
         self.match = oracle.match and StopMatch(oracle.match.sequence, oracle.match.offset)
         self.recording = Recording(wire.WIRES[api](deltas))
-        if last is not None:  # the event after which a server of its own would go on
+        if last is not None:  # the server waits after the event that completes the stop
             texts = [number for number, event in enumerate(self.recording.events, 1) if text_of(api, event)]
             self.recording.pause = texts[last]
 
@@ -78,7 +78,7 @@ class Stream:
 
 
 def asking(api: str, stops: list[str]) -> dict[str, Any]:
-    """A request's options for these stops."""
+    """Returns the options of a request with these stops."""
     if api in ("chat", "completions"):
         return {"stop": stops}
     if api == "responses":
@@ -114,7 +114,7 @@ def read_async(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, s
 
 
 def read_helper(url: str, api: str, told: Told, streams: Iterator[tuple[Stream, str]]) -> Iterator[Outcome]:
-    """The text that the client's own ``stream()`` has gathered."""
+    """As `read`, but checks only the text that the client's own ``stream()`` has collected."""
     transport = StopTransport(on_match=told.__setitem__)
     messages = anthropic.Anthropic(
         base_url=url, api_key="none", http_client=httpx2.Client(transport=transport)

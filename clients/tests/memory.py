@@ -1,4 +1,4 @@
-"""A server in memory for the transports."""
+"""A server in memory: an httpx transport that answers requests without a network."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHAT = "/v1/chat/completions"
 
 
 class Server:
-    """Answers with the pieces of a body, and keeps the requests."""
+    """Answers each request with the pieces of a body, and keeps the requests."""
 
     def __init__(self, package: Any, pieces: Iterable[bytes], media: str = "text/event-stream", **options: Any) -> None:
         self.package, self.pieces, self.media = package, pieces, media

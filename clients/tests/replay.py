@@ -1,7 +1,7 @@
-"""A server that replays recorded streams in the APIs' wire forms, an event at a time, and notes when its client goes.
+"""A server that replays events in the wire forms of the APIs, one at a time, and notes when a client leaves.
 
-A request is answered with the recording whose name it gives as its model. The wire forms are those of the APIs'
-references, as the official clients' types have them.
+A request names the recording that it wants as its model. The wire forms follow the references of the APIs and the types
+of the official clients.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Event = dict[str, Any]
 
 @dataclass
 class Recording:
-    """The answer to one model's requests. A server of its own would go on after `pause`; this one waits there for its
-    client to leave, and counts the events that it sent."""
+    """The answer to the requests of one model. After `pause` events the server waits up to 20 seconds for the client to
+    leave, where a real server would go on. It counts the events that it sent."""
 
     events: list[Event] = field(default_factory=list)
-    whole: Event | None = None  # what a request without a stream gets
-    pause: int | None = None  # after so many events
-    broken: bool = False  # the connection is lost where the events end
+    whole: Event | None = None  # the answer to a request without a stream
+    pause: int | None = None  # the number of events before the server waits
+    broken: bool = False  # the connection is lost after the last event
     sent: int = 0
     gone: threading.Event = field(default_factory=threading.Event)
     requests: list[Event] = field(default_factory=list)
 
 
-Answer = Recording | Callable[[str, Event], Recording]  # of the request's path and body
+Answer = Recording | Callable[[str, Event], Recording]  # the function gets the path and the body of the request
 
 
 def sse(event: Event) -> bytes:
@@ -47,7 +47,7 @@ def line(event: Event) -> bytes:
 
 
 def aws(event: Event) -> bytes:
-    """An event of Converse in AWS's binary event stream: prelude, headers, payload, checksums."""
+    """Returns an event of Converse in AWS's binary event stream: prelude, headers, payload, checksums."""
     ((name, payload),) = event.items()
     data = json.dumps(payload).encode()
     headers = b""
@@ -59,7 +59,7 @@ def aws(event: Event) -> bytes:
 
 
 def elements() -> Callable[[Event], bytes]:
-    """The elements of a JSON array, one after the other."""
+    """Returns a function that writes the next event as an element of a JSON array. Nothing closes the array."""
     before = iter([b"["])
     return lambda event: next(before, b",\r\n") + json.dumps(event).encode()
 
@@ -75,19 +75,19 @@ class Replay(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
     def record(self, answer: Answer) -> str:
-        """The name of a model that answers so."""
+        """Adds an answer, and returns the name of a model that gives it."""
         name = f"model-{len(self.recordings)}"
         self.recordings[name] = answer
         return name
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that leave are what this is about."""
+        """Prints nothing: in these tests clients leave on purpose."""
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # headers and first event go out together
+    wbufsize = -1  # buffered, so that the headers and the first event are sent together
     server: Replay
 
     def log_message(self, *args: Any) -> None:

@@ -24,7 +24,7 @@ def answer(*parts: list[str]) -> list[Any]:
 
 
 def llama_cpp(*deltas: str) -> list[Any]:
-    """As it sends them: no event says its place, and what is done comes at the end (`to_json_oaicompat_resp_final`)."""
+    """As llama.cpp sends them: no event has an index, and `done` events come last (`to_json_oaicompat_resp_final`)."""
     text = "".join(deltas)
     thought = {"id": "rs", "type": "reasoning", "summary": [], "content": [], "status": "in_progress"}
     call = {"call_id": "fc_1", "type": "function_call", "name": "f", "arguments": "{}", "status": "completed"}

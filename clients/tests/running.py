@@ -1,4 +1,4 @@
-"""The proxy as its users start it: a process of its own."""
+"""Starts the proxy as users do, in a process of its own, and a raw server for it to connect to."""
 
 from __future__ import annotations
 
@@ -30,21 +30,20 @@ class Running:
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
     def wait(self, seconds: float = 120) -> None:
-        """Returns when the proxy answers. The time is limited as a whole: a try alone may take as long as its timeout,
-        so that a number of tries is no limit."""
+        """Returns when the proxy answers. Limits the total time, because one try may take as long as its timeout."""
         end = time.monotonic() + seconds
-        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one, for its start costs more than a try
+        with httpx.Client(base_url=self.url, trust_env=False) as client:  # one client, because a new one takes long
             while (left := end - time.monotonic()) > 0:
                 assert self.process.poll() is None, self.stop()
                 with contextlib.suppress(httpx.TransportError):
-                    # Short, for another process may have taken the port meanwhile: then this one has ended.
+                    # A short timeout: another process may have taken the port meanwhile, and then the proxy has ended.
                     assert client.get("/health", timeout=min(left, 10)).json() == {"status": "ok"}
                     return
                 time.sleep(0.05)
         raise TimeoutError(f"the proxy has not answered for {seconds} seconds")
 
     def stop(self) -> tuple[str, str]:
-        """What it wrote until it ended."""
+        """Ends the process, and returns what it has written to stdout and stderr."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -67,7 +66,7 @@ def running(upstream: str, *options: str) -> Iterator[Running]:
 
 
 def until(true: Callable[[], object], seconds: float = 20) -> None:
-    """Waits for what must come true in so many seconds."""
+    """Waits until ``true()`` is true. Fails if that takes longer than ``seconds``."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline
@@ -75,7 +74,8 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def raw_server(answer: bytes, seconds: float = 0) -> tuple[str, list[bytes], threading.Event]:
-    """A server that gives each connection this answer after some seconds; what it read, and whether its client went."""
+    """Starts a server that answers a connection when no data has come for ``seconds`` (0: for 0.2 seconds). Returns its
+    URL, a list of the data of each connection, and an event that is set when a client has left."""
     listening = socket.create_server(("127.0.0.1", 0))
     read: list[bytes] = []
     gone = threading.Event()

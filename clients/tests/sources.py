@@ -1,4 +1,4 @@
-"""Streams that can be closed, to be scanned without a network."""
+"""Fake streams that can be closed, for tests without a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def chunks(*deltas: str) -> list[Any]:
 
 
 class Source:
-    """A stream that can be closed, and counts it; closing fails as often as is asked for."""
+    """A stream of events that counts how often it was closed. The first ``failures`` calls of ``close`` raise."""
 
     def __init__(self, *events: Any, failures: int = 0, failure: BaseException | None = None) -> None:
         self.events = iter(events)

@@ -1,4 +1,4 @@
-"""What comes out where a stream breaks off, or cannot be scanned: a test for each defect."""
+"""What a reader gets if a drained stream breaks off or reports an error. Each test names a defect of earlier code."""
 
 from __future__ import annotations
 

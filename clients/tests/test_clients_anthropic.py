@@ -1,4 +1,4 @@
-"""What only Anthropic's streams have: blocks that begin and end, and a message that says the stop at its end."""
+"""What only Anthropic's streams have: blocks that begin and end, and a `message_delta` that names the stop."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_anthropic_a_block_of_another_type_is_not_scanned() -> None:
 
 
 def test_anthropic_what_is_between_two_deltas_does_not_part_them() -> None:
-    """Signs of life do not; another block's beginning does."""
+    """A ping between two deltas does not divide the text. The beginning of another block does."""
     one, two = (
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
         for text in ("one EN", "D")
@@ -84,7 +84,7 @@ def test_anthropic_reading_on_gives_the_apis_own_events_and_of_other_blocks_none
 
 
 def test_anthropic_one_message_delta_says_the_stop_when_the_stream_is_read_on() -> None:
-    """The API may send several."""
+    """The API may send several `message_delta`. After a stop, only one is sent."""
     *events, last, stop = wire.anthropic(["one END"])
     out = list(scan_events([*events, last, last, stop], "END", drain=True))
     assert [event["delta"]["stop_reason"] for event in out if event["type"] == "message_delta"] == ["stop_sequence"]

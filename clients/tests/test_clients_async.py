@@ -194,7 +194,7 @@ def test_an_async_generator_is_closed() -> None:
 
 
 def test_an_async_generator_that_refers_to_itself_is_closed_and_nothing_that_it_only_knows() -> None:
-    """For google-genai's connections, what a generator refers to is looked through."""
+    """Only the generator is closed: objects to which it merely refers, such as `known`, stay open."""
     known = SimpleNamespace(response_stream=Source())
     opened: list[Any] = []
 

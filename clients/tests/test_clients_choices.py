@@ -1,4 +1,4 @@
-"""Several choices in one stream: each is scanned for itself, and the stream ends when all of them have."""
+"""Several choices in one stream: each is scanned separately, and the stream ends when all of them have ended."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_any_interleaving(api: str, steps: list[Step], stop: list[str], together
                 index = choice.get("index", 0)
                 expected[index] = removed(expected[index], text(choice))
                 ends[index] -= bool(choice.get(reason))
-        if machine.waits:  # an end, for one event
+        if machine.waits:  # the machine keeps an end until it has seen the next event
             continue
         assert not any(expected.values()), "late or lost"
         assert not any(value for index, value in ends.items() if not oracles[index].match)
@@ -140,7 +140,7 @@ def test_a_choice_without_an_index_is_the_first(api: str) -> None:
 
 @pytest.mark.parametrize("drain", [False, True], ids=["closed", "read on"])
 def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
-    """The API says its own end of it later, some of them with all that follows."""
+    """Later events, or the event with the stop itself, have a finish reason of the API. Only the stop's is sent."""
     groups = [[(0, "one END"), (1, "two")], [(0, "")], [(0, "")], [(1, "")]]
     for at_once in (False, True):
         events = [wire.chat_chunk([chat_choice(step) for step in group]) for group in groups]
@@ -153,7 +153,7 @@ def test_a_choice_that_a_stop_has_ended_ends_once(drain: bool) -> None:
 
 def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
     groups = [[(0, "one END")], [(1, "two")], [(1, "")], [(0, "more")]]
-    # Two choices have to have begun, for there is no request to tell.
+    # The stream must begin with both choices, because no request says how many there are.
     groups.insert(0, [(0, "-"), (1, "-")])
     source = iter([wire.chat_chunk([chat_choice(step) for step in group]) for group in groups])
     out = list(scan_events(source, "END"))
@@ -162,7 +162,7 @@ def test_a_choice_that_ends_by_itself_counts_as_ended() -> None:
 
 
 def test_nothing_comes_out_for_a_choice_that_has_ended_while_another_is_awaited() -> None:
-    """vLLM's continuous_usage_stats says the usage in every chunk."""
+    """The chunks have a usage, as with vLLM's continuous_usage_stats, and still are not sent."""
     one, more = (wire.chat_chunk([wire.chat_choice(content=text)], usage={}) for text in ("one END", "more"))
     machine = machine_for(one, Options(StopSet("END"), choices=2))
     assert [len(machine.feed(one)), machine.feed(more)] == [2, []]
@@ -189,7 +189,7 @@ def test_no_match_reads_to_the_end_for_the_usage() -> None:
         ({"prompt": ["one", "two"]}, 2),
         ({"prompt": ["one", "two"], "n": 2}, 4),
         ({"prompt": [[1, 2], [3]]}, 2),
-        ({"prompt": [1, 2, 3]}, 1),  # the tokens of one
+        ({"prompt": [1, 2, 3]}, 1),  # the token ids of one prompt
         ({"prompt": []}, 1),
         ([], 1),
     ],

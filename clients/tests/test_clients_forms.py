@@ -1,4 +1,4 @@
-"""What stands around the text in each API: reasoning, calls, refusals, repeats, usage, and other servers' ways."""
+"""What is sent beside the text in each API: reasoning, calls, refusals and usage; and peculiarities of some servers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_reasoning_and_calls_are_never_scanned_and_held_text_comes_before_a_call
 
 @pytest.mark.parametrize("api", sorted(MIXED))
 def test_a_stop_in_the_text_ends_the_answer_before_the_call(api: str) -> None:
-    """What comes after it would be made up: datarobot-genai#287."""
+    """A model that goes on after the stop makes up its calls: datarobot-genai#287."""
     events = MIXED[api]([("reasoning", ["so"]), ("text", ["one E", "ND"]), ("call", ["{}"]), ("text", ["two"])])
     for drain in (False, True):
         stream = scan_events(events, "END", drain=drain)
@@ -39,7 +39,7 @@ def test_a_stop_in_the_text_ends_the_answer_before_the_call(api: str) -> None:
         assert "".join(text_of(api, event) or "" for event in out) == "one "
         assert "get_weather" not in repr(out)
         assert len([event for event in out if BY_NAME[api].finish(event)]) == 1
-        # The usage is the API's own, and there when its stream was read to the end.
+        # The usage comes from the API, and only if its stream is read to the end. The streams of chat have none here.
         assert (str(wire.TOKENS) in repr(out)) == (drain and api != "chat")
 
 
@@ -54,7 +54,7 @@ LAST: dict[str, Any] = {
 
 @pytest.mark.parametrize("api", LAST)
 def test_a_last_event_may_bring_text(api: str) -> None:
-    """Its text is held for no time, and its reason becomes the stop's."""
+    """Its text is not held. If a stop fires in it, its finish reason is replaced by that of the stop."""
     alone = LAST[api]("one EN")
     assert [id(event) for event in scan_events([alone], "END")] == [id(alone)]
     begin = next(event for event in wire.WIRES[api](["one E"]) if text_of(api, event))
@@ -149,7 +149,7 @@ def test_chat_refusals_are_not_scanned() -> None:
 
 
 def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
-    """One choice says both: its reason becomes the stop's, and nothing follows."""
+    """If a stop fires in such a chunk, its finish reason is replaced by that of the stop, and nothing follows."""
     last = wire.chat_chunk([{**wire.chat_choice(content="ND two"), "finish_reason": "length"}])
     events = [*wire.chat(["one E"], usage=False)[:-1], last]
     out = list(scan_events(events, "END"))
@@ -166,7 +166,7 @@ def test_chat_a_last_chunk_with_text_and_reason(server: Replay) -> None:
 
 @pytest.mark.parametrize("word", ["", "null", "None"])
 def test_chat_servers_that_always_say_a_reason(word: str) -> None:
-    """sglang#3912, KoboldCpp: it is no end, and the text is held on."""
+    """As in sglang#3912 and KoboldCpp: such a finish reason does not end the choice, and the text stays held."""
     chunks = [wire.chat_chunk([{**wire.chat_choice(content=text), "finish_reason": word}]) for text in ("E", "ND")]
     stream = scan_events(chunks, "END")
     assert [event["choices"][0]["delta"].get("content") for event in stream] == ["", "", None]
@@ -210,7 +210,7 @@ def test_ollama_text_that_comes_by_itself_says_nothing_else() -> None:
 
 
 def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
-    """vLLM's continuous_usage_stats: what is said with the text stays, the closing chunk makes up none."""
+    """As with vLLM's continuous_usage_stats: chunks with text keep their usage, and the closing chunk has none."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2)]
     texts = ("one E", "ND")
     events = [wire.chat_chunk([wire.chat_choice(content=t)], usage=u) for t, u in zip(texts, counts, strict=True)]
@@ -218,7 +218,7 @@ def test_chat_usage_in_every_chunk_is_told_as_far_as_it_goes() -> None:
 
 
 def test_chat_openrouters_usage_in_a_choice_behind_the_end_is_told_when_the_stream_is_read_on() -> None:
-    """speakeasy-api/gram#921. What every chunk says of the usage before the end goes with its text."""
+    """As in speakeasy-api/gram#921. A chunk between the stop and the end is dropped together with its usage."""
     counts = [{"prompt_tokens": 3, "completion_tokens": n, "total_tokens": 3 + n} for n in (1, 2, 3)]
     choices = [wire.chat_choice(content="one END"), wire.chat_choice(content="more"), wire.chat_choice(0, "length")]
     events = [wire.chat_chunk([choice], usage=u) for choice, u in zip(choices, counts, strict=True)]
@@ -240,7 +240,7 @@ def test_chat_mistral_content_in_parts() -> None:
 
 
 def test_chat_mistral_parts_of_reasoning_pass() -> None:
-    """And parts of other kinds, and those of text that have none: X is not in them."""
+    """Parts of other kinds are not scanned either, and parts of text may have no text."""
     thought: list[Any] = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "X"}]},
         {"type": "note", "text": "X"},

@@ -1,4 +1,4 @@
-"""What only Gemini's streams have: several parts in one event, thoughts and calls among them, names of two kinds."""
+"""What only Gemini's streams have: several parts in one event (also thoughts and calls), and two spellings of keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stopscan_clients import scan_events
 
 
 def test_gemini_parts_of_one_event() -> None:
-    """Text may go on in the next part; a call ends it, and what follows the call is another text."""
+    """Text may go on in the next part. A call ends the text, and the text after the call is scanned as a new one."""
     call = {"functionCall": {"name": "f", "args": {}}}
     thought = {"text": "END", "thought": True}
     event = wire.gemini_chunk([wire.candidate(thought, {"text": "a EN"}, {"text": "x"}, call, {"text": "b END"})])

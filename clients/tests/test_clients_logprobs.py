@@ -1,4 +1,4 @@
-"""Logprobs are cut with the text: a token comes with its first character."""
+"""Logprobs are cut with the text: the entry of a token is sent with the first character of the token."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def chat(chunks: list[list[str]]) -> list[Any]:
 
 
 def completions(chunks: list[list[str]]) -> list[Any]:
-    number, offset, events = 0, 100, []  # an offset counts from the prompt's begin
+    number, offset, events = 0, 100, []  # the API counts offsets from the beginning of the prompt
     for tokens in chunks:
         numbers = range(number, number + len(tokens))
         offsets = [offset + len("".join(tokens[:place])) for place in range(len(tokens))]
@@ -144,7 +144,7 @@ def test_no_token_comes_before_its_text_or_long_after(api: str, chunks: Any, sto
 def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
     chunks: Any, stop: list[str], include_stop: bool
 ) -> None:
-    """A call parts the tokens of a chunk; its first goes on with what is held of the chunk before."""
+    """Calls divide the text of a chunk. The text before the first call continues the held text of the chunk before."""
     events = gemini(chunks)
     oracle, text, told = Reference(stop, include_stop=include_stop), "", chain.from_iterable(chunks)
     for event, tokens in zip(events, chunks, strict=False):
@@ -165,7 +165,7 @@ def test_gemini_text_that_is_held_beside_a_call_keeps_its_tokens(
 
 
 def test_completions_all_columns_are_cut() -> None:
-    """Those that an API leaves null stay so; without offsets a token's own length tells where the next one begins."""
+    """A column that is null stays null. Without offsets, the length of each token tells where the next token begins."""
     whole: dict[str, Any] = {
         "tokens": ["one", " E", "N", "D two"],
         "token_logprobs": [None, -1.0, -2.0, -3.0],
@@ -218,7 +218,7 @@ def test_a_token_waits_with_its_text_behind_another_of_the_same_text(api: str) -
 
 
 def test_half_characters_begin_where_their_character_does() -> None:
-    """A chunk with half a character has no text yet, but a token: it stays there while nothing is held."""
+    """A chunk with half a character has no text, but a token. The token stays in its chunk if no text is held."""
     first, second = ([byte] for byte in "é".encode())
     chunks = [
         ("a", [entry("a", 0)]),
@@ -270,7 +270,7 @@ def test_a_token_begins_where_its_character_does() -> None:
 
 @pytest.mark.parametrize("api", FORMS)
 def test_each_delta_has_the_tokens_of_its_text(api: str) -> None:
-    """Also where the text that comes is as long as the delta's own, and where it comes by itself."""
+    """Also if a delta is sent with other text of the same length, and if held text is sent in an event of its own."""
     make, rows = FORMS[api]
     events = make([["a"], ["E"], ["E"], ["E"], ["N", "b", "E"]])
     out = [event for event in scan_events(events, "END") if text_of(api, event) or rows(event)]

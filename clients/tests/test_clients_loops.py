@@ -1,4 +1,4 @@
-"""Loops and regions on the wire: `StopSet(repeat=…)`, `StopSet(regions=…)`, and the options of a request for them."""
+"""Loops and regions in streams and answers: `StopSet(repeat=…)`, `StopSet(regions=…)`, and both in a request's body."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_whole_answer_ends_after_the_first_copy(api: str, include_stop: bool) 
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_responses_the_closing_events_have_the_text_of_the_deltas(drain: bool) -> None:
-    """A whole answer ends after the first copy; what has gone out as deltas has all four."""
+    """A whole answer is cut after the first copy. A stream has already sent all four copies as deltas."""
     seen = list(scan_events(wire.responses([LOOP] * 9), StopSet(repeat=FOUR), drain=drain))
     assert "".join(event["delta"] for event in seen if event["type"] == "response.output_text.delta") == LOOP * 4
     texts = {event["type"]: event for event in seen}
@@ -100,7 +100,7 @@ def test_a_request_can_have_another_repeat_than_the_transport_or_none() -> None:
 
 
 REGIONS: list[tuple[Any, str]] = [
-    ({"regions": THINKING}, "<think>"),  # stops live in all regions
+    ({"regions": THINKING}, "<think>"),  # stops fire in all regions
     ({"regions": THINKING, "stop_in": ["answer"]}, "<think>END</think>"),
     ({"regions": THINKING, "stop_in": ["reasoning"]}, "END <think>"),
     ({"regions": THINKING, "protect": ["reasoning"]}, "<think>END</think>"),

@@ -1,4 +1,4 @@
-"""Regular expressions as stops: some match only when the text has ended, in the API's own closing event."""
+"""Regular expressions as stops. Some match only at the end of the text, so when the API's closing event comes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_any_text(api: str, drain: bool, deltas: Any, stop: StopSet, include_sto
     assert (str(wire.TOKENS) in repr(came)) or (match is not None and not drain)
 
 
-ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  # that say no reason
+ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  # end a text without a finish reason
 
 
 @pytest.mark.parametrize("api", sorted(WIRES))
@@ -49,7 +49,7 @@ ENDS = ("content_block_stop", "response.output_text.done", "contentBlockStop")  
 def test_a_stream_that_ends_without_its_last_events(
     api: str, deltas: Any, stop: StopSet, length: int, include_stop: bool
 ) -> None:
-    """Only an end that the API has announced confirms a pattern."""
+    """A pattern that needs the end of the text matches only if the API has sent an event that ends the text."""
     events = WIRES[api](deltas)[:length]
     brought = "".join(text_of(api, event) or "" for event in events)
     machine, outs = run(api, events, stop, include_stop=include_stop)
@@ -75,7 +75,7 @@ def test_a_pattern_that_the_end_of_the_text_completes_ends_the_answer_before_a_c
 
 
 def test_the_end_of_a_cut_stream_completes_no_pattern() -> None:
-    """A chat body that ended without a word and without `[DONE]` confirmed `E$` as if it had ended well."""
+    """Once, a chat stream that broke off, without a finish reason and `[DONE]`, let `E$` match at its end."""
     for stops in (StopSet("xENDy", patterns=[r"END\b"]), StopSet(patterns=["END$"])):
         for include_stop in (False, True):
             for api, make in WIRES.items():
@@ -102,7 +102,7 @@ def test_a_visible_pattern_that_a_call_completes() -> None:
 
 
 def test_held_text_before_a_pattern_that_the_end_completes() -> None:
-    """`xENDy` holds more than the pattern does."""
+    """The held text begins with `x`, because of the stop `xENDy`. The pattern matches after it."""
     stops = StopSet("xENDy", patterns=[r"END\b"])
     for api, make in WIRES.items():
         for drain in (False, True):

@@ -1,5 +1,5 @@
-"""The machines, without a network: for any answer, cut in any way, an oracle that is too simple to be wrong says what
-has to be out after each event, and which events are not to be touched."""
+"""Property tests of the machines, without a network. For any answer in any pieces, an oracle that is too simple to be
+wrong tells which text must be out after each event, and which events must stay unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stopscan import StopSet, finish
 from stopscan_clients.machine import Options
 
 APIS = ["chat", "responses", "anthropic", "gemini", "ollama", "bedrock"]
-BLOCKS = ("responses", "anthropic", "bedrock")  # each text is counted for itself
+BLOCKS = ("responses", "anthropic", "bedrock")  # APIs whose answers have several texts, each with its own scanner
 
 pieces = st.lists(st.text("abE", min_size=1, max_size=4), min_size=1, max_size=5)
 parts = st.lists(st.tuples(st.sampled_from(["text", "text", "reasoning", "call"]), pieces), max_size=4)
@@ -25,7 +25,7 @@ stops = st.lists(st.text("abE", min_size=1, max_size=4), max_size=3)
 
 
 class Oracle:
-    """What is out after each delta, a part at a time."""
+    """Tells the text that must be out after each delta and at the end of each part."""
 
     def __init__(self, api: str, stop: list[str], include_stop: bool) -> None:
         self.fresh = lambda: Reference(stop, include_stop=include_stop)
@@ -38,7 +38,7 @@ class Oracle:
         return self.scanner.match
 
     def feed(self, delta: str) -> bool:
-        """Whether the event of this delta stays as it is."""
+        """Adds the next delta. Returns whether its event must stay unchanged."""
         before = self.scanner.held
         safe = self.scanner.feed(delta)
         self.out += safe
@@ -51,7 +51,7 @@ class Oracle:
 
 
 def run(api: str, events: list[Any], stop: list[str], **options: Any) -> tuple[Any, list[Any]]:
-    """The machine, and what comes out for each event; the last of it when the source has ended."""
+    """Returns the machine, and a list: the output for each event, and at the end of a source that no stop has ended."""
     machine = machine_for(events[0], Options(StopSet(stop), **options))
     out = []
     for event in events:
@@ -67,7 +67,7 @@ def finishes(api: str, events: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("api", APIS)
-@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # what comes out is another's text
+@example(parts=[("text", ["E", "E", "x"])], stop=["END"], include_stop=False)  # an event sends the text of another
 @given(parts=parts, stop=stops, include_stop=st.booleans())
 def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -> None:
     events = MIXED[api](parts)
@@ -77,7 +77,7 @@ def test_any_answer(api: str, parts: Any, stop: list[str], include_stop: bool) -
     emitted, ending, same = "", False, []
     for event, out in zip(events, outs, strict=False):
         brought = text_of(api, event)
-        if ending or (not brought and calls(api, event)):  # an end waits for one event
+        if ending or (not brought and calls(api, event)):  # the machine keeps an end until the next event
             oracle.close()
         ending = False
         if brought and not oracle.match:
@@ -129,7 +129,7 @@ def test_nothing_but_text_is_changed_before_a_stop(api: str, parts: Any, stop: l
     machine, outs = run(api, events, stop)
     came = [event for out in outs for event in out if not text_of(api, event)]
     sent = [event for event in events[: len(outs)] if not text_of(api, event)]
-    # a text event that is held whole comes as one with no text
+    # An event whose whole text is held comes out as a copy without text, which is not in `sent`.
     kept = [event for event in came if any(event is one for one in sent)]
     assert [id(event) for event in kept] == [id(event) for event in sent[: len(kept)]]
     if not machine.matches:
@@ -160,7 +160,7 @@ def kinds(api: str, event: Any) -> Any:
 @pytest.mark.parametrize("api", sorted(WIRES))
 @given(deltas=pieces, stop=stops, cut=st.integers(0, 9))
 def test_a_stream_that_ends_without_its_last_events(api: str, deltas: list[str], stop: list[str], cut: int) -> None:
-    """The text is all there, held text included, and nothing is made up."""
+    """All the text comes out, also held text, and no closing event is made if no stop fires."""
     events = WIRES[api](deltas)[: cut + 1]
     brought = "".join(text_of(api, event) or "" for event in events)
     _, outs = run(api, events, stop)

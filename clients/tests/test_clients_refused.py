@@ -1,4 +1,4 @@
-"""What cannot be cut is refused before any of it is out, and what cannot be closed says so."""
+"""Sources, events and options that are refused before anything is sent, and the attribute ``closes`` of a stream."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_closes_says_whether_the_source_can_be_closed() -> None:
 
 
 def test_how_many_choices_are_expected_can_be_said() -> None:
-    """Of dicts nobody knows the request: a choice that has not begun when another ends is waited for."""
+    """`scan_events` does not see the request. With ``choices=2``, it waits for a choice that has not begun yet."""
     one, two = (wire.chat_chunk([wire.chat_choice(index, content="a END")]) for index in (0, 1))
     assert len(list(scan_events([one, two], "END"))) == 2
     stream = scan_events([one, two], "END", choices=2)

@@ -1,4 +1,4 @@
-"""Responses: a text comes in deltas and then four times whole, and all of it is cut."""
+"""Responses: a text comes in deltas, and then four closing events repeat it whole. All of them are cut."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_text_that_comes_without_deltas_is_cut_where_it_comes() -> None:
 @pytest.mark.parametrize("last", ["completed", "incomplete", "failed", "cancelled"])
 @pytest.mark.parametrize("skipped", range(4))
 def test_held_text_comes_before_whichever_event_closes_its_text(skipped: int, last: str) -> None:
-    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309), and what fails may end at once."""
+    """LlamaStack sends no `output_text.done` (ogx-ai/ogx#5309). A failed response may end without any `done` event."""
     stream = wire.ResponsesStream()
     stream.item({"id": "rs", "type": "reasoning", "summary": []})
     stream.message(["one E", "N"])
@@ -144,7 +144,7 @@ def test_what_is_of_no_item_passes_after_the_stop() -> None:
 
 
 def test_deltas_without_text_pass_between_two_with_some() -> None:
-    delta = {"type": "response.output_text.delta", "output_index": 0}  # and no content_index, which may be left out
+    delta = {"type": "response.output_text.delta", "output_index": 0}  # without content_index, which may be left out
     for nothing in (delta, {**delta, "delta": None}, {**delta, "delta": ""}):
         stream = scan_events([{**delta, "delta": "one E"}, nothing, {**delta, "delta": "ND"}], "END")
         out = list(stream)
@@ -154,7 +154,7 @@ def test_deltas_without_text_pass_between_two_with_some() -> None:
 
 
 def test_what_closes_another_text_lets_the_held_one_wait() -> None:
-    """Items and parts may come at the same time."""
+    """The events of several items and parts may alternate."""
     stream = wire.ResponsesStream()
     stream.message(["a"], ["b"])
     stream.message(["c"])

@@ -1,4 +1,4 @@
-"""Responses whose events do not say all: the rest of a stream, and events without a place."""
+"""Streams of Responses in which something is missing: the beginning of the stream, or the indexes of events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stopscan_clients import scan_events
 
 
 def test_the_rest_of_a_stream_that_was_broken_off() -> None:
-    """`starting_after`: there was no `response.created`, and the first deltas are gone."""
+    """A stream that is resumed with `starting_after` has no `response.created`, and the first deltas are missing."""
     rest = answer(["one ", "two E", "ND three"])[-12:]
     assert kinds(rest)[0] == "output_text.delta"
     for made in (rest,):

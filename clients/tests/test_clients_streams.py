@@ -107,13 +107,13 @@ def test_a_visible_stop_at_the_end_of_a_delta_ends_the_stream_at_once() -> None:
         out = list(scan_events(source, "END", include_stop=True))
         assert "more" not in repr(out)
         assert "more" in repr(list(source)), api
-        if api in ("anthropic", "bedrock", "responses"):  # the others' choices say more than the text
+        if api in ("anthropic", "bedrock", "responses"):  # in other APIs, a stop may change other fields of the event
             at = next(number for number, event in enumerate(events) if "one END" in repr(event))
             assert out[at] is events[at]
 
 
 def test_an_interruption_comes_at_once() -> None:
-    """Even while reading on, where an error waits for the events of the stop."""
+    """Also with ``drain``, where an error of another kind comes only after the closing events of the stop."""
     source = Source(*chunks("one END"), KeyboardInterrupt(), *chunks("more"))
     stream = scan_events(source, "END", drain=True)
     assert texts([next(stream)]) == ["one "]
@@ -220,11 +220,11 @@ def test_events_that_tell_no_api_pass_until_one_does() -> None:
 
 
 def test_a_stream_may_begin_with_any_of_its_events() -> None:
-    """Who reads on after a lost connection has not seen the first ones."""
+    """A reader that resumes a stream after a lost connection does not get its first events again."""
     for api, make in wire.WIRES.items():
         events = make(["one"])
         for at in range(len(events)):
-            if "metadata" not in events[at]:  # Bedrock's last, which has no text behind it
+            if "metadata" not in events[at]:  # Bedrock's last event, after which no text can come
                 assert list(scan_events(events[at:], "END")) == events[at:], api
     block = [{"contentBlockStart": {"contentBlockIndex": 0, "start": {}}}]
     assert list(scan_events(block, "END")) == block
@@ -239,7 +239,7 @@ def test_a_stop_set_brings_its_visible_stops_and_regions() -> None:
 
 @pytest.mark.parametrize("api", wire.WIRES)
 def test_a_lone_surrogate_is_no_error_and_costs_no_text(api: str) -> None:
-    """JSON can spell it, and the client alone would not fail. UTF-8 cannot: where it is cut, it is U+FFFD."""
+    """JSON can spell it, and a client without this package would not fail. UTF-8 cannot, so it becomes U+FFFD."""
     events = wire.WIRES[api](["one EN", "\ud83d", "D E", "ND two"])
     stream = scan_events(events, "END")
     assert "".join(text_of(api, event) or "" for event in stream) == "one EN\ufffdD "

@@ -1,4 +1,4 @@
-"""What an API takes of a list of stops: nothing gets lost, and the two halves together do what one scan does."""
+"""`native_stops` divides stops: some are sent to the API, the rest is scanned for. Together they act as one scan."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_stop_that_would_hide_another_is_left() -> None:
 
 
 def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
-    """The API cuts at ``ba`` of ``aba``, and ``ab``, which completes before, is cut with it."""
+    """If the API stopped at ``ba`` in ``aba``, it would cut off the end of ``ab``, which completes first."""
     native, left = native_stops("anthropic", ["ba", " "])
     assert (native, left) == (["ba"], StopSet(" "))
     assert native_stops("openai-reasoning", ["ba"]) == ([], StopSet("ba"))
@@ -80,7 +80,7 @@ def test_a_stop_whose_beginning_ends_one_that_is_left_is_left_too() -> None:
 
 
 def test_patterns_and_visible_stops_are_in_the_second() -> None:
-    """They were dropped without a word."""
+    """Once, they were dropped without an error."""
     stops = StopSet(["END"], patterns=[r"\d\."])
     assert native_stops("openai", stops) == ([], stops), "nobody can say where a pattern ends"
     stops = StopSet(["END"], visible=["."])
@@ -97,11 +97,11 @@ TEXTS = ["".join(text) for length in range(9) for text in product("ab", repeat=l
 
 @pytest.mark.parametrize("taken", [1, 2])
 def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """58 of 6,559 random sets were wrong: each had a native stop whose proper beginning ends one that is left."""
+    """Once, 58 of 6,559 random sets were wrong: a remaining stop ended with the beginning of a stop sent to the API."""
     monkeypatch.setitem(LIMITS, "few", Limit(taken, True, "made for this"))
     for stop in permutations(WORDS, 3):
         if sum(map(len, stop)) % 3 != taken % 3:
-            continue  # a third of them
+            continue  # test only a third of the sets
         whole = StopSet(stop)
         native, left = native_stops("few", stop)
         server = StopSet(native)
@@ -116,7 +116,7 @@ def test_every_set_of_three_stops_over_every_text(taken: int, monkeypatch: pytes
     api=st.sampled_from(sorted(LIMITS)),
 )
 def test_the_two_halves_do_what_one_scan_does(text: str, stop: list[str], visible: list[str], api: str) -> None:
-    """A server that matches by rule 1 cuts at what it was sent, and the rest is scanned for in what it sends."""
+    """The server cuts at the stop that completes first of those sent to it. A scan for the rest cuts its answer."""
     visible = [one for one in visible if one not in stop]
     native, left = native_stops(api, StopSet(stop, visible=visible))
     assert sorted([*native, *left.stop]) == sorted(set(stop))
@@ -142,19 +142,19 @@ def test_the_pages_table_has_the_limits() -> None:
 
 
 def of_the_list(stops: list[str], text: str) -> str:
-    """As vLLM cuts: the earliest end, of those the first of the list."""
+    """Cuts as vLLM does: at the stop that ends first, or the first in the list of those that end together."""
     ends = [(text.find(stop) + len(stop), place) for place, stop in enumerate(stops) if stop in text]
     return text[: min(ends)[0] - len(stops[min(ends)[1]])] if ends else text
 
 
 def of_the_beginnings(stops: list[str], text: str) -> str:
-    """As llama.cpp cuts: the earliest beginning."""
+    """Cuts as llama.cpp does: at the stop that begins first."""
     return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]
 
 
 @pytest.mark.parametrize("server", [of_the_list, of_the_beginnings])
 def test_a_server_with_a_rule_of_its_own_gave_another_text(server: Callable[[list[str], str], str]) -> None:
-    """``xab`` with ``b`` and ``ab`` was ``xa`` as a whole answer, and ``x`` as a stream."""
+    """Once, ``xab`` with the stops ``b`` and ``ab`` gave ``xa`` as a whole answer, and ``x`` as a stream."""
     for stop in permutations(WORDS, 2):
         native, left = native_stops("vllm", stop)
         for text in TEXTS:

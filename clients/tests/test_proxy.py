@@ -1,4 +1,4 @@
-"""The proxy before a server that knows no stops, as the official clients see it."""
+"""Official clients use the proxy, which is in front of a server that ignores stops."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_stops_of_a_request(server: Replay, proxied: Running) -> None:
 
 
 def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: Running) -> None:
-    """Without them the server would generate to its limit; a faulty server is given none."""
+    """Without stops the server would generate to its limit. ``--api none`` sends none: the server gets stops wrong."""
     with running(server.url, "--api", "none") as faulty:
         for url, sent in ((proxied.url, ["END", "two"]), (faulty.url, None)):
             recording = Recording(whole=WHOLES["chat"]("one two"))
@@ -79,7 +79,7 @@ def test_a_whole_answers_stops_go_on_but_with_api_none(server: Replay, proxied: 
 
 
 def test_a_proxy_that_accepts_and_never_answers_ends_the_wait() -> None:
-    """A wait of so many tries, each with a timeout, was one of 50 minutes."""
+    """Once, ``Running.wait`` limited the number of tries, each with a timeout of its own, and took 50 minutes."""
     silent, _, _ = raw_server(b"", 30)
     made = Running("http://127.0.0.1:9")
     made.url = silent

@@ -13,7 +13,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 
 async def opened(times: int, at_once: int) -> int:
-    """How many connections the upstream gets for so many times so many requests at once."""
+    """Sends ``at_once`` requests at once, ``times`` times. Returns how many connections the upstream server gets."""
     connections = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -48,7 +48,7 @@ def test_requests_at_once_have_a_connection_each_and_leave_it_to_the_next() -> N
 
 
 def test_a_request_does_not_look_at_the_connections_of_a_thousand_others() -> None:
-    """httpcore's pool did, and the first text of each came ten seconds late."""
+    """Once, all requests shared a pool of httpcore, which looks at all connections: texts began ten seconds late."""
 
     async def pools() -> None:
         connections = _Connections()

@@ -1,4 +1,4 @@
-"""The proxy when one side of it is silent, breaks off, leaves or is ended: always an error or an end, never a hang."""
+"""The proxy when client, server or proxy is silent, breaks off or ends: always an error or an end, never a hang."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_client_that_leaves_in_mid_stream_ends_the_upstreams_request(server: R
 
 
 def broken_off(server: Replay, proxied: Running, api: str) -> bytes:
-    """What comes of a stream whose upstream breaks off, before the connection closes."""
+    """Returns what the client gets of a stream whose upstream breaks off. The proxy then closes the connection."""
     recording = Recording(wire.WIRES[api](["one", "EN"])[:4], broken=True)
     model = server.record(recording)
     request = {"model": model, "stream": True}
@@ -132,7 +132,7 @@ def test_a_proxy_that_is_killed_in_mid_stream_leaves_two_closed_connections(serv
 
 
 def test_an_upstream_that_is_killed_in_mid_stream_is_an_error_in_the_stream() -> None:
-    """A process of its own, whose connections the system resets or closes."""
+    """The upstream is a process of its own, so that the operating system resets or closes its connections."""
     port = free_port()
     code = f"""import socket, sys
 listening = socket.create_server(("127.0.0.1", {port}))
@@ -190,7 +190,7 @@ def test_sigterm_lets_open_answers_end(server: Replay) -> None:
 
 
 def test_sigterm_ends_answers_that_outlast_the_grace(server: Replay) -> None:
-    """Before their first byte with a 503 in the API's form; the next test has a stream."""
+    """An answer that has not begun becomes a 503 in the API's form. The next test has a stream that has begun."""
     upstream, read, gone = raw_server(b"", 30)
     with running(upstream, "--stop", "END", "--grace", "1") as made:
         answers: list[httpx.Response] = []

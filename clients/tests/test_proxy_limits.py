@@ -1,4 +1,4 @@
-"""The proxy before clients that send half a request, read nothing, or come in crowds."""
+"""The proxy with clients that send half a request, read nothing, or are many at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHAT = "/v1/chat/completions"
 
 @pytest.fixture(scope="module")
 def hasty(server: Replay) -> Iterator[Running]:
-    """A proxy that waits for a client for a second."""
+    """A proxy that gives a client one second to send or to read."""
     with running(server.url, "--stop", "END", "--request-timeout", "1", "--max-connections", "20") as made:
         yield made
 
@@ -36,7 +36,7 @@ def connected(made: Running) -> socket.socket:
 
 
 def rest(connection: socket.socket) -> bytes:
-    """All that comes until the proxy closes the connection."""
+    """Returns all data that comes until the proxy closes the connection."""
     out = bytearray()
     with contextlib.suppress(ConnectionResetError):
         while piece := connection.recv(65536):
@@ -154,7 +154,7 @@ def test_a_body_with_two_lengths_goes_on_with_its_own() -> None:
         head = b"POST /any HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n"
         connection.sendall(head + b"transfer-encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n")
         answer = rest(connection)
-    if answer.startswith(b"HTTP/1.1 200 "):  # h11 may refuse it as well
+    if answer.startswith(b"HTTP/1.1 200 "):  # h11 may also refuse the request
         assert b"content-length: 5" in read[0].lower()
         assert read[0].endswith(b"abcde")
     else:
@@ -196,7 +196,7 @@ ABOVE: list[tuple[str, Any, str]] = [
 
 
 def test_stops_and_patterns_of_a_request_have_limits_of_their_own(server: Replay) -> None:
-    """One option counted both together: 6 stops and no pattern were refused where 5 patterns were taken."""
+    """Once, one option limited both together: 6 stops without a pattern were refused if 5 patterns were allowed."""
     limits = ("--max-stops", "5", "--max-patterns", "3", "--max-text", "40", "--max-regions", "2")
     model = server.record(Recording(wire.chat(["one END"]), whole=wire.chat_whole("one END")))
     with running(server.url, *limits) as made:
@@ -217,7 +217,7 @@ def test_an_unknown_stream_is_a_502_that_is_not_asked_for_again() -> None:
 
 
 def test_three_hundred_streams_at_once(server: Replay) -> None:
-    """Each is cut, and nothing is late for all the others: as many events as there are come within seconds."""
+    """Each stream is cut at its stop, and none keeps the others waiting until the client's timeout."""
     recording = Recording(wire.chat(["one ", "two ", "E", "ND", "three"]))
     body = {"model": server.record(recording), "stream": True}
 

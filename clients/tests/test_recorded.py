@@ -1,5 +1,5 @@
-"""Streams in the form in which providers send them (`streams/`), with a text of our own: unchanged without a match, cut
-as brute force does with one, and valid for the types of the API's own client."""
+"""Streams in the forms of real providers, with a text made for the tests (`streams/`). Without a match they stay
+unchanged; with one they are cut as by brute force, and the events fit the types of the API's own client."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def api_of(name: str) -> str:
 
 
 def recorded(name: str) -> tuple[list[Any], list[bytes]]:
-    """The events, and the pieces of the body."""
+    """Returns the events, and the pieces of the body."""
     events = [json.loads(row) for row in STREAMS[name].read_text(encoding="utf-8").splitlines()]
     form = {"ollama": line, "bedrock": aws}.get(api_of(name), sse)
     return events, [*map(form, events), *([DONE] if api_of(name) in ("chat", "completions") else [])]
@@ -102,7 +102,7 @@ def test_every_cut_is_that_of_brute_force(name: str) -> None:
 
 @cache
 def checker(api: str) -> Callable[[Any], Any]:
-    """What validates an event with the type of the API's own client."""
+    """Returns a function that validates an event with the type of the API's own client."""
     from pydantic import TypeAdapter
 
     if api == "gemini":
@@ -118,7 +118,7 @@ def checker(api: str) -> Callable[[Any], Any]:
     else:
         raise AssertionError(api)
     validate = TypeAdapter(Event).validate_python
-    return lambda event: event if event.get("type") == "ping" else validate(event)  # pings are in no client's types
+    return lambda event: event if event.get("type") == "ping" else validate(event)  # no client has a type for pings
 
 
 @pytest.mark.parametrize(

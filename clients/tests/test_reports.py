@@ -1,6 +1,6 @@
-"""Public reports on stops, ends and empty blocks in the streams of real servers: what went wrong elsewhere, tried here.
+"""Bug reports of other projects on stops, ends and empty blocks in streams of real servers, tried with this package.
 
-Each test is named after its report, and has its input."""
+A test that is named after a report has the input of the report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHAT, MESSAGES, GEMINI = "/v1/chat/completions", "/v1/messages", "/v1beta/models
 
 
 class Answer:
-    """What comes out of a transport for a recorded answer, and what went upstream."""
+    """Sends a request through a transport to a server with a fixed answer. Keeps what came out and what was sent."""
 
     def __init__(
         self, path: str, request: Any, body: Any, stop: Any = (), media: str = "text/event-stream", **options: Any
@@ -45,7 +45,7 @@ class Answer:
         return [line if line == "[DONE]" else json.loads(line) for line in lines]
 
     def text(self, index: int = 0) -> str:
-        """The text of a chat's choice."""
+        """The text of a choice in a chat stream."""
         choices = [c for e in self.events if isinstance(e, dict) for c in e["choices"] if c.get("index", 0) == index]
         return "".join((c.get("delta") or {}).get("content") or "" for c in choices)
 
@@ -291,7 +291,7 @@ def test_what_stands_beside_the_text_is_cut_with_it(field: str, path: str, answe
 
 @pytest.mark.parametrize("drain", [False, True])
 def test_copies_of_the_text_in_a_stream_go_with_it(drain: bool) -> None:
-    """Also in an event that comes behind the stop, when the stream is read on."""
+    """With ``drain``, also copies in an event after the stop are removed."""
     first = {**chunk(f"one END{BEHIND}"), "copy": f"one END{BEHIND}", "note": "it follows"}
     usage = {"choices": [], "usage": {"completion_tokens": 5}, "full": f"one END{BEHIND}", "model": "m"}
     answer = chat([first, chunk(None, "stop"), usage], drain=drain)
@@ -399,7 +399,7 @@ def test_responses_a_stop_before_any_text_leaves_no_item() -> None:
 
 
 def test_the_choices_of_a_request_are_all_awaited() -> None:
-    """`client.chat.completions.stream(n=2)` lost choice 1 when choice 0 stopped first; so did `candidate_count`."""
+    """Once, choice 1 was lost if choice 0 stopped first, with `chat.completions.stream(n=2)` and `candidate_count`."""
     chunks = [chunk("one END"), chunk("two", None, 1), chunk(None, "stop", 1)]
     answer = Answer(CHAT, {"model": "m", "messages": [], "stream": True, "n": 2}, sse(chunks, True), "END")
     assert (answer.text(0), answer.text(1)) == ("one ", "two")

@@ -1,4 +1,4 @@
-"""The transports over a server in memory: which stops go on, and what is refused."""
+"""The transports over a server in memory: which stops are sent on to the server, and which requests are refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_streams_stops_are_all_scanned_here_and_none_goes_on(package: Any) -> 
 
 @packages
 def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: Any) -> None:
-    """Without them it would generate to its limit."""
+    """Without stops, the server would generate to its limit."""
     server = Server(package, [json.dumps(wire.chat_whole("a <6> b")).encode()], "application/json")
     answer = post(server, {"stop": [f"<{n}>" for n in range(7)]})
     assert server.bodies == [{"stop": ["<0>", "<1>", "<2>", "<3>"]}]
@@ -47,7 +47,7 @@ def test_a_whole_answers_stops_go_on_as_far_as_the_server_takes_them(package: An
 @packages
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_server_that_refuses_stops_is_asked_once_more_without_each_time(package: Any, status: int) -> None:
-    """GPT-5, o3 and Grok refuse them on a route where others take them."""
+    """GPT-5, o3 and Grok refuse stops on a route on which other models accept them."""
     server = Server(package, [json.dumps(wire.chat_whole("a END b")).encode()], "application/json")
     server.status = lambda request: status if b'"stop"' in request.content else 200
     client = package.Client(transport=StopTransport("END", transport=server))
@@ -152,7 +152,7 @@ def test_a_stream_of_events_that_no_table_knows(package: Any) -> None:
     body = [b'data: {"tokens": "END"}\n\n']
     client = package.Client(transport=StopTransport("END", transport=Server(package, body)))
     with (
-        client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer,  # no error before the body
+        client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer,  # no error before `read`
         pytest.raises(TypeError, match="'tokens'"),
     ):
         answer.read()

@@ -28,7 +28,7 @@ def test_a_compressed_stream(package: Any) -> None:
 
 
 def test_an_encoding_that_httpx_cannot_decode_is_refused_and_not_made_garbage() -> None:
-    """zstd in httpx2 without backports.zstd passes for identity."""
+    """httpx2 without backports.zstd returns a body in zstd undecoded."""
     server = Server(httpx, [b"(\xb5/\xfd"], headers={"content-encoding": "zstd"})
     client = httpx.Client(transport=StopTransport("END", transport=server))
     with client.stream("POST", f"http://server{CHAT}", json={"stream": True}) as answer, pytest.raises(TypeError):
@@ -124,7 +124,7 @@ def test_a_stop_of_the_transport_may_be_a_set() -> None:
 
 
 def test_the_proxies_of_the_environment_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`transport=` switches httpx's own reading of them off."""
+    """httpx ignores the environment if it is given `transport=`, so the transport itself reads the proxies."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "inside")
     made: list[Any] = []
@@ -159,7 +159,7 @@ def test_a_name_of_events_that_is_no_type_stays() -> None:
 
 
 def test_a_long_answer_in_one_line_is_read_in_linear_time() -> None:
-    """A stream was asked for, so that the end of the line must tell whether it is one."""
+    """The request asks for a stream, so only the end of the line shows that the answer is not a stream."""
     body = json.dumps(wire.chat_whole("x" * 3_000_000 + "END")).encode()
     pieces = [body[at : at + 300] for at in range(0, len(body), 300)]
     answer = post(Server(httpx, pieces, "application/json"), {"stream": True}, CHAT, "END")

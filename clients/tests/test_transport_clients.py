@@ -1,4 +1,4 @@
-"""The official clients over the transports, against a server that knows no stops."""
+"""The official clients over the transports, with a server that ignores stops."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stopscan_clients import AsyncStopTransport, StopTransport, scan_events
 
 CASES = [
     ("aENENDb", ["END"]),
-    ("xabcy", ["abc", "b"]),  # lm15 gives "" for this in one event, and "a" in three
+    ("xabcy", ["abc", "b"]),  # the package lm15 gives "" for this text in one event, and "a" in three
     ("é\nEN", ["END"]),  # nothing fires, and text is held at the end
     ("a\n\nb", ["\n\n", "\nb"]),
 ]
@@ -173,7 +173,7 @@ def test_the_helpers_of_openai_and_anthropic(server: Replay) -> None:
 
 
 def test_a_chat_of_google_genai_keeps_its_turn(server: Replay) -> None:
-    """With a scan above the client its stream was never read to the end, and the turn forgotten."""
+    """Once, the client's events were scanned: the client never read its stream to the end, and forgot the turn."""
     from apis import genai
 
     options = {"base_url": server.url, "client_args": {"transport": StopTransport("END")}}

@@ -21,7 +21,7 @@ from stopscan_clients.framing import Aws
 
 
 def cohere(texts: list[str]) -> list[Any]:
-    """https://docs.cohere.com/v2/docs/streaming, and cohere.v2's types."""
+    """A stream as in https://docs.cohere.com/v2/docs/streaming and the types of cohere.v2."""
     block = {"type": "text", "text": ""}
     return [
         {"type": "message-start", "id": "1", "delta": {"message": {"role": "assistant", "content": []}}},
@@ -95,7 +95,7 @@ def test_anthropics_events_in_invoke_models_chunks(size: int) -> None:
 
 
 def test_botocore_reads_what_is_made_of_an_aws_stream() -> None:
-    """Its checksums and headers, as the official client checks them."""
+    """botocore is the official client, and checks the checksums and headers."""
     from botocore.eventstream import EventStreamBuffer
 
     server = Server(httpx, map(aws, wire.bedrock(["one E", "ND two"])), "application/vnd.amazon.eventstream")

@@ -1,4 +1,4 @@
-"""What leaked, was lost or was sent again: a test for each, over a server in memory."""
+"""Defects of earlier code, by which text leaked, was lost or was generated again. Each test is named after one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def ask_anthropic(transport: StopTransport) -> Any:
 def test_a_whole_answer_that_failed_here_was_generated_again(
     ask: Callable[[StopTransport], Any], package: Any, whole: Any
 ) -> None:
-    """The clients repeat what fails, but not a 502 that says not to. Nothing of the answer is kept."""
+    """The clients repeat failed requests, but not after a 502 with ``x-should-retry: false``. No answer is kept."""
     told = []
 
     def on_match(choice: int, match: StopMatch) -> None:
@@ -202,7 +202,7 @@ def test_an_encoding_that_httpx_does_not_know_was_garbage() -> None:
 
 
 def test_all_the_text_so_far_beside_the_delta_had_the_stop() -> None:
-    """As Perplexity sends it."""
+    """Perplexity sends the text so far in ``message``."""
     so_far = ["one E", "one END two"]
     chunks = [
         {"choices": [{"index": 0, "delta": {"content": text}, "message": {"content": said}}]}

@@ -1,4 +1,4 @@
-"""httpcore's close of an HTTP/2 stream sends nothing (1.0.9, httpcore2 2.16): the stream is reset here."""
+"""httpcore 1.0.9 and httpcore2 2.16 send nothing when they close an HTTP/2 stream, so the transport resets it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiteLLM over the transport, and what a stop closes of its own wrappers."""
+"""LiteLLM over the transport: a stop ends the text, and the request to the server."""
 
 from __future__ import annotations
 

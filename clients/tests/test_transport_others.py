@@ -1,5 +1,5 @@
 """Clients that are not in the ordinary test environment, over the transports. ``ci/clients-tests`` installs and runs
-them, with STOPSCAN_CLIENTS=1, so that none is missing there."""
+them with STOPSCAN_CLIENTS=1, which makes a missing client an error."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_langchain_openai(server: Replay) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_usage_of_langchain_anthropic_after_a_stop(server: Replay, stream: bool) -> None:
-    """A null count was a TypeError in its sums. The counts are the last that the API said, and each counts once."""
+    """Once, a null count was a TypeError when langchain added counts. The counts are the API's last, added once."""
     langchain = package("langchain_anthropic")
     model = server.record(
         Recording(wire.anthropic(TEXTS), wire.anthropic_whole([{"type": "text", "text": "one END two"}]))

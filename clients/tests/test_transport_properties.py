@@ -1,4 +1,4 @@
-"""Any bytes in any pieces: the fast way gives what the slow way gives, and nothing raises or is changed unasked."""
+"""Property tests of `Body`: fast and slow path agree for any pieces, random JSON never raises, other bytes pass."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def cut(
 
 def body_of(framing: type[Lines], stop: list[str], fast: bool = True, **options: bool) -> Body:
     body = Body(Asked(Options(StopSet(stop), **options), True), "", False, fast=fast)
-    body._framing = framing()  # as the first bytes tell
+    body._framing = framing()  # instead of the framing that the first bytes show
     return body
 
 
@@ -84,7 +84,7 @@ def test_the_fast_way_gives_what_the_slow_way_gives(
 
 
 def _plain(body: bytes) -> bytes:
-    """The events without escapes of what is no ASCII."""
+    """Returns the events with UTF-8 instead of escapes for characters that are not ASCII."""
     out = []
     for part in body.split(b"\n"):
         head, brace, rest = part.partition(b"{")
@@ -113,7 +113,7 @@ def test_most_events_of_a_stream_take_the_fast_way(api: str) -> None:
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 def test_every_line_end_of_server_sent_events_in_any_pieces(end: str, size: int) -> None:
-    """A CR at the end of a piece waits for the LF. Comments, ids and a byte order mark are no data."""
+    """A CR at the end of a piece waits for the LF. Comments, ids and a byte order mark are not data."""
     chunks = wire.chat(["one E", "N", "D two"])
     body = "\ufeff: hello" + end * 2
     for number, chunk in enumerate(chunks):
@@ -127,7 +127,7 @@ def test_every_line_end_of_server_sent_events_in_any_pieces(end: str, size: int)
 
 
 def test_u2028_is_no_line_end() -> None:
-    """httpx.iter_lines splits there."""
+    """`iter_lines` of httpx ends a line at U+2028, but server-sent events do not."""
     body = _plain(b"".join(map(sse, wire.chat(["one\u2028E", "ND\u2029x"]))))
     out, _ = cut(Sse, [body], ["END"])
     assert "".join(text_of("chat", event) or "" for event in read(Sse, out)) == "one\u2028"
@@ -197,7 +197,7 @@ TYPES = [
 @settings(max_examples=30)
 @given(data=st.data())
 def test_random_json_in_a_stream_never_raises(api: str, data: st.DataObject) -> None:
-    """Events of the API's own, with any part of them replaced by any JSON, between right ones."""
+    """Up to four events of a stream have a part that is replaced by random JSON, and an odd event may be added."""
     events: list[Any] = wire.ROWS[api](["one E", "N", "ab"])
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(events) - 1))

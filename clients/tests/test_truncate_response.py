@@ -196,7 +196,7 @@ def test_responses_an_answer_that_ran_into_its_limit_after_the_stop_is_complete(
 
 
 def test_responses_parts_without_text_pass() -> None:
-    """X: what stands for the missing text is no text."""
+    """The stop X does not fire in a part whose text is missing or null, or in a refusal."""
     parts = [{"type": "output_text"}, {"type": "output_text", "text": None}, {"type": "refusal", "refusal": "X"}]
     for content in (parts, [], None):
         whole = wire.responses_whole([{"type": "message", "content": content}, {"type": "message"}])

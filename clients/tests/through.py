@@ -1,4 +1,4 @@
-"""The official clients over the transports, each asked in the same way."""
+"""Functions that ask the official clients over the transports, each in the same way."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def left(recording: Recording) -> bool:
 
 
 def asker(url: str, api: str, transport: StopTransport) -> Ask:
-    """Asks for an answer of a model, streamed or whole."""
+    """Returns a function that asks a model for an answer, streamed or whole, through an official client."""
     if api in ("ollama", "generate"):
         made: Any = ollama.Client(host=url, transport=transport)
     elif api == "anthropic":
@@ -50,14 +50,14 @@ def asker(url: str, api: str, transport: StopTransport) -> Ask:
 
 
 def async_asker(url: str, api: str, transport: AsyncStopTransport) -> Ask:
-    """The same of an async client: what it gives is to be awaited."""
+    """As `asker`, with an async client: the caller awaits what the function returns."""
     if api in ("ollama", "generate"):
         made: Any = ollama.AsyncClient(host=url, transport=transport)
     elif api == "anthropic":
         http = httpx2.AsyncClient(transport=transport)
         made = anthropic.AsyncAnthropic(base_url=url, api_key="none", max_retries=0, http_client=http)
     elif api == "gemini":
-        # An httpx client of one's own, or its async half takes aiohttp.
+        # Without this httpx client, the async half of google-genai would use aiohttp.
         options = {"base_url": url, "httpx_async_client": httpx2.AsyncClient(transport=transport)}
         made = genai.Client(api_key="none", http_options=options).aio
     else:

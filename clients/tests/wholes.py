@@ -1,4 +1,4 @@
-"""Answers that come at once, as the APIs write them, and where their text is."""
+"""Whole answers with a given text, as the APIs write them, and the path of the text in them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 Event = dict[str, Any]
 Deltas = Sequence[str]
 
-TOKENS = 4711  # what the usage of every stream counts
+TOKENS = 4711  # the number of output tokens in the usage of every stream
 
 
 def chat_chunk(choices: list[Event], **fields: Any) -> Event:
@@ -126,7 +126,7 @@ class ResponsesStream:
         self.events.append({"type": kind, "sequence_number": len(self.events), **fields})
 
     def item(self, item: Event) -> None:
-        """An item that comes at once: reasoning, a call."""
+        """Adds an item that is complete at once, such as reasoning or a call."""
         index = len(self.output)
         self.add("response.output_item.added", output_index=index, item={**item, "status": "in_progress"})
         self.add("response.output_item.done", output_index=index, item=item)
@@ -214,7 +214,7 @@ def bedrock_whole(content: list[Event]) -> Event:
 
 
 def cohere(deltas: Deltas) -> list[Event]:
-    """https://docs.cohere.com/v2/docs/streaming"""
+    """A stream as in https://docs.cohere.com/v2/docs/streaming."""
 
     def content(kind: str, **fields: Any) -> Event:
         return {"type": kind, "index": 0, "delta": {"message": {"content": fields}}}
@@ -230,7 +230,7 @@ def cohere(deltas: Deltas) -> list[Event]:
 
 
 def llama(deltas: Deltas) -> list[Event]:
-    """llama.cpp's own `/completion`."""
+    """A stream of llama.cpp's own `/completion`."""
     events: list[Event] = [{"index": 0, "content": delta, "tokens": [1], "stop": False} for delta in deltas]
     end = {"stop_type": "eos", "stopping_word": "", "tokens_predicted": TOKENS}
     return [*events, {"index": 0, "content": "", "tokens": [], "stop": True, **end}]
@@ -247,5 +247,5 @@ WIRES: dict[str, Callable[[Deltas], list[Event]]] = {
     "bedrock": bedrock,
 }
 
-# One for each row of the table, but for Gemini's other spelling.
+# A stream for each row of the table of APIs, except the row for the other spelling of Gemini's keys.
 ROWS = {**WIRES, "cohere": cohere, "llama": llama}

@@ -1,5 +1,5 @@
-"""``Api``: the description of an API as one row of a table. The machine reads only the row, and has no code for one
-API."""
+"""``Api``: the description of an API as one row of a table. The machine reads only the row, and has no code that is
+specific to an API."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Memory:
         self.facts: dict[str, Any] = dict(api.default)
 
     def place(self, event: Any) -> Path:
-        """Returns the place of the part to which an event belongs, as far as the event tells."""
+        """Returns the place of the part to which an event belongs: the numbers that the event has in ``places``."""
         inner = self.api.inner(event)
         return tuple([value for name in self.api.places if type(value := get(inner, name)) is int])
 
@@ -110,23 +110,23 @@ class Api:
     words: tuple[str, ...] = ()  # the fields by which a choice says that it ends
     finished: Callable[[Any], Any] | None = None  # returns ``None`` if such a field does not mean an end
     final: bool = True  # no text of the choice follows its end
-    # Kinds that begin a part, with the field, and its values, that make it a part of text.
+    # Kinds that begin a part. For each kind: a field of the event, and the values with which the part is text.
     opens: Mapping[str, tuple[str, tuple[Any, ...]]] = field(default_factory=dict)
     ends: tuple[str, ...] = ()  # kinds that end the parts at their place
     over: tuple[str, ...] = ()  # kinds that end the message
-    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that repeat texts, and where
-    # Other fields that depend on the text. Paths are those in a choice, or in an event with a kind.
+    repeats: Mapping[str, str] = field(default_factory=dict)  # kinds that repeat texts, with the paths of the texts
+    # Other fields that depend on the text. Paths begin at a choice, or at an event that has a kind.
     beside: Beside = NOTHING
     copies: tuple[str, ...] = ()  # fields that repeat the text: dropped when the text is changed
     event_drops: tuple[str, ...] = ()  # fields beside the choices that are dropped at a stop
-    usage: tuple[str, ...] = ()  # fields about the whole stream; an event made here leaves them out
+    usage: tuple[str, ...] = ()  # fields about the whole stream; events that the machine makes do not have them
     silent: tuple[str, ...] = ()  # fields that do not depend on the text
-    # What a stop writes.
+    # What is written at a stop, and for held text. A made choice is one that the machine writes itself.
     write: Callable[[Finish], Any]
-    keeps: tuple[str, ...] = ()  # fields that a made choice takes over
-    goes_on: Mapping[str, Any] = field(default_factory=dict)  # their values until the choice ends
-    text_at: str = ""  # the path of its text
-    without_text: tuple[str, Any] | None = None  # the path and value that it has instead of an empty text
+    keeps: tuple[str, ...] = ()  # fields that a made choice copies from the last choice of the source
+    goes_on: Mapping[str, Any] = field(default_factory=dict)  # fields with their values in a choice that has not ended
+    text_at: str = ""  # the path of the text in a made choice
+    without_text: tuple[str, Any] | None = None  # the path and value in a made choice instead of an empty text
     places: tuple[str, ...] = ()  # the fields with the numbers of an event's place
     piece: Mapping[str, Any] = field(default_factory=dict)  # if events have kinds: the template for held text
     closing: tuple[tuple[int, Mapping[str, Any]], ...] = ()  # templates of closing events, with the level they end
@@ -135,7 +135,7 @@ class Api:
     default: Mapping[str, Any] = field(default_factory=dict)
     memory: type[Memory] = Memory
     # Whole answers.
-    whole: tuple[str, str] = ("", "")  # a key of a stream's choices, and the key of an answer's choices instead
+    whole: tuple[str, str] = ("", "")  # a key in the choices of a stream, and the key that answers have instead
     answer: str = ""  # the path of the pieces of text if there are no choices; ``*`` is each element of a list
     beside_answer: Beside = NOTHING
     beside_piece: Beside = NOTHING  # the piece in which a stop fired
@@ -166,7 +166,7 @@ class Api:
 
     @cached_property
     def texts_of(self) -> Mapping[Any, tuple[Text, ...]]:
-        """By the kind of an event: the places at which it may have text."""
+        """Maps the kind of an event to the places at which the event may have text."""
         kinds = [text.at[0] if self.kind_is_key else text.when.get("type") for text in self.texts]
         return {kind: tuple(t for t, k in zip(self.texts, kinds, strict=True) if k == kind) for kind in kinds}
 

@@ -25,7 +25,7 @@ class Tokens:
 
     path: str = ""
     columns: tuple[str, ...] = ()
-    offsets: str = ""  # the column with the offset of each token, counted from any start
+    offsets: str = ""  # the column with the offset of each token; the first offset need not be 0
     single: bool = False  # one entry instead of a list
     null_if_empty: str = ""  # the path of a field that becomes null if no entry is left
 
@@ -125,7 +125,7 @@ class Beside:
         return tree
 
     def cut_tokens(self, tree: Any, text: str, kept: str) -> Any:
-        """Returns the tree without the entries of tokens that begin behind the kept text. `text` is the text before the
+        """Returns the tree without the entries of tokens that begin after the kept text. `text` is the text before the
         cut, and `kept` is what is left of it."""
         return self.tokens.write(tree, [row for begin, row in self.tokens.read(tree, text) if begin < len(kept)])
 

@@ -92,9 +92,9 @@ class Asked:
 
 
 class Body:
-    """The body of one answer. ``feed`` takes a piece of it, ``end`` its end, ``whole`` all of it at once; each returns
-    the bytes for the client. ``told`` yields them, calls ``on_match`` for new matches, and raises ``error`` after
-    them."""
+    """The body of one answer. ``feed`` takes a piece of it, ``end`` is called after the last piece, and ``whole`` takes
+    all of it at once. Each returns the bytes for the client, which the caller gives to ``told``: it calls ``on_match``
+    for new matches, yields the bytes, and then raises ``error``."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Body:
         self._streamed = asked.streamed or media in MEDIA
         self._head = bytearray()  # the beginning of a body whose framing is not known yet
         self._one = False  # the body is one whole answer
-        self._raw = False  # the body passes unchanged
+        self._raw = False  # the body is passed on unchanged
         self._framing: Lines | None = Aws() if MEDIA.get(media) is Aws else None
         self._machine: Machine | None = None
         self._alike = Alike(Alike.TRIES if fast else 0)
@@ -133,7 +133,7 @@ class Body:
         if self._framing is None:
             if self._raw:
                 return data
-            goes_on = self._head[:1] == b"{" and b"\n" not in data  # the end of its line shows whether it is an event
+            goes_on = self._head[:1] == b"{" and b"\n" not in data  # only a whole line shows whether it is an event
             self._head += data
             if len(self._head) > LIMIT:
                 raise ValueError(f"the answer has more than {LIMIT:,} bytes")
@@ -321,7 +321,7 @@ def sniffed(head: bytes, streamed: bool, ended: bool = False) -> type[Lines] | L
         return "more"
     if head.startswith(SSE):
         return Sse
-    if head.startswith(b"[") and streamed:  # otherwise it is the answer of another service
+    if head.startswith(b"[") and streamed:  # without a stream, an array is the answer of another service
         return Array
     if not head.startswith(b"{"):
         return "raw"

@@ -61,7 +61,7 @@ class Options:
 
 
 class Part:
-    """One text of a stream: that of a choice or of a content block. Has the held text and the tokens of it."""
+    """One text of a stream: that of a choice or of a content block. Keeps the held text and its tokens."""
 
     def __init__(self, place: Path, options: Options) -> None:
         self.place = place  # the choice, and the place in its message
@@ -69,8 +69,8 @@ class Part:
         self.match: StopMatch | None = None
         self.held = ""
         self.said: list[str] = []  # the texts that were sent
-        self.rows: list[Any] = []  # and their tokens
-        self.event: Any = None  # the event with the last text, and (`unit`) its choice
+        self.rows: list[Any] = []  # the tokens of the texts that were sent
+        self.event: Any = None  # the event with the last text; `unit` is the choice in it
         self.unit: Any = None
         self.finished = False  # the API has ended the part
         self.behind = ""  # the text after the stop
@@ -81,7 +81,7 @@ class Part:
 
     @property
     def unsettled(self) -> bool:
-        """Whether the end of the text matters: text is held, or a pattern waits for it."""
+        """Whether the end of the text matters: text is held, or a pattern would match at the end."""
         if self.held or not self._shows_patterns or self.match is not None:
             return self.held != ""
         ended = self.scanner.copy()
@@ -93,7 +93,7 @@ class Part:
         return self.place[1 : 1 + len(place)] == place
 
     def feed(self, text: str, tokens: Sequence[Token] = (), fed: str | None = None) -> tuple[str, list[Any]]:
-        """Returns the safe text, and its tokens. If the scanner has read ``text`` already, ``fed`` is its result."""
+        """Returns the safe text and its tokens. ``fed``: what the scanner returned, if it has read ``text`` already."""
         if fed is None and self.echoed:
             passed, text = text[: self.echoed], text[self.echoed :]
             self.echoed -= len(passed)
@@ -141,8 +141,8 @@ class Unit:
 
 
 class Machine:
-    """Takes the events of a stream, and returns those for the reader. The caller closes the source when it has
-    ``ended``."""
+    """Takes the events of a stream, and returns those for the reader. The caller closes the source when ``ended`` is
+    true."""
 
     _PART = Part
 
@@ -194,8 +194,8 @@ class Machine:
         return []
 
     def feed(self, event: Any, fed: str | None = None) -> Out:
-        """Returns the output for the next event. If the current part's scanner has read its text already, ``fed`` is
-        the result."""
+        """Returns the output for the next event. ``fed``: what the scanner of the current part returned, if it has read
+        the event's text already."""
         if is_error(event):
             return [*self.end(None), (event, event)]
         if event.get("type") in PINGS:
@@ -208,9 +208,9 @@ class Machine:
     def end(self, confirms: bool | None = False) -> Out:
         """Returns the output when the source has ended: the held text, and closing events that did not come.
 
-        ``confirms``: the text has really ended, which confirms a pattern. With ``False``, only parts that the API has
-        ended are confirmed, because the stream may have broken off. ``None``: the source has failed, and nothing is
-        confirmed.
+        ``confirms``: the text has really ended, which confirms patterns such as ``END$``. With ``False``, this holds
+        only for parts that the API has ended, because the stream may have broken off. ``None``: the source has failed,
+        and no pattern is confirmed.
         """
         out = self._resolved(set(), confirms is not None) if self._ending else []
         for part in [*self.parts.values()]:
@@ -219,8 +219,8 @@ class Machine:
         return [*out, *self._released(), *self._owed()]
 
     def _resolved(self, goes_on: set[Path], confirms: bool = True) -> Out:
-        """Returns the output for the end that waits. The held text of its parts is added, except for parts that go
-        on."""
+        """Returns the output for the waiting end (``_ending``). The held text of its parts is added, except for the
+        parts in ``goes_on``, whose text goes on."""
         raise NotImplementedError
 
     def _broken_off(self, part: Part, flushed: Out) -> Out:
@@ -228,7 +228,7 @@ class Machine:
         raise NotImplementedError
 
     def _owed(self) -> Out:
-        """Returns closing events of stops, with `drain`, if the source has ended without its own."""
+        """With `drain`: returns the closing events of stops, if the source has ended without them."""
         raise NotImplementedError
 
     def _released(self) -> Out:
@@ -253,7 +253,7 @@ class Machine:
         unit.sent = [row for _, row in tokens]
         if unit.text:
             part.event, part.unit = event, unit.json
-        elif not unit.runs and tokens and part.held:  # an incomplete character after held text: its tokens wait with it
+        elif not unit.runs and tokens and part.held:  # an incomplete character after held text: its tokens wait too
             part.feed("", tokens)
         elif not unit.runs:
             unit.rows = unit.sent
@@ -361,7 +361,7 @@ class Choices(Machine):
         return [*self._given(event, units, early), *self._released()[1:]]
 
     def _given(self, event: Any, units: list[Unit], early: Out) -> Out:
-        """Returns the output for an event whose texts were fed."""
+        """Returns the output for an event whose texts were fed to the scanners."""
         late: Out = []
         told = [unit.json if unit.part is None else self._given_unit(unit, late) for unit in units]
         new = event
@@ -456,7 +456,7 @@ class Blocks(Machine):
         super().__init__(api, options, matches)
         self._memory = api.memory(api)
         self._opened: set[Path] = set()  # the places of events that were sent
-        self._opening: Path | None = None  # the place of a part that is sent with its first text
+        self._opening: Path | None = None  # the place of a part whose opening event waits for its first text
 
     def _read(self, event: Any, fed: str | None) -> Out:
         kind = self.api.kind(event) or ""
@@ -593,7 +593,7 @@ class Blocks(Machine):
         return {"item_id": item, "said": "".join(part.said), "said_rows": part.rows, **places}
 
     def _after(self, event: Any, kind: Any, place: Path, runs: list[Run]) -> Out:
-        """Returns the output for an event after the stop, with `drain`: the closing events, and events of no part."""
+        """With `drain`: returns the closing events for the end of the message, and events that belong to no part."""
         part = next(part for part in self.parts.values() if part.match is not None)
         part.behind += "".join(run.text for run in runs)
         if kind in self.api.over:

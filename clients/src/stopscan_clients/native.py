@@ -83,12 +83,12 @@ def native_stops(api: str, stop: StopSet | str | Iterable[str] | None, /) -> tup
 
 
 def _hides(native: str, other: str) -> bool:
-    """Returns whether an API that stops at ``native`` may cut text that the stop ``other`` should end by rule 1.
+    """Returns whether an API that stops at ``native`` may cut away text of the stop ``other`` where ``other`` wins.
 
-    That is so if ``other`` can complete inside ``native``, because it ends with a beginning of ``native`` or is
-    contained in it, or if both complete together and ``other`` is longer.
+    The stop that completes first wins, and of two that complete together the longer. So ``other`` can win if it ends
+    with a beginning of ``native`` or is contained in ``native``, or if both complete together and it is longer.
     """
     if native in other[:-1]:
-        return False  # the other never fires
+        return False  # `other` never fires, because `native` completes first
     beginnings = (native[:length] for length in range(1, len(native)))
     return other.endswith(native) or any(other.endswith(begun) or begun.endswith(other) for begun in beginnings)

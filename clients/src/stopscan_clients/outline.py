@@ -1,6 +1,6 @@
-"""The memory of a stream of OpenAI's Responses.
+"""Remembers a stream of OpenAI's Responses API, for the closing events that are made at a stop.
 
-Its closing events repeat the whole answer: the end of a text, of its part, of its item and of the response each contain
+The API's closing events repeat the answer: the events that end a text, its part, its item and the response each contain
 the text again. So the closing events that are made at a stop need everything that the stream has said.
 """
 
@@ -40,7 +40,7 @@ class Outline(Memory):
         number = event.get("sequence_number")
         if type(number) is int and kind not in self.api.over:
             self.facts["sequence_number"] = number
-        elif type(number) is int:  # the last event of the message, which made events replace
+        elif type(number) is int:  # the last event of the message, which is replaced by events that are made here
             self.facts.setdefault("sequence_number", number - 1)
         name = NODES.get(kind.rpartition(".")[0], "response")
         node = event.get(name)

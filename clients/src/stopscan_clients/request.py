@@ -20,7 +20,7 @@ from stopscan_clients.native import native_stops
 from stopscan_clients.paths import dotted, get, items, put, without
 from stopscan_clients.rows import ANTHROPIC, BEDROCK, CHAT, COHERE, GEMINI, LLAMA, OLLAMA, RESPONSES, camel
 
-# By the path of a request: the API, for the field of its stops and the form of its errors. The form of the answer is
+# The API for each path of a request. It gives the field of the stops and the form of errors. The form of the answer is
 # taken from the answer itself.
 ROUTES: list[tuple[re.Pattern[str], Api]] = [
     (re.compile(path), api)

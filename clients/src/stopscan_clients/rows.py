@@ -96,7 +96,7 @@ ANTHROPIC = Api(
         (0, {"type": "message_delta", "delta": Ref("finish"), "usage": Ref("usage")}),
         (0, {"type": "message_stop"}),
     ),
-    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # those of a `message_delta`
+    known={"usage": (("message.usage", "usage"), "tokens|server_tool_use")},  # the fields that `message_delta` has
     default={"usage": {"output_tokens": 0}},  # the schema requires it, also if `message_start` is missing
     answer="content.*",
     beside_piece=Beside(drops=("parsed_output", "citations")),
@@ -115,7 +115,7 @@ BEDROCK = Api(
     ends=("contentBlockStop",),
     over=("messageStop",),
     places=("contentBlockIndex",),
-    beside=Beside(drops=("metadata.trace",)),  # of a guardrail
+    beside=Beside(drops=("metadata.trace",)),  # the trace of a guardrail
     beside_answer=Beside(drops=("trace", "additionalModelResponseFields")),
     is_text=lambda piece: isinstance(get(piece, "text"), str),
     write=to_bedrock,

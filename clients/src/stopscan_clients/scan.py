@@ -56,8 +56,8 @@ class _Events(Generic[E]):
 
     @property
     def closes(self) -> bool:
-        """Whether the source has a method to close it. A source without one, such as an iterator of a list, is only
-        left."""
+        """Whether the source has a method to close it. A source without one, such as an iterator of a list, is not read
+        any further."""
         return any(self._closer(source) is not None for source in (self._iterator, self._source))
 
     def __repr__(self) -> str:
@@ -78,8 +78,8 @@ class _Events(Generic[E]):
         self._closing = self._machine.ended and not self._options.drain
 
     def _failed(self, error: Exception) -> None:
-        """Handles the end or an error of the source. An error is raised at once; after a stop, after the events that
-        are ready."""
+        """Handles the end or an error of the source. An error before a stop is raised at once. An error after a stop is
+        raised after the events that are ready."""
         ends = isinstance(error, StopAsyncIteration)
         if not (ends or self._matches):
             raise error

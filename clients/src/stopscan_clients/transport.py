@@ -131,7 +131,7 @@ class _Transport:
     def _inner(self, request: Any) -> Any:
         if self._given is not None:
             return self._given
-        from urllib.request import getproxies, proxy_bypass  # late: scan_events works without it
+        from urllib.request import getproxies, proxy_bypass  # here, because scan_events does not need it
 
         host, proxies, package = request.url.host, getproxies(), package_of(request)
         proxy = None if proxy_bypass(host) else proxies.get(request.url.scheme, proxies.get("all"))
@@ -179,8 +179,8 @@ def error_response(request: Any, route: Any, message: str, status: int = 400) ->
 
 
 class _Stream:
-    """The stream of a response. ``_stream_of`` makes it a subclass of the package's own stream class, which is
-    required."""
+    """The stream of a response. ``_stream_of`` makes a subclass of it and of the package's own stream class, because
+    the package accepts no other streams."""
 
     def __init__(self, response: Any, body: Body, plain: bool, content: bytes | None) -> None:
         self._response, self._body, self._plain, self._content = response, body, plain, content
@@ -274,7 +274,7 @@ class StopTransport(_Transport, _SyncBase):
     - ``transport`` sends the requests. The default is the package's own, with the proxies of the environment.
     - ``api`` is the API whose limits hold for the stops that are sent to the server, if the answer is not a stream. The
       default is the API of the route.
-    - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream passes
+    - A stream of an unknown API is a ``TypeError`` at its first step. With ``strict=False`` such a stream is passed on
       unchanged.
 
     >>> def client():

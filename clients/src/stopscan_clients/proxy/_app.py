@@ -39,8 +39,8 @@ class Limits(stopscan.engines.Limits):
 
     - ``connect``: seconds to connect to the upstream server.
     - ``read``: seconds for which the upstream server may be silent.
-    - ``request``: seconds for a client to send the body of a request. In the command, also to send the head of a
-      request, to read data that waits, and between two requests.
+    - ``request``: seconds for a client to send the body of a request. In the command ``stopscan-proxy``, this is also
+      the time to send the head of a request, to read data that waits for the client, and between two requests.
     - ``connections``: the most clients that may be connected. Only the command counts them.
     - ``body``: the most bytes of a request's body.
     - ``stops``, ``patterns`` and ``regions``: the most of each in a request.
@@ -93,15 +93,15 @@ def proxy(
 
 
 async def full(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers a request with an error. The application for connections above the limit."""
+    """The ASGI application for connections above the limit: answers each request with an error."""
     await _Exchange(scope, receive, send).tell(HTTPException(503, "the proxy has too many connections", CLOSE))
 
 
 class _Connections(httpx.AsyncBaseTransport):
     """The connections to the upstream server, with a pool for each running request.
 
-    httpcore's pool looks at all of its connections for each request. With a single pool and a thousand streams, that
-    took longer than their events.
+    httpcore's pool looks at all of its connections for each request. With a single pool and a thousand streams, this
+    search took longer than the work on the events.
     """
 
     IDLE = 100  # the most pools to keep for later requests
@@ -151,7 +151,7 @@ class _Proxy:
         if exchange.path == "/health" and scope["method"] in ("GET", "HEAD"):
             await JSONResponse({"status": "ok"})(scope, receive, send)
             return
-        # If the client leaves, the upstream request is cancelled, also before its first bytes.
+        # If the client leaves, the upstream request is cancelled, even before the first bytes of the answer.
         async with self._connections.one() as pool, anyio.create_task_group() as group:
             group.start_soon(exchange.until_gone, group.cancel_scope.cancel)
             await exchange.told(exchange.ask(self._transport, self._request(exchange.target, scope, body, pool)))
@@ -257,7 +257,7 @@ class _Exchange:
             return HTTPException(502, str(error), {"x-should-retry": "false"})  # a retry would generate again
         if not isinstance(error, Exception):
             return HTTPException(503, "the proxy is shutting down")
-        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # the message may contain a key
+        return HTTPException(500, f"the proxy has failed: {type(error).__name__}")  # its message may contain an API key
 
     async def tell(self, error: HTTPException) -> None:
         """Sends an error in the API's form: as the answer, or as the last event of a stream that is read for stops. In

@@ -47,7 +47,7 @@ class Connection(H11Protocol):
         self._time("unread", False)
 
     def _time(self, what: str, waits: bool) -> None:
-        """Closes the connection if ``waits`` lasts too long. ``what`` names what it waits for."""
+        """Starts the timer ``what`` if ``waits`` is true, otherwise stops it. A timer closes the connection."""
         if waits and what not in self._timers:
             self._timers[what] = self.loop.call_later(self._limits.request, self.transport.abort)
         elif not waits and what in self._timers:
