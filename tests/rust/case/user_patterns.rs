@@ -83,7 +83,7 @@ pub struct UserSet {
 
 impl UserSet {
     /// A set of one pattern beside `strings`, in one region.
-    #[allow(dead_code)] // not all that share this file use it
+    #[allow(dead_code)] // not every test that includes this file uses it
     pub fn one(pattern: &str, strings: &[&'static str]) -> UserSet {
         UserSet { patterns: vec![pattern.into()], strings: strings.to_vec(), regions: 1, max_held: None }
     }
