@@ -1,4 +1,4 @@
-"""A graph without the regions that a text is not told apart into."""
+"""``restricted``: a form's graph that keeps the answer and only those regions that are named."""
 
 from __future__ import annotations
 
