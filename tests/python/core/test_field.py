@@ -106,7 +106,7 @@ def test_mlx_engine_loses_the_held_tail_at_the_limit() -> None:
 
 
 def test_an_aborted_stream_keeps_its_held_tail() -> None:
-    """Asked for in most trackers: no kind of end loses the held text, and an error of the source neither."""
+    """Asked for in most trackers: held text survives every kind of end, also an error of the source."""
 
     def aborted() -> Iterable[str]:
         yield "ends in ST"

@@ -1,4 +1,4 @@
-"""Patterns from Python: against `re`, which is asked for every beginning and end, and in all deltas and copies."""
+"""Patterns from Python, compared with `re`, which is asked for every beginning and end, in any deltas and copies."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Patterns that people wrote to find where answers of models begin and end, as stops.
 
 `patterns_in_use.json` has them with their sources: patterns from issue trackers and agents, and a choice of those with
-which eleven projects search answers of models for a place. Patterns that are accepted were preferred. So the test only
-checks that they stay accepted, and the counts of all patterns say how many are. The projects have 855 patterns in all,
-many of them for other texts: 544 are accepted, 210 with `max_held` (they match any text between two places), and 101
-are not (47 look ahead or behind, 45 are not in the syntax of the regex crate, such as an unescaped brace, 6 match the
-empty string, and 3 refer back).
+which eleven projects search models' answers: those that mark a place. Accepted patterns were preferred. So the test
+only checks that they stay accepted, and the counts of all patterns say how many are. The projects have 855 patterns in
+all, many of them for other texts: 544 are accepted, 210 with `max_held` (they match any text between two places), and
+101 are not (47 look ahead or behind, 45 are not in the syntax of the regex crate, such as an unescaped brace, 6 match
+the empty string, and 3 refer back).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A call that looks at a stream waits for the call that runs in another thread, and raises nothing."""
+"""A call that looks at a stream waits for a call in another thread. It does not raise, which would end a request."""
 
 from __future__ import annotations
 

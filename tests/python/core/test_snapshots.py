@@ -30,7 +30,7 @@ def test_version_3_is_that_of_rust() -> None:
 
 
 def test_a_set_of_stops_has_one_order() -> None:
-    """Python orders a set differently in each process. Unless stopscan orders it, no other process could restore."""
+    """A Python set has another order in each process. If stopscan kept it, no other process could restore."""
     made = "from stopscan import StopScanner; print(StopScanner({'END', 'STOP', 'Human:', '###'}).snapshot().hex())"
     snapshots = {
         subprocess.run(

@@ -134,7 +134,7 @@ def test_mlx_lm_1867_channels_of_gpt_oss() -> None:
 
 
 def test_rapid_mlx_799_reasoning_that_is_cut_off_is_sent_once() -> None:
-    """Rapid-MLX sends it again, as the answer, if the stream ends before the closing marker."""
+    """Rapid-MLX sends the reasoning again, as the answer, if the stream ends before the closing marker."""
     segmenter = Segmenter(FORMATS["qwen3"])
     assert segmenter.feed("<think>half a thought</thi") == [("reasoning", "half a thought", 1)]
     assert (segmenter.flush(), segmenter.flush()) == ([("reasoning", "</thi", 1)], [])

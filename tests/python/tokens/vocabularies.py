@@ -57,7 +57,7 @@ class Vocabulary:
 
     def spell(self, text: str | bytes, wishes: Iterable[int] = (0,)) -> list[int]:
         """Token ids of `text`. Each is the longest token of at most `wish` characters, or bytes if tokens may be parts
-        of characters; a wish of 0 is the least. Text that no token spells is left out. Bytes need not be UTF-8."""
+        of characters; a wish of 0 is for the smallest. What no token spells is left out. Bytes need not be UTF-8."""
         if isinstance(text, bytes) and self.book.strays != "parts":
             return [self.byte_tokens[byte] for byte in text]
         data = text if isinstance(text, bytes) else text.encode()

@@ -40,7 +40,7 @@ impl<'a> Arbitrary<'a> for Case {
 
 impl Case {
     /// Panics unless the library does what the reference does, in every cut of each text. Returns `false` if the set is
-    /// refused. The held text, with `held`, costs most; it is compared only if no pattern is longer than `REACH`.
+    /// refused. With `held`, also compares the held text, which costs most, if no pattern is longer than `REACH`.
     pub fn check(&self, held: bool) -> bool {
         if self.rules.set().is_err() {
             return false; // for example, a pattern can match the empty string

@@ -15,8 +15,8 @@ use crate::{ALLOCATOR, MIB, MILLION, alone, kept_since};
 const SEEDS: &str = "STOPSCAN_SEEDS";
 
 /// Once, one pattern with a count killed the process: a pass over its automaton was not counted, and doubled a list at
-/// each character. Here a child process compiles sets as people write them, within a limit of memory. If a set takes
-/// too long or too much, the child ends, and has printed it last. `STOPSCAN_CASES` sets how many.
+/// each character. Here a child process compiles sets as people write them, within a limit of memory. A set that takes
+/// too long or too much ends the child, and is the last set in its output. `STOPSCAN_CASES` sets how many.
 #[test]
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();

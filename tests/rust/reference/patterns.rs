@@ -31,7 +31,7 @@ impl Rules {
     }
 }
 
-/// A stop that completes, or is confirmed, with the last character of a text. The least event wins.
+/// A stop that completes, or is confirmed, with the last character of a text. Of several, the smallest one wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     start: usize,
