@@ -98,7 +98,7 @@ fn a_snapshot_is_small() {
 fn a_forged_snapshot_that_ends_within_a_character_is_refused() {
     let set = StopSet::new(["éé"]).unwrap();
     let bytes = fed(&set, Options::default(), "é").snapshot().as_bytes().to_owned();
-    let place = bytes.len() - 4 - 1; // how many bytes of the word were read
+    let place = bytes.len() - 4 - 1; // how many bytes of the stop were read
     assert_eq!(bytes[place], 2);
     for length in 0..=255 {
         let mut forged = bytes.clone();

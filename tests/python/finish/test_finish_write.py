@@ -130,7 +130,7 @@ NEAREST: dict[str, dict[str, str]] = {
     },
     "tgi": {**EOS, "abort": "length"},
 }
-NAMELESS = ("bedrock", "tgi")  # they say that it was a stop, and not which
+NAMELESS = ("bedrock", "tgi")  # they report that a stop fired, but not which one
 
 
 @pytest.mark.parametrize("reason", get_args(Reason))

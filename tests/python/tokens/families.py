@@ -176,7 +176,7 @@ def normalized() -> Vocabulary:
 
 
 def trained_pieces(kind: str) -> Vocabulary:
-    """A sentencepiece model with byte fallback, trained here, in a tokenizer like Llama's (BPE) or Mistral's (Unigram)."""
+    """Trains a sentencepiece model with byte fallback, in a tokenizer like Llama's (BPE) or Mistral's (Unigram)."""
     library = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: it trains the model")
     model = io.BytesIO()
     library.SentencePieceTrainer.train(

@@ -66,7 +66,7 @@ class Vocabulary:
             if not data:
                 return ids
             size = max(wish, 1)
-            if self.book.strays != "parts":  # so many characters, and a space is never spelled as a byte
+            if self.book.strays != "parts":  # `wish` counts characters; a space is never spelled as a byte
                 size = len(data.decode()[: max(wish, data[:1] == b" ")].encode())
             piece = next((data[:length] for length in range(size, 0, -1) if data[:length] in self.pieces), b"")
             if piece:

@@ -21,7 +21,7 @@ const SEEDS: &str = "STOPSCAN_SEEDS";
 fn sets_of_users_compile_in_bounded_time_and_memory() {
     let _alone = alone();
     let sets = std::env::var("STOPSCAN_CASES").map_or(1_500, |sets| sets.parse().expect("it is a number"));
-    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth
+    let limit = Duration::from_millis(10_000 + 40 * sets); // a debug build on a busy machine takes a tenth of it
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "patterns::compile_sets_of_users", "--ignored", "--nocapture"])
         .env(SEEDS, sets.to_string())
