@@ -1,4 +1,4 @@
-"""``restricted``: a form's graph that keeps the answer and only those regions that are named."""
+"""``restricted``: a graph of the answer and the named regions. A form with others, like headers, stays whole."""
 
 from __future__ import annotations
 
